@@ -168,8 +168,9 @@ def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) ->
     moved = what_moved(pair, table) if may_have_moved and not is_explained else None
     is_divided = split is not None and split.depth != CYCLES_ONLY
     declared = {**table.by_concept, **stalls}
+    every = {change.concept: change for change in pair.metrics}
     missing = (
-        tuple(_missing_counter(name, declared.get(name), changes, chip) for name in identity_a.missing)
+        tuple(_missing_counter(name, declared.get(name), every, chip) for name in identity_a.missing)
         if is_comparable  # else no counter would change the answer
         else ()
     )
@@ -228,9 +229,13 @@ def _is_usable(change: MetricChange, pair: PairComparison) -> bool:
     Where sides are not comparable, every counter has that verdict, and nothing is split anyway. A stand-in of
     the table is not usable: the time identity knows by itself what may stand for its factors, and says it.
     """
-    if any(value.derivation and value.derivation.is_stand_in for value in (change.a, change.b)):
+    if _is_stand_in(change.a) or _is_stand_in(change.b):
         return False
     return change.verdict is not Verdict.NOT_COMPARABLE or pair.verdict is Verdict.NOT_COMPARABLE
+
+
+def _is_stand_in(value: Value) -> bool:
+    return value.derivation is not None and value.derivation.is_stand_in
 
 
 def _both_values(change: MetricChange | None) -> tuple[Value, Value]:
@@ -242,8 +247,10 @@ def _missing_counter(
 ) -> MissingCounter:
     if metric is None:
         return MissingCounter(name, name, (), 0, "", "not declared in metrics.txt")
-    a, b = _both_values(changes.get(metric.concept))
-    why = missing_reason(a, b) or "not above zero"
+    change = changes.get(metric.concept)
+    a, b = (NOT_COLLECTED if _is_stand_in(value) else value for value in _both_values(change))
+    differs = change.reason if change and change.verdict is Verdict.NOT_COMPARABLE else ""
+    why = missing_reason(a, b) or differs or "not above zero"
     return MissingCounter(
         metric.concept, metric.label, metric.names_for(chip), metric.line, metric.group, why
     )

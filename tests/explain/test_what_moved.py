@@ -176,3 +176,13 @@ def test_the_document_has_what_moved_with_its_numbers() -> None:
     assert launch["also_moved_opcodes"] == []
     assert [stand_in["words"] for stand_in in launch["stand_ins"]] == []
     assert "Moved most: instructions executed" in document.to_markdown()
+
+
+def test_what_to_collect_says_which_side_lacks_the_counter_itself() -> None:
+    # Each side holds the warps of one level alone, and nothing compares a counter with its stand-in.
+    sm, scheduler = "sm__warps_active.avg.per_cycle_active", "smsp__warps_active.avg.per_cycle_active"
+    a = {**BARRIERS, sm: Value(20.0, "warp")}
+    b = {**POLLING, scheduler: Value(5.0, "warp")}
+    why = {counter.concept: counter.why for counter in explained(side("a", a), side("b", b)).missing}
+    assert why["warps_active"] == "not collected in A"
+    assert why["warp_latency"] == "not collected in either"
