@@ -127,7 +127,7 @@ def _stand_in_notes(split: TimeSplit) -> Iterator[str]:
             f"in the worst case seen a term under {smallest} is an error of theirs"
         )
     if split.residue_is_made_zero:
-        yield "computed from one another they leave no residue, which so cannot show passes that differ"
+        yield "computed from one another they leave no residue: skew between the passes is in balance"
 
 
 def _causes(split: TimeSplit) -> str:
