@@ -111,11 +111,12 @@ def _cells_of_side(listing: Listing, spot: HotSpot | None, heats: tuple[Heat, He
 
 
 def _left_out(skipped: Sequence[AlignedRow]) -> str:
-    is_unread = all(row.kind == UNREAD for row in skipped)
-    why = "paired by place" if is_unread else "that do not differ"
     renamed = sum(row.kind == RENAMED for row in skipped)
     if renamed:
-        why += f", {code_grid.count(renamed)} of them but for the numbers of registers"
+        same = code_grid.count(len(skipped) - renamed)
+        return f"⋯ {same} rows that do not differ, {code_grid.count(renamed)} renamed"
+    is_unread = all(row.kind == UNREAD for row in skipped)
+    why = "paired by place" if is_unread else "that do not differ"
     return f"⋯ {code_grid.count(len(skipped))} rows {why}"
 
 
