@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,8 @@ from profiler.evidence.values import SLOT, is_duration
 from profiler.reports import csv_export, file_format
 from profiler.reports.instances import LaunchDetail, read_detail
 from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_worker
+
+Size = tuple[int, int, int] | None  # of a grid or block; None where the report does not say
 
 TIMEOUT_S = 60.0
 MEMORY_BYTES = (
@@ -184,13 +187,15 @@ def _launches(head: dict[str, Any], blob: bytes, framed: file_format.Framing) ->
         header = framed.launches[ordinal] if ordinal < len(framed.launches) else None
         if header and header.function != body["function"]:
             header = None  # the library orders launches of several processes in its own way
+        block = header.block if header else launch_dimensions(values, "launch__block_dim_")
+        grid = header.grid if header else launch_dimensions(values, "launch__grid_dim_")
         launches.append(
             Launch(
                 function=body["function"],
                 demangled=body["demangled"],
                 mangled=body["mangled"],
-                grid=header.grid if header else launch_dimensions(values, "launch__grid_dim_"),
-                block=header.block if header else launch_dimensions(values, "launch__block_dim_"),
+                grid=_grid_in_blocks(grid, block, _whole(values, "launch__grid_size")),
+                block=block,
                 stream=header.stream if header else _whole(values, "launch__stream_id"),
                 nvtx=tuple(body["nvtx"]),
                 ordinal=ordinal,
@@ -213,6 +218,19 @@ def launch_dimensions(values: Values, prefix: str) -> tuple[int, int, int] | Non
     """Grid or block from the launch's metrics; None where it does not carry all three."""
     x, y, z = (_whole(values, prefix + axis) for axis in "xyz")
     return (x, y, z) if x and y and z else None
+
+
+def _grid_in_blocks(grid: Size, block: Size, blocks: int | None) -> Size:
+    """The grid in blocks. Reports of 2019 have it in threads, which the number of blocks beside it tells.
+
+    Seen on reports of Nsight Compute 1.0 and 2019: 640 x 320 with blocks of 32 x 32 and 200 blocks.
+    """
+    if grid is None or block is None or blocks is None or math.prod(grid) == blocks:
+        return grid
+    (x, y, z), (block_x, block_y, block_z) = grid, block
+    in_blocks = (x // block_x, y // block_y, z // block_z)
+    is_in_threads = math.prod(in_blocks) == blocks and math.prod(grid) == blocks * math.prod(block)
+    return in_blocks if is_in_threads else grid
 
 
 def _whole(values: Values, name: str) -> int | None:
