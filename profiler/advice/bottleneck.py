@@ -12,8 +12,8 @@ from profiler.advice.levers import (
     LESS_SHARED,
     PEAK_PCT,
     SWIZZLE,
-    TENSOR_CORES,
     blocks_lever,
+    tensor_cores_lever,
 )
 from profiler.advice.stall_levers import NOT_STALLED, STALL_REASONS, advice_for_stall
 from profiler.advice.statement import (
@@ -363,7 +363,7 @@ def _tensor_cores(metrics: LaunchMetrics) -> _Answers:
         f"No tensor-core instruction ran; FFMA and HFMA2 are {format_share(share)} of all.",
         (matrix, fused, total),
         share=share,
-        lever=TENSOR_CORES,
+        lever=tensor_cores_lever(metrics.chip),
         confidence="the share is that of the instructions",
     )
 

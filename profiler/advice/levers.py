@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from profiler.evidence import find_architecture
+
 SWIZZLE = "swizzle or pad the shared-memory tile"
 LESS_DRAM = (
     "move fewer bytes through DRAM: reuse tiles, fuse passes, narrower types; prefetching will not help"
@@ -11,10 +13,16 @@ MORE_BLOCKS = "more blocks: smaller tiles, or the keys split over several blocks
 EVEN_BLOCKS = "even out the blocks: a persistent grid, smaller blocks, or the longest first"
 FEWER_REGISTERS = "fewer live registers: a smaller tile a warp, or another __launch_bounds__"
 LESS_SHARED = "smaller tiles or fewer stages in shared memory"
-TENSOR_CORES = "matrix products on the tensor cores: mma.sync or wgmma"
+_TENSOR_CORES = "matrix products on the tensor cores"
 
 # Of its peak, in per cent: from here on a unit limits, below it latency does. NVIDIA's own rules say so too.
 PEAK_PCT = 60.0
+
+
+def tensor_cores_lever(chip: str | None) -> str:
+    """A lever against matrix products elsewhere: by the instruction that the chip has, where it is known."""
+    architecture = find_architecture(chip)
+    return f"{_TENSOR_CORES}: {architecture.matrix_instruction}" if architecture else _TENSOR_CORES
 
 
 def blocks_lever(waves: float) -> str:

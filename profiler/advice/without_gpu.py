@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from profiler.advice.levers import FEWER_REGISTERS, LESS_SHARED, SWIZZLE, TENSOR_CORES
+from profiler.advice.levers import FEWER_REGISTERS, LESS_SHARED, SWIZZLE, tensor_cores_lever
 from profiler.advice.statement import (
     BOTTLENECK,
     CHANGE,
@@ -232,7 +232,8 @@ def _tensor_cores(metrics: LaunchMetrics) -> Iterator[_Fact]:
     elif not matrix.number and fused.number:
         text = f"No tensor-core instruction in the code, but FFMA and HFMA2 in {fused.number:.0f} places"
         inputs = (matrix, fused, total)
-        yield _Fact(_static("tensor:unused", LEVER, text, inputs, 0.7, TENSOR_CORES), fused.number)
+        lever = tensor_cores_lever(metrics.chip)
+        yield _Fact(_static("tensor:unused", LEVER, text, inputs, 0.7, lever), fused.number)
 
 
 def _copies(metrics: LaunchMetrics) -> Iterator[_Fact]:

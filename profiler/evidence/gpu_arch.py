@@ -47,6 +47,10 @@ class Architecture:
     # Instructions".
     exponentials: int = 16
 
+    # The widest PTX instruction that multiplies matrices on tensor cores. Source: PTX ISA 8.7, "Warp-Level
+    # Matrix Instructions" (mma.sync, of every architecture here), "Asynchronous Warpgroup-Level Matrix
+    # Instructions" (wgmma, sm_90a alone), "TensorCore 5th Generation Instructions" (tcgen05, not sm_120).
+    matrix_instruction: str = "mma.sync"
     async_copy: bool = True  # cp.async: global to shared memory past the registers
     # The counter of what loads write back from L1. Shared memory is in it only on CC 7.0, which has no other.
     l1_counter: str = "l1tex__lsu_writeback_active_mem_lgds"
@@ -142,6 +146,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             max_blocks=32,
             shared_bytes=228 << 10,
             tensor_flops=4096,
+            matrix_instruction="wgmma",
         ),
         Architecture(
             name="sm_100",
@@ -150,6 +155,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             max_blocks=32,
             shared_bytes=228 << 10,
             tensor_flops=8192,
+            matrix_instruction="tcgen05",
         ),
         Architecture(
             name="sm_120",

@@ -1,0 +1,30 @@
+"""Levers that depend on the chip: each names what the chip has."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler.advice.levers import tensor_cores_lever
+from profiler.evidence import ARCHITECTURES
+
+
+@pytest.mark.parametrize(
+    ("chip", "instruction"),
+    [
+        ("sm_80", "mma.sync"),
+        ("sm_86", "mma.sync"),
+        ("sm_89", "mma.sync"),
+        ("sm_90", "wgmma"),
+        ("sm_90a", "wgmma"),
+        ("sm_100", "tcgen05"),
+        ("sm_120", "mma.sync"),
+    ],
+)
+def test_the_matrix_instruction_is_one_that_the_chip_has(chip: str, instruction: str) -> None:
+    assert tensor_cores_lever(chip) == f"matrix products on the tensor cores: {instruction}"
+
+
+def test_of_an_unknown_chip_no_instruction_is_named() -> None:
+    for chip in (None, "sm_999"):
+        lever = tensor_cores_lever(chip)
+        assert not any(one.matrix_instruction in lever for one in ARCHITECTURES.values())
