@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def print_text(document: RooflineDocument, _: argparse.Namespace) -> None:
-    """Print a table of roofs and one of points for each launch; what holds for all of them once, below."""
+    """Print a table of roofs and one of points for each launch; what is the same of several once, below."""
+    from profiler.documents.roofline import counted_kernels, why_no_point
     from profiler.evidence import chip_of
     from profiler.explain.roofline import collect_command
 
@@ -62,11 +63,20 @@ def print_text(document: RooflineDocument, _: argparse.Namespace) -> None:
     say(document.title)
     notes = [_notes(roofline) for roofline in rooflines]
     shared = [line for line in notes[0] if all(line in lines for lines in notes)] if len(notes) > 1 else []
+    pointless: dict[tuple[str, tuple[str, ...]], list[str]] = {}  # kernels by what is the same of them
     for (label, launch), roofline, lines in zip(selection.launches, rooflines, notes, strict=True):
-        print_launch_head(label, launch)
-        _print_roofs(roofline)
-        _print_points(roofline.points)
-        print_lines([line for line in lines if line not in shared], "  ")
+        own = [line for line in lines if line not in shared]
+        reason = why_no_point(roofline)
+        if reason:
+            pointless.setdefault((reason, tuple(own)), []).append(launch.base_name)
+        if not reason or _roof_rows(roofline):
+            print_launch_head(label, launch)
+            _print_roofs(roofline)
+            _print_points(roofline.points)
+            print_lines([] if reason else own, "  ")
+    for (reason, own), kernels in pointless.items():
+        say(f"\nno point for {counted_kernels(kernels)}: {reason}")
+        print_lines(own, "  ")
     if shared:
         say("\nall of them:")
         print_lines(shared, "  ")
@@ -76,7 +86,7 @@ def print_text(document: RooflineDocument, _: argparse.Namespace) -> None:
     print_hidden(selection)
 
 
-def _print_roofs(roofline: Roofline) -> None:
+def _roof_rows(roofline: Roofline) -> list[tuple[str, ...]]:
     from profiler.documents.roofline import percent
     from profiler.explain.roofline import UNUSED
 
@@ -86,10 +96,13 @@ def _print_roofs(roofline: Roofline) -> None:
             nearest = "nearest roof" if roof is roofline.nearest else ""
             numbers = (_quantity(roof.rate, roof.unit), _quantity(roof.peak, roof.unit), percent(roof.share))
             rows.append((roof.name, *numbers, nearest))
+    return rows
+
+
+def _print_roofs(roofline: Roofline) -> None:
+    rows = _roof_rows(roofline)
     if rows:
         print_table(("roof", "reached", "peak", "of it", ""), rows, right=(1, 2, 3))
-    if not roofline.points:
-        say("no point: no operations and bytes of one launch were counted together")
 
 
 def _print_points(points: Sequence[RooflinePoint]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +17,9 @@ from profiler.history.without_results import versions_without_results_explained
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
+
+
+_KERNELS_NAMED = 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,9 +39,18 @@ class RooflineDocument(Document):
 
     @property
     def sentences(self) -> Sequence[str]:
-        """The nearest roof of each launch."""
-        labels = [label for label, _ in self.selection.launches]
-        return [_sentence(label, roofline) for label, roofline in zip(labels, self.rooflines, strict=True)]
+        """The nearest roof of each launch, and why launches have no point, once for all of one reason."""
+        sentences = []
+        kernels_by_reason: dict[str, list[str]] = {}
+        for (label, launch), roofline in zip(self.selection.launches, self.rooflines, strict=True):
+            if roofline.nearest is not None:
+                share = percent(roofline.nearest.share)
+                sentences.append(f"{label}: nearest roof {roofline.nearest.name}, {share} of it reached")
+            if reason := why_no_point(roofline):
+                kernels_by_reason.setdefault(reason, []).append(launch.base_name)
+        for reason, kernels in kernels_by_reason.items():
+            sentences.append(f"no point for {counted_kernels(kernels)}: {reason}")
+        return sentences
 
     @property
     def exit_code(self) -> Exit:
@@ -71,6 +84,7 @@ class RooflineDocument(Document):
                     "precisions": [{**_roof_dict(roof), "state": roof.state} for roof in roofline.precisions],
                     "levels": [_roof_dict(roof) for roof in roofline.levels],
                     "points": [_point_dict(point) for point in roofline.points],
+                    "why_no_point": why_no_point(roofline) or None,
                     "nearest_roof": roofline.nearest.name if roofline.nearest else None,
                     "missing": [
                         {"roof": roof, "metric": metric, "state": state}
@@ -122,10 +136,29 @@ def percent(share: float | None) -> str:
     return "–" if share is None else str(formatting.quantity(Value(100 * share, "%")))
 
 
-def _sentence(label: str, roofline: Roofline) -> str:
-    if roofline.nearest is None:
-        return f"{label}: no roof is complete"
-    return f"{label}: nearest roof {roofline.nearest.name}, {percent(roofline.nearest.share)} of it reached"
+def why_no_point(roofline: Roofline) -> str:
+    """What a launch lacks for a point under its roofs; "" for one that has a point.
+
+    A point takes operations and bytes of one launch: metrics that were not collected, or that counted none.
+    """
+    if roofline.points:
+        return ""
+    lacking = []
+    for words, roofs in (("operations", roofline.precisions), ("bytes", roofline.levels)):
+        rates = [roof.rate.number for roof in roofs]
+        if not any(rates):
+            lacking.append(f"no {words} were counted" if None in rates else f"all {words} counted are 0")
+    return " and ".join(lacking)
+
+
+def counted_kernels(kernels: Sequence[str]) -> str:
+    """How many launches of which kernels: `8 launches (a 5, b 3)`, the most frequent first."""
+    number = f"{len(kernels)} launch{'es' * (len(kernels) != 1)}"
+    counts = Counter(kernels).most_common()
+    named = [f"{kernel} {count}" if len(kernels) > 1 else kernel for kernel, count in counts[:_KERNELS_NAMED]]
+    if len(counts) > _KERNELS_NAMED:
+        named.append(f"{len(counts) - _KERNELS_NAMED} more kernels")
+    return f"{number} ({', '.join(named)})"
 
 
 def _roof_row(roof: Roof, kind: str) -> tuple[object, ...]:
