@@ -37,7 +37,11 @@ _CORRECTNESS_LEVERS = {  # by how the kind of defect that the check found begins
     "over-budget": "bring it under its budget: smaller tiles, fewer stages, fewer registers",
     "launch-refused": "bring it under what the GPU has: smaller tiles, fewer stages, smaller blocks",
 }
-_TO_COLLECT = {"not collected": "To collect:", "failed (NaN)": "Failed, to collect again:"}  # by state
+_TO_COLLECT = {  # by state
+    "not collected": "To collect:",
+    "failed (NaN)": "Failed, to collect again:",
+    "no data": "Without data, to collect again:",
+}
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ def _print_groups(document: LaunchesDocument, launch: Launch) -> None:
     for concept, name, value in document.metrics(launch):
         metric = document.table.by_concept[concept]
         if value.state is not State.PRESENT:
-            concepts_by_state.setdefault(formatting.state_words(value), []).append(concept)
+            words = formatting.state_words(value, explained=True)
+            concepts_by_state.setdefault(words, []).append(concept)
             continue
         quantity = formatting.quantity(value)
         group = metric.group if metric.group != last_group else ""

@@ -138,9 +138,13 @@ def percent_change(change_pct: float | None) -> str:
     return "" if change_pct is None else str(_signed_quantity(change_pct, "%"))
 
 
-def state_words(value: Value) -> str:
-    """Why there is no number, as it is shown."""
-    return "failed (NaN)" if value.state is State.FAILED else value.state.words
+def state_words(value: Value, *, explained: bool = False) -> str:
+    """Why there is no number, as it is shown; explained: with what ncu did, where the words do not say it."""
+    state = value.state
+    details = ["NaN"] if state is State.FAILED else []
+    if explained and state.meaning:
+        details.append(state.meaning)
+    return f"{state.words} ({': '.join(details)})" if details else state.words
 
 
 def dimensions(size: tuple[int, int, int] | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from profiler.evidence.formatting import state_words
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import NCU_DURATION, State, Value, Values
 
@@ -58,7 +59,7 @@ class CounterRates:
         value = self.values.value(name)
         if value.state is State.PRESENT:
             return f"is {value.number:g}" if value.number is not None else "a text"
-        return "failed (NaN)" if value.state is State.FAILED else value.state.words
+        return state_words(value)
 
     def rate(self, base: str) -> Rate:
         """What was counted a second: as reported, or from the count per cycle, or from sum and duration."""

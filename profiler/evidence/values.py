@@ -23,11 +23,18 @@ class State(IntEnum):
     NOT_AVAILABLE = 2
     FAILED = 3
     INSTANCES_ONLY = 4
+    NO_DATA = 5
+    INFINITE = 6
 
     @property
     def words(self) -> str:
         """The state in the words every output uses."""
         return _STATE_WORDS[self]
+
+    @property
+    def meaning(self) -> str:
+        """What ncu did that left no number; "" where the words say it."""
+        return _STATE_MEANINGS.get(self, "")
 
 
 _STATE_WORDS = {
@@ -36,6 +43,16 @@ _STATE_WORDS = {
     State.NOT_AVAILABLE: "not available on this GPU",
     State.FAILED: "failed",
     State.INSTANCES_ONLY: "instances only",
+    State.NO_DATA: "no data",
+    State.INFINITE: "infinite",
+}
+# ncu's formulas give NaN (0 hits of 0 look-ups) and infinities (bytes over 0 requests); NaN is also what it
+# writes for every counter of a pass that failed.
+_STATE_MEANINGS = {
+    State.FAILED: "a pass of ncu failed, or 0 was divided by 0",
+    State.INSTANCES_ONLY: "values per instance without a total",
+    State.NO_DATA: "ncu names the metric and wrote no value",
+    State.INFINITE: "ncu divided by 0",
 }
 
 
@@ -69,7 +86,7 @@ class Derivation(NamedTuple):
 class Value(NamedTuple):
     """A number or a text with its unit (ncu's base unit, "" for none), or the state that stands in its place.
 
-    An infinity or NaN is never a number here: it is the state FAILED.
+    An infinity or NaN is never a number here: they are the states INFINITE and FAILED.
     """
 
     number: float | int | None
@@ -156,7 +173,7 @@ def is_duration(name: str) -> bool:
 
 
 def pack_values(values: Mapping[str, Value]) -> Values:
-    """Pack loose values, keeping their order. A non-finite number becomes FAILED."""
+    """Pack loose values, keeping their order. NaN becomes FAILED, an infinity INFINITE."""
     names, units, kinds, texts = [], [], [], {}
     slots = np.zeros(len(values), SLOT)
     states = np.zeros(len(values), np.uint8)
@@ -173,7 +190,8 @@ def pack_values(values: Mapping[str, Value]) -> Values:
         else:
             kinds.append("f")
             if value.number is None or not math.isfinite(value.number):
-                states[index] = value.state or State.FAILED
+                is_infinite = value.number is not None and math.isinf(value.number)
+                states[index] = value.state or (State.INFINITE if is_infinite else State.FAILED)
             else:
                 slots[index] = np.float64(value.number).view(np.uint64)
     return Values(MetricSet(tuple(names), tuple(units), "".join(kinds)), slots, states, texts)

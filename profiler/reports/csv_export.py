@@ -150,8 +150,10 @@ def parse_cell(text: str, unit: str) -> Value | None:
             f"{_cut(text)!r} is no number in ncu's form (1,234.5); export it again under LC_ALL=C"
         )
     word = text.lower().removeprefix(_DOUBTED).lstrip()
-    if _NOT_FINITE.fullmatch(word) or word in _NO_DATA:
-        return Value(None, base, state=State.FAILED)
+    if word in _NO_DATA:
+        return Value(None, base, state=State.NO_DATA)
+    if _NOT_FINITE.fullmatch(word):
+        return Value(None, base, state=State.INFINITE if "inf" in word else State.FAILED)
     if word in _NOT_COLLECTED:
         return Value(None, base, state=State.NOT_COLLECTED)
     return Value(None, base, text=text)

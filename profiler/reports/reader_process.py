@@ -36,7 +36,7 @@ NO_TEXTS = ("", "N/A", "???")  # no code; between two instructions; code that ca
 RETIRE_KIB = 300 * 1024  # the library never frees a report: past this, a fresh process takes over
 
 # The states of profiler.evidence.values.State, which this process does not import.
-PRESENT, FAILED, INSTANCES_ONLY = 0, 3, 4
+PRESENT, FAILED, INSTANCES_ONLY, NO_DATA, INFINITE = 0, 3, 4, 5, 6
 RULE_KINDS = {0: "ok", 1: "ok", 2: "optimization", 3: "warning", 4: "error"}
 SPEEDUP_SCOPES = {1: "local", 2: "global"}
 LAYOUT = str.maketrans("fus", "dQQ")
@@ -266,11 +266,11 @@ def scalars(action: Any, ordinal: int, sets: MetricSets) -> tuple[int, str, list
         if value and (letters[index] != "f" or math.isfinite(value)):
             continue
         if metric is None:  # the report names it and holds nothing of it
-            states[index] = FAILED
+            states[index] = NO_DATA
         elif value is None or not metric.has_value():
-            states[index] = INSTANCES_ONLY if metric.num_instances() else FAILED
+            states[index] = INSTANCES_ONLY if metric.num_instances() else NO_DATA
         elif value and not math.isfinite(value):
-            states[index] = FAILED
+            states[index] = INFINITE if math.isinf(value) else FAILED
     return sets.index(metric_names, letters, metrics, values), letters, values, states
 
 

@@ -17,6 +17,7 @@ from profiler.evidence import Launch, Report, State
 from profiler.reports import read, reader_client, reader_process
 from profiler.reports.reader_client import Worker
 from tests import made
+from tests.reportfiles.ncu_rep import LaunchResult, ReportFile
 
 BAD = {
     "empty": "the file is empty",
@@ -340,3 +341,48 @@ def test_a_file_name_that_is_no_utf8_costs_nothing(small: Path, tmp_path: Path) 
         dict(launch.values) for launch in launches(small)
     ]
     assert read.launch_detail(odd, 0, None).function == found.launches[0].function
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "blocks", "read_as"),
+    [
+        ((640, 320, 1), (32, 32, 1), 200, (20, 10, 1)),  # in threads, as reports of 2019 have it
+        ((20, 10, 1), (32, 32, 1), 200, (20, 10, 1)),
+        ((256, 1, 1), (128, 1, 1), 256, (256, 1, 1)),
+        ((640, 320, 1), (32, 32, 1), 7, (640, 320, 1)),  # neither: nothing is guessed
+        ((650, 320, 1), (32, 32, 1), 200, (650, 320, 1)),
+        ((640, 320, 1), (32, 32, 1), None, (640, 320, 1)),
+    ],
+)
+def test_a_grid_in_threads_is_read_in_blocks(
+    tmp_path: Path,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    blocks: int | None,
+    read_as: tuple[int, int, int],
+) -> None:
+    metrics: dict[str, float | int] = {made.DURATION: 1000.0}
+    if blocks is not None:
+        metrics["launch__grid_size"] = blocks
+    launch = LaunchResult("gemm", "gemm(float*)", "_Z4gemmPf", metrics, grid=grid, block=block)
+    path = tmp_path / "old.nsight-cuprof-report"
+    path.write_bytes(ReportFile([launch]).to_bytes())
+    [read_launch] = read.read_report(path).launches
+    assert (read_launch.grid, read_launch.block) == (read_as, block)
+
+
+def test_nan_infinity_and_no_value_are_states_of_their_own(tmp_path: Path) -> None:
+    metrics = {
+        made.DURATION: 1000.0,
+        "lts__t_sector_hit_rate.pct": math.nan,
+        "smsp__inst_executed.avg": math.inf,
+        "launch__waves_per_multiprocessor": -math.inf,
+        "launch__registers_per_thread": 0,
+    }
+    launch = LaunchResult("gemm", "gemm(float*)", "_Z4gemmPf", metrics)
+    path = tmp_path / "v1.ncu-rep"
+    path.write_bytes(ReportFile([launch]).to_bytes())
+    values = read.read_report(path).launches[0].values
+    states = [values[name].state for name in metrics]
+    assert states == [State.PRESENT, State.FAILED, State.INFINITE, State.INFINITE, State.PRESENT]
+    assert all(values[name].number is None for name in list(metrics)[1:4])

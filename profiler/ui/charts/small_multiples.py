@@ -15,7 +15,9 @@ from profiler.ui.charts.style import FONT, HOVER_TEXT, MUTED_FONT, TRANSPARENT, 
 from profiler.ui.theme import light
 
 MAX_POINTS = 2000  # SVG points a chart still draws smoothly
-FAILED = formatting.state_words(Value(None, state=State.FAILED))  # marked where other lines have numbers
+FAILED = formatting.state_words(Value(None, state=State.FAILED))
+# Why a point was meant to have a number and has none: marked where other lines have numbers.
+FAILURES = (FAILED, State.NO_DATA.words, State.INFINITE.words)
 _FIRST_PX, _NEXT_PX, _TITLE_PX, _AXIS_PX = 210, 120, 34, 46
 _LEADER_PX = 14  # from the plot to a label in the gutter
 _MAX_GUTTER_PX, _LETTER_PX = 160, 6.3
@@ -198,7 +200,7 @@ def _traces(panel: Panel, axis: Axis, frame: _Frame) -> list[Figure]:
         points = thinned(line.points, MAX_POINTS // max(1, len(panel.lines)))
         if any(point.y is not None for point in points):
             traces.append(_line(line, points, frame))
-        failed = [point for point in points if point.gap == FAILED and point.x not in hatched]
+        failed = [point for point in points if point.gap in FAILURES and point.x not in hatched]
         if failed:
             traces.append(_crosses(line, failed, frame))
     return traces
