@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import (
@@ -21,15 +19,16 @@ from profiler.evidence import Evidence, formatting
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import TrendDocument
-    from profiler.history import Trend, TrendPoint
+    from profiler.documents import TrendDocument, TrendTable
+    from profiler.history import TrendPoint
 
 _DESCRIPTION = """\
 One metric over the versions of each kernel, on each workload and GPU. CONCEPT is a concept of metrics.txt or
 an exact ncu name. A | stands before a value that must not be joined to the one on its left (the driver, ncu
 version, counter or unit changed), a ~ before one that is derived from other counters; a state where there is
-no number, · where the kernel did not run, ⊘ before the value of a version that is wrong. Versions come in
-the order of the catalogue that the family's newest run keeps, else in the order in which they first
+no number, · where the kernel did not run, ⊘ before the value of a version that is wrong. Versions without a
+value, and kernels with a number in one version alone, are counted below the table; --all lists them. Versions
+come in the order of the catalogue that the family's newest run keeps, else in the order in which they first
 appeared."""
 
 
@@ -45,6 +44,9 @@ def add(commands: Commands) -> None:
     )
     trend.add_argument(
         "--last", type=positive, default=8, metavar="N", help="the newest N versions (default 8)"
+    )
+    trend.add_argument(
+        "--all", action="store_true", help="also versions without a value and kernels of one version alone"
     )
     add_json(trend)
     trend.set_defaults(handler=run)
@@ -65,19 +67,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 def print_text(document: TrendDocument, arguments: argparse.Namespace) -> None:
     """Print one table for each family, workload, GPU and mode; the last columns of it."""
-    last = arguments.last
-    for table in _tables(document.trends):
-        first = table[0]
+    from profiler.documents import trend_tables
+
+    for table in trend_tables(document.trends, arguments.last, every=arguments.all):
+        first = table.first
         gpu = first.gpu or ("" if first.evidence is Evidence.MODELLED else "GPU unknown")
         where = ", ".join(filter(None, (first.workload, gpu, first.evidence, first.mode)))
         unit = f", {first.unit}" if formatting.is_long_unit(first.unit) else ""
         say(f"{first.family}: {first.label}{unit} ({where})")
-        columns = first.points[-last:]
-        header = ["kernel", *(point.version for point in columns)]
-        print_table(header, _rows(table, last), right=range(1, len(header)))
-        if len(first.points) > len(columns):
-            say(f"  and {len(first.points) - len(columns)} earlier: --last N")
-        points = [point for trend in table for point in trend.points[-last:]]
+        if table.trends:
+            header = ["kernel", *(first.points[position].version for position in table.columns)]
+            print_table(header, _rows(table), right=range(1, len(header)))
+        if table.earlier:
+            say(f"  and {table.earlier} earlier: --last N")
+        for sentence in table.left_out:
+            say(f"  {sentence}")
+        if table.left_out:
+            say("  --all shows every version and kernel")
+        points = [trend.points[position] for trend in table.trends for position in table.columns]
         for words in dict.fromkeys(point.breaks for point in points if point.breaks):
             say(f"  | {words}")
         derivations = (point.value.derivation for point in points)
@@ -86,21 +93,11 @@ def print_text(document: TrendDocument, arguments: argparse.Namespace) -> None:
         say()
 
 
-def _tables(trends: Sequence[Trend]) -> Iterator[list[Trend]]:
-    """Trends that share their columns."""
-    for _, group in groupby(trends, key=_place):
-        yield list(group)
-
-
-def _place(trend: Trend) -> tuple[object, ...]:
-    return trend.family, trend.workload, trend.gpu, trend.evidence, trend.mode
-
-
-def _rows(trends: Sequence[Trend], last: int) -> list[list[str]]:
+def _rows(table: TrendTable) -> list[list[str]]:
     rows = []
-    parts = {trend.part for trend in trends}
-    for trend in trends:
-        points = trend.points[-last:]
+    parts = {trend.part for trend in table.trends}
+    for trend in table.trends:
+        points = [trend.points[position] for position in table.columns]
         numbers = [abs(point.value.number) for point in points if point.value.number is not None]
         scale = formatting.scale_for(trend.unit, max(numbers)) if numbers else None
         if scale and formatting.is_long_unit(trend.unit):  # it stands in the table's head

@@ -61,7 +61,9 @@ if TYPE_CHECKING:
     from profiler.documents.static import StaticDocument as StaticDocument
     from profiler.documents.static import examine_versions as examine_versions
     from profiler.documents.trend import TrendDocument as TrendDocument
+    from profiler.documents.trend import TrendTable as TrendTable
     from profiler.documents.trend import load_trend as load_trend
+    from profiler.documents.trend import trend_tables as trend_tables
 
 __getattr__ = lazy(
     __name__,
@@ -85,5 +87,5 @@ __getattr__ = lazy(
     roofline="RooflineDocument rooflines_of_name rooflines_of_side",
     sass="CodeComparisonDocument CodeDocument compare_code show_code",
     static="StaticDocument examine_versions",
-    trend="TrendDocument load_trend",
+    trend="TrendDocument TrendTable load_trend trend_tables",
 )

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 from profiler.bundles import location
 from profiler.compare import Pairing
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
-from profiler.evidence import Evidence, MetricTable, State, formatting
+from profiler.evidence import Evidence, MetricTable, State, brief_list, formatting
 from profiler.history import Trend, TrendPoint, load_lineages, load_trends
 from profiler.history.trend import ABSENT
 
 if TYPE_CHECKING:
     from profiler.store import Store
+
+
+_KERNELS_NAMED = 3  # of those that ran in one version alone
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,6 +86,85 @@ class TrendDocument(Document):
     def _content(self) -> dict[str, object]:
         """The series, numbers in base units."""
         return {"concept": self.concept, "series": [_trend_dict(trend) for trend in self.trends]}
+
+
+@dataclass(frozen=True)
+class TrendTable:
+    """Trends of one family, workload, GPU and mode: which versions and kernels have something to show."""
+
+    first: Trend  # says the family, workload, GPU and mode, also where no row is left
+    trends: tuple[Trend, ...]  # a row each
+    columns: tuple[int, ...]  # positions of the points that are shown, oldest first
+    earlier: int  # versions with a value that came before the first column
+    left_out: tuple[str, ...]  # a sentence for each reason why versions or kernels are not shown
+
+
+def trend_tables(trends: Sequence[Trend], last: int, *, every: bool = False) -> list[TrendTable]:
+    """The trends as tables of the newest `last` versions.
+
+    Unless `every`: a version without a value of any kernel is no column, and a kernel with a number in one
+    version alone, or in none of those shown, is no row; both are counted in `left_out`.
+    """
+    return [_table(list(group), last, every) for _, group in groupby(trends, key=_place)]
+
+
+def _place(trend: Trend) -> tuple[object, ...]:
+    return trend.family, trend.workload, trend.gpu, trend.evidence, trend.mode
+
+
+def _table(trends: Sequence[Trend], last: int, every: bool) -> TrendTable:
+    positions = range(len(trends[0].points))
+    if every:
+        return TrendTable(
+            trends[0], tuple(trends), tuple(positions[-last:]), max(0, len(positions) - last), ()
+        )
+    with_number = [
+        position
+        for position in positions
+        if any(trend.points[position].value.number is not None for trend in trends)
+    ]
+    columns = with_number[-last:] or list(positions[-last:])
+    numbers = {
+        id(trend): [n for n in columns if trend.points[n].value.number is not None] for trend in trends
+    }
+    # With one version to show there is nothing to hold a kernel against: all of them are rows.
+    least = min(2, len(with_number))
+    rows = [trend for trend in trends if len(numbers[id(trend)]) >= least]
+    left_out = _versions_left_out(trends, [n for n in positions if n not in with_number])
+    for position in columns:
+        alone = [trend for trend in trends if trend not in rows and numbers[id(trend)] == [position]]
+        if alone:
+            left_out.append(_kernels_of_one_version(alone, position))
+    hidden = sum(not numbers[id(trend)] and trend not in rows for trend in trends)
+    if hidden:
+        left_out.append(f"{hidden} kernel{'s have' if hidden > 1 else ' has'} no number in these versions")
+    earlier = max(0, len(with_number) - len(columns))
+    return TrendTable(trends[0], tuple(rows), tuple(columns), earlier, tuple(left_out))
+
+
+def _versions_left_out(trends: Sequence[Trend], positions: Sequence[int]) -> list[str]:
+    """How many versions have no number at all, by the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for position in positions:
+        points = [trend.points[position] for trend in trends]
+        ran = [point for point in points if point.gap != ABSENT]
+        reason = formatting.state_words(ran[0].value) if ran else "none of these kernels ran"
+        by_reason.setdefault(reason, []).append(points[0].version)
+    return [
+        f"{len(names)} version{'s' * (len(names) > 1)} without a value, {reason}: {brief_list(names)}"
+        for reason, names in by_reason.items()
+    ]
+
+
+def _kernels_of_one_version(trends: Sequence[Trend], position: int) -> str:
+    """The kernels that have a number in one version alone, the largest first."""
+    largest = sorted(trends, key=lambda trend: -abs(trend.points[position].value.number or 0))
+    named = [
+        f"{trend.part.removesuffix('#0')} {formatting.quantity(trend.points[position].value)}"
+        for trend in largest[:_KERNELS_NAMED]
+    ]
+    more = f" and {len(trends) - len(named)} more" if len(trends) > len(named) else ""
+    return f"in {trends[0].points[position].version} alone: {', '.join(named)}{more}"
 
 
 def load_trend(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from profiler.documents import load_trend
+from profiler.documents import load_trend, trend_tables
 from profiler.errors import CannotJudge
-from profiler.evidence import load_metrics
+from profiler.evidence import Evidence, State, Value, load_metrics
+from profiler.history import Trend, TrendPoint
+from profiler.history.trend import ABSENT
 from profiler.store import Store
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
@@ -23,6 +27,79 @@ def test_a_trend_over_time_has_a_row_a_run(store: Store, capsys: pytest.CaptureF
 def test_a_trend_over_versions_has_a_row_a_version(store: Store) -> None:
     document = load_trend("static_registers", load_metrics(), store)
     assert [row[6] for row in document.rows()] == ["v1"]
+
+
+def trends(*rows: tuple[str, tuple[Value | float | None, ...]]) -> tuple[Trend, ...]:
+    """A trend a kernel over versions v1, v2 …; None: the kernel did not run there."""
+    return tuple(
+        Trend(
+            concept="duration",
+            label="ncu duration",
+            better="lower",
+            unit="ns",
+            family="f",
+            workload=None,
+            gpu="H100",
+            evidence=Evidence.MEASURED,
+            mode="ncu",
+            part=part,
+            base_name=part.partition("#")[0],
+            points=tuple(
+                TrendPoint(
+                    run_id=f"r{n}",
+                    version=f"v{n}",
+                    created=datetime(2026, 1, n, tzinfo=UTC),
+                    value=value if isinstance(value, Value) else Value(value, "ns"),
+                    metric="gpu__time_duration.sum",
+                    grid=None,
+                    block=None,
+                    result_id=None,
+                    gap=ABSENT if value is None else "",
+                )
+                for n, value in enumerate(values, 1)
+            ),
+        )
+        for part, values in rows
+    )
+
+
+NAN = Value(None, "ns", state=State.FAILED)
+
+
+def test_versions_and_kernels_without_a_line_are_counted_by_their_reason() -> None:
+    [table] = trend_tables(
+        trends(
+            ("a#0", (1.0, None, 3.0, NAN, None)),
+            ("b#0", (None, None, 5.0, None, None)),
+            ("b#1", (None, None, 9.0, None, None)),
+            ("c#0", (2.0, None, 2.0, NAN, None)),
+        ),
+        last=8,
+    )
+    assert [trend.part for trend in table.trends] == ["a#0", "c#0"]
+    assert table.columns == (0, 2)
+    assert table.left_out == (
+        "2 versions without a value, none of these kernels ran: v2, v5",
+        "1 version without a value, failed (NaN): v4",
+        "in v3 alone: b#1 9 ns, b 5 ns",
+    )
+
+
+def test_the_newest_versions_with_a_value_are_the_columns() -> None:
+    rows = trends(("a#0", (1.0, 2.0, 3.0, None)), ("b#0", (7.0, None, None, None)))
+    [table] = trend_tables(rows, last=2)
+    assert (table.columns, table.earlier) == ((1, 2), 1)
+    assert [trend.part for trend in table.trends] == ["a#0"]
+    assert "1 kernel has no number in these versions" in table.left_out
+    [every] = trend_tables(rows, last=2, every=True)
+    assert (every.columns, len(every.trends), every.earlier, every.left_out) == ((2, 3), 2, 2, ())
+
+
+def test_one_version_lists_all_its_kernels_and_failures_are_listed_where_nothing_else_is() -> None:
+    [table] = trend_tables(trends(("a#0", (1.0,)), ("b#0", (2.0,))), last=8)
+    assert (len(table.trends), table.left_out) == (2, ())
+    [failed] = trend_tables(trends(("a#0", (NAN, NAN))), last=8)
+    assert (len(failed.trends), failed.columns) == (1, (0, 1))
 
 
 def test_what_no_launch_carries_cannot_be_judged(store: Store) -> None:
