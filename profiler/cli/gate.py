@@ -25,7 +25,8 @@ _MARKS = {"failed": "!", "unjudged": "?", "acknowledged": "·", "noted": "Δ", "
 _OPTIONS = ("workload", "gpu", "on", "across", "allow", "pairs", "guess")  # handed on as they are
 _DESCRIPTION = """\
 Hold versions, a run or reports against a baseline and fail on what got worse. A name is a report file, a run
-id, family/version, or a version whose name is unique; without names the newest run is judged, all of it.
+id, family/version, a version whose name is unique, or a family, all of its versions; without names the newest
+run is judged, all of it, and what is beside it in its family is said.
 
 Checked: correctness, the rules on facts (spills, stack, registers, barriers, blocks per SM, modelled
 conflicts), the catalogue's budgets, the time and every exact count, data that the baseline has and the
@@ -130,7 +131,8 @@ def text(report: GateReport) -> str:
     """The answer for a terminal or a log: what failed first, what passed counted."""
     from profiler.gate.finding import TITLES
 
-    return "\n".join((report.headline, *_sections(report, TITLES, None))) + "\n"
+    not_judged = ("", report.not_judged) if report.not_judged else ()
+    return "\n".join((report.headline, *_sections(report, TITLES, None), *not_judged)) + "\n"
 
 
 def brief_text(report: GateReport) -> str:

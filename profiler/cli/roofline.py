@@ -74,9 +74,9 @@ def print_text(document: RooflineDocument, _: argparse.Namespace) -> None:
             _print_roofs(roofline)
             _print_points(roofline.points)
             print_lines([] if reason else own, "  ")
-    for (reason, own), kernels in pointless.items():
+    for (reason, same), kernels in pointless.items():
         say(f"\nno point for {counted_kernels(kernels)}: {reason}")
-        print_lines(own, "  ")
+        print_lines(same, "  ")
     if shared:
         say("\nall of them:")
         print_lines(shared, "  ")
@@ -90,7 +90,7 @@ def _roof_rows(roofline: Roofline) -> list[tuple[str, ...]]:
     from profiler.documents.roofline import percent
     from profiler.explain.roofline import UNUSED
 
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for roof in roofline.roofs:
         if roof.rate.number or (roof.peak.number and roof.state != UNUSED):
             nearest = "nearest roof" if roof is roofline.nearest else ""

@@ -64,7 +64,8 @@ class GateDocument(Document):
     def sentences(self) -> Sequence[str]:
         """What failed, what nobody could judge and what somebody let pass."""
         findings = (finding for outcome in _WITH_WEIGHT for finding in self.report.verdicts.of(outcome))
-        return [f"{finding.heading}: {finding.line}" for finding in findings]
+        lines = [f"{finding.heading}: {finding.line}" for finding in findings]
+        return [*lines, self.report.not_judged] if self.report.not_judged else lines
 
     @property
     def exit_code(self) -> Exit:
@@ -95,6 +96,7 @@ class GateDocument(Document):
             "exit_code": int(self.report.code),
             "headline": self.report.headline,
             "compared": self.report.verdicts.compared,
+            "not_judged": self.report.not_judged or None,
             "findings": [_finding_dict(finding) for finding in self.report.verdicts.findings],
         }
 
@@ -119,6 +121,8 @@ class GateDocument(Document):
             if findings := self.report.verdicts.of(outcome):
                 lines += [f"**{TITLES[outcome].capitalize()}**", ""]
                 lines += [*_table(findings, self.dashboard, only), ""]
+        if self.report.not_judged:
+            lines += [self.report.not_judged, ""]
         if noted := self.report.verdicts.of(Outcome.NOTED):
             lines += [f"<details><summary>{len(noted)} noted, without weight</summary>", ""]
             lines += [*_table(noted, self.dashboard, only), "", "</details>", ""]

@@ -163,10 +163,19 @@ class Inventory:
         return results
 
     def of_name(self, name: str) -> list[VersionResults]:
-        """The results of every version of a run, or of the one version that a name means."""
+        """The results of every version of a run or a family, or of the one version that a name means.
+
+        A version goes before a family of its name. The versions of a family come as they first appeared.
+        """
         if self.is_run(name):
             return self.of_run(name)
-        return [self.of_version(*resolve_family_version(self.store, name))]
+        try:
+            return [self.of_version(*resolve_family_version(self.store, name))]
+        except UnknownName:
+            versions = self.store.versions(name)
+            if not versions or any(info.version == name for info in self.store.versions()):
+                raise  # no family, or versions of several families are called that
+            return [self.of_version(info.family, info.version) for info in versions]
 
     def check_name(self, name: str) -> None:
         """Raise for a name that is no run or version, or whose newest results are unknown."""
@@ -180,6 +189,17 @@ class Inventory:
             raise UnknownName("the index is empty: `profiler import PATH`, or `profiler dissect`")
         self.check_newest(runs[0].run_id, runs[0].created, self.store.runs)
         return runs[0].run_id
+
+    def beside_newest_import(self) -> tuple[str, int] | None:
+        """Family and number of the other versions of the newest run; None where a collection made it.
+
+        Each imported report is a run of its own, so that the newest run is one of perhaps many of a folder.
+        """
+        run = next(iter(self.store.runs(limit=1)), None)
+        if run is None or run.kind != IMPORT or run.family is None:
+            return None
+        others = sum(info.version != run.version for info in self.store.versions(run.family))
+        return (run.family, others) if others else None
 
     def check_newest(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ class GateReport:
     verdicts: Verdicts
     code: Exit
     baseline: str  # as it was asked for; "" for the pinned or last one
+    not_judged: str = ""  # what was not asked for and might have been meant, with the way to judge it
 
     @property
     def headline(self) -> str:
@@ -91,7 +93,20 @@ def run_gate(
         pairing=pairing,
         acknowledged=list_acknowledgements(decisions.load_decisions(root)),
     )
-    return GateReport(verdicts, verdicts.exit_code(allow), baseline or "")
+    not_judged = "" if names else _beside_newest(Inventory(opener(), root))
+    return GateReport(verdicts, verdicts.exit_code(allow), baseline or "", not_judged)
+
+
+def _beside_newest(inventory: Inventory) -> str:
+    """That the newest run, judged because nothing was named, is one report of several; "" where it is not."""
+    beside = inventory.beside_newest_import()
+    if beside is None:
+        return ""
+    family, others = beside
+    versions = f"{others} other version{'s' * (others > 1)}"
+    return (
+        f"not judged: {versions} of {family}, as no name asks for them: `profiler gate {shlex.quote(family)}`"
+    )
 
 
 def gate_comparisons(

@@ -15,6 +15,7 @@ from profiler.bundles import Result, open_root
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence
 from profiler.gate import CellFilter, ComparisonPair, find_pairs, set_baseline
+from profiler.gate.inventory import Inventory
 from profiler.store import Store, forget_run, import_paths, open_store, rebuild_index
 from tests import lineages
 
@@ -380,3 +381,16 @@ class TestReports:
             launch.function for launch in of_files.a.launches
         ]
         assert pair.rerun_command == ""
+
+    @pytest.mark.slow
+    def test_a_family_stands_for_all_its_versions_and_the_newest_run_says_what_is_beside_it(
+        self, workspace: Workspace, report_paths: tuple[str, str]
+    ) -> None:
+        import_paths([Path(name) for name in report_paths], data=str(workspace.folder), family="mw")
+        pairs = workspace.pairs("mw", against="mw/MW_Baseline")
+        assert [pair.subject for pair in pairs] == ["mw/MW_Baseline", "mw/MW_DivToMult"]
+        assert [pair.same_results for pair in pairs] == [True, False]
+        inventory = Inventory(workspace.store, open_root(str(workspace.folder)))
+        assert inventory.beside_newest_import() == ("mw", 1)
+        with pytest.raises(UnknownName):
+            workspace.pairs("mx")
