@@ -32,7 +32,7 @@ Checked: correctness, the rules on facts (spills, stack, registers, barriers, bl
 conflicts), the catalogue's budgets, the time and every exact count, data that the baseline has and the
 subject lacks, and whether the two can be compared at all. Time decides: counters that wobble by themselves
 (hit rates, bytes, conflicts) are told and weigh nothing unless --on names them, and exact counts weigh
-nothing where the time got better. Static and modelled evidence and plain reports are enough.
+nothing where the time is the same or better. Static and modelled evidence and plain reports are enough.
 
 --baseline: a report, a run id, a version, a torch backend that was collected, parent (the nearest correct
 ancestor in the catalogue) or best (the fastest correct version). Without it: what `profiler baseline` pinned,

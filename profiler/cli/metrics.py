@@ -97,4 +97,5 @@ def _form(form: DerivedForm) -> str:
 def _threshold(metric: Metric) -> str:
     if metric.threshold_pp is not None:
         return f"{metric.threshold_pp:g}pp"
-    return f"{metric.threshold * 100:g}%"
+    of_whole = f", {metric.whole_share * 100:g}% of {metric.whole}" if metric.whole else ""
+    return f"{metric.threshold * 100:g}%{of_whole}"

@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.compare.clock_drift import HEADLINE as HEADLINE
     from profiler.compare.comparability import ACROSS as ACROSS
     from profiler.compare.comparability import CORRECTNESS as CORRECTNESS
     from profiler.compare.comparability import Difference as Difference
-    from profiler.compare.comparison import HEADLINE as HEADLINE
     from profiler.compare.comparison import Comparison as Comparison
     from profiler.compare.comparison import MetricChange as MetricChange
     from profiler.compare.comparison import OpcodeChange as OpcodeChange
     from profiler.compare.comparison import PairComparison as PairComparison
     from profiler.compare.comparison import check_concepts as check_concepts
     from profiler.compare.comparison import compare as compare
+    from profiler.compare.comparison import judge_duration as judge_duration
     from profiler.compare.comparison import judge_every_metric as judge_every_metric
+    from profiler.compare.comparison import table_of_time as table_of_time
     from profiler.compare.counter_noise import CounterKey as CounterKey
     from profiler.compare.counter_noise import CounterNoise as CounterNoise
     from profiler.compare.environment_change import EnvironmentChange as EnvironmentChange
@@ -69,9 +71,10 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
+    clock_drift="HEADLINE",
     comparability="ACROSS CORRECTNESS Difference",
-    comparison="""HEADLINE Comparison MetricChange OpcodeChange PairComparison check_concepts compare
-    judge_every_metric""",
+    comparison="""Comparison MetricChange OpcodeChange PairComparison check_concepts compare judge_duration
+    judge_every_metric table_of_time""",
     counter_noise="CounterKey CounterNoise",
     environment_change="EnvironmentChange RunChanges run_changes",
     kernel_pairs="""NO_PAIRS KernelPair KeptPair Pairing check_asked keep_pair list_kept_pairs

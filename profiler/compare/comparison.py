@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from profiler.compare.clock_drift import CYCLES, HEADLINE, TIME_CONCEPTS, explain_by_clock
 from profiler.compare.comparability import Difference, find_differences
 from profiler.compare.counter_noise import CounterKey, CounterNoise, CounterNoiseLookup
 from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
@@ -20,6 +21,7 @@ from profiler.compare.match_launches import (
 )
 from profiler.compare.metric_verdict import SHORT_NS, judge, missing_reason, noise_interval
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare.wholes import Whole, find_whole
 from profiler.compare.workload_change import WorkloadChange, find_workload_change
 from profiler.errors import UnknownName
 from profiler.evidence import (
@@ -35,9 +37,6 @@ from profiler.evidence import (
 )
 from profiler.statistics import Interval, Verdict
 
-# The concept whose verdict is that of a pair of launches. It is the duration under ncu, not the latency of a
-# call.
-HEADLINE = "duration"
 _ARROW = " → "  # between the two labels of a pair; in no kernel's name
 
 
@@ -58,6 +57,7 @@ class MetricChange:
     unreplicated: bool  # better or worse by one launch a side, without learned noise
     judged: bool = True  # whether metrics.txt says which direction is better
     noise_share: float | None = None  # share of a that a change must exceed, from A/A pairs; None: not known
+    judged_by: str = ""  # the concept that decides where another does: cycles, where the clock alone moved
 
     @property
     def interval(self) -> Interval | None:
@@ -230,6 +230,24 @@ def judge_every_metric(
     return judge_pair(pair.a, pair.b, pair.kernel, pair.paired_by)
 
 
+def judge_duration(
+    a: Launch, b: Launch, table: MetricTable, key: CounterKey, noise: NoiseModel = UNKNOWN_NOISE
+) -> MetricChange | None:
+    """The verdict on the durations of two launches of comparable sides; None without such a concept.
+
+    `key` is that of A, by which its noise is looked up.
+    """
+    metric_judge = _MetricJudge(
+        table_of_time(table), None, None, "", key, noise.counter_noise, same_workload=False
+    )
+    return metric_judge.pair(a, b, a.base_name, PairedBy.NAME).headline
+
+
+def table_of_time(table: MetricTable) -> MetricTable:
+    """The lines of a table that the verdict on a duration follows from."""
+    return replace(table, metrics=tuple(m for m in table.metrics if m.concept in TIME_CONCEPTS))
+
+
 def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
     """Raise UnknownName for a concept that metrics.txt does not declare, or gives no better direction."""
     for concept in concepts:
@@ -298,6 +316,8 @@ class _MetricJudge:
         is_declared = self.same_workload or paired_by is PairedBy.DECLARED
         other_work = None if is_declared else find_workload_change(a, b)
         metrics = tuple(self._change(metric, a, b, short, noise, other_work) for metric in self.table.metrics)
+        if other_work is None:
+            metrics = _by_cycles_where_the_clock_moved(metrics, self.table)
         opcodes, differs = _opcode_changes(a, b), launch_differences(a, b)
         return PairComparison(a, b, label, metrics, opcodes, differs, paired_by, other_work)
 
@@ -307,6 +327,21 @@ class _MetricJudge:
             return False
         _, value_a, _, value_b = self._values(headline, a, b)
         return any(value.number is not None and value.number < SHORT_NS for value in (value_a, value_b))
+
+    def _whole(self, metric: Metric, a: Launch, b: Launch) -> Whole | None:
+        """What the metric is a part of, where its threshold names that and both launches have it."""
+        if not metric.whole:
+            return None
+        return find_whole(
+            metric.whole,
+            self.table,
+            partial(self._number, a, self.chip_a),
+            partial(self._number, b, self.chip_b),
+        )
+
+    def _number(self, launch: Launch, chip: str | None, concept: str) -> float | None:
+        metric = self.table.by_concept.get(concept)
+        return None if metric is None else self.table.resolve(metric, launch.values, chip)[1].number
 
     def _values(self, metric: Metric, a: Launch, b: Launch) -> tuple[str, Value, str, Value]:
         """Name and value on both sides: by a name that both have where there is one, else each by its own."""
@@ -326,7 +361,13 @@ class _MetricJudge:
     ) -> MetricChange:
         name_a, value_a, name_b, value_b = self._values(metric, a, b)
         verdict, reason, change_pct, limit = judge(
-            metric, (name_a, name_b), value_a, value_b, short=short, noise=noise
+            metric,
+            (name_a, name_b),
+            value_a,
+            value_b,
+            short=short,
+            noise=noise,
+            whole=self._whole(metric, a, b),
         )
         blocked = self.blocked
         if other_work and other_work.verdict is Verdict.NOT_COMPARABLE:
@@ -352,6 +393,21 @@ class _MetricJudge:
             metric.better != "-",
             limit,
         )
+
+
+def _by_cycles_where_the_clock_moved(
+    metrics: tuple[MetricChange, ...], table: MetricTable
+) -> tuple[MetricChange, ...]:
+    """The changes with the duration judged as same where the SM clock alone made the times differ."""
+    reason = explain_by_clock({change.concept: change for change in metrics}, table)
+    if not reason:
+        return metrics
+    return tuple(
+        replace(change, verdict=Verdict.SAME, reason=reason, unreplicated=False, judged_by=CYCLES)
+        if change.concept == HEADLINE
+        else change
+        for change in metrics
+    )
 
 
 def _opcode_changes(a: Launch, b: Launch) -> tuple[OpcodeChange, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from profiler.compare.counter_noise import CounterNoise
-from profiler.evidence import Evidence, Metric, State, Value
-from profiler.statistics import Decision, Interval, Verdict, judge_counter
+from profiler.compare.wholes import Whole
+from profiler.evidence import Evidence, Metric, State, Value, formatting
+from profiler.statistics import Decision, Interval, Verdict, judge_counter, share_text
 
 SHORT_NS = 50_000  # of shorter launches, one a side cannot tell a change from noise
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
@@ -38,11 +39,13 @@ def judge(
     *,
     short: bool,
     noise: Callable[[str, bool], CounterNoise | None] | None = None,
+    whole: Whole | None = None,
 ) -> Judgement:
     """Judge b against a. `names` are the ncu names that the two were read by; `short`: shorter than SHORT_NS.
 
-    `noise` looks up the learned noise of a metric, from its ncu name and whether only pairs of two runs
-    count. It is called only for metrics that do not repeat exactly.
+    `whole` is what the metric is a part of, by its threshold; None where that is not known: the threshold
+    then holds alone. `noise` looks up the learned noise of a metric, from its ncu name and whether only pairs
+    of two runs count. It is called only for metrics that do not repeat exactly.
     """
     if a.number is None or b.number is None:
         return Judgement(Verdict.MISSING, missing_reason(a, b))
@@ -55,6 +58,11 @@ def judge(
     difference = b.number - a.number
     if not difference:
         return Judgement(Verdict.SAME, "equal", change_pct)
+    # What is next to nothing of its whole matters to nobody, however large a share of itself it gained.
+    if whole and abs(difference) <= metric.whole_share * whole.number:
+        sizes = " → ".join(str(formatting.quantity(value)) for value in (a, b))
+        reason = f"{sizes} of {whole.words}: a change under {share_text(metric.whole_share)} of {whole.name}"
+        return Judgement(Verdict.SAME, reason, change_pct)
     # What is computed from several counters, of several replay passes, does not repeat as a count does.
     exact = is_exact(metric, a.unit) and a.derivation is None
     if noise and a.number and metric.evidence is Evidence.MEASURED and not exact:

@@ -98,6 +98,7 @@ def undecided_reasons(comparison: Comparison) -> list[str]:
     """The reason of each verdict that judges nothing, once, and what differs in the launches themselves.
 
     Launches that did other work, or may have, have a reason each: grid and block are of that launch.
+    A duration that was judged by cycles is named too: its change is large, and its verdict is same.
     """
     reasons = dict.fromkeys(
         (pair.verdict, pair.headline.reason if pair.headline else "metrics.txt has no duration")
@@ -110,6 +111,8 @@ def undecided_reasons(comparison: Comparison) -> list[str]:
             lines.append(
                 f"{pair.workload_change.verdict.label}: {pair.kernel}: {pair.workload_change.reason}"
             )
+        if pair.headline and pair.headline.judged_by:
+            lines.append(f"{pair.kernel}: {pair.headline.reason}")
         if words := _differing(pair):
             lines.append(f"{pair.kernel}: {words}")
     if doubted := next((pair for pair in comparison.pairs if pair.workload_change), None):

@@ -31,6 +31,8 @@ class MetricsDocument(Document):
         "tier",
         "ncu_names",
         "derived_forms",
+        "whole",
+        "whole_share",
     )
 
     @property
@@ -45,7 +47,10 @@ class MetricsDocument(Document):
         return (f"{self.table.path}: {len(self.metrics)} metrics, {captured} captured",)
 
     def rows(self) -> list[tuple[object, ...]]:
-        """A row a metric; the threshold is a share, or in points where `threshold_pp` has one."""
+        """A row a metric; the threshold is a share, or in points where `threshold_pp` has one.
+
+        A change must exceed `whole_share` of `whole` too, where there is one.
+        """
         return [
             (
                 metric.group,
@@ -58,6 +63,8 @@ class MetricsDocument(Document):
                 metric.tier,
                 ", ".join(alternative.name for alternative in metric.alternatives),
                 "; ".join(form.name for form in metric.forms),
+                metric.whole or None,
+                metric.whole_share if metric.whole else None,
             )
             for metric in self.metrics
         ]
@@ -75,6 +82,8 @@ class MetricsDocument(Document):
                 "better": metric.better,
                 "threshold": metric.threshold,
                 "threshold_pp": metric.threshold_pp,
+                "whole": metric.whole or None,
+                "whole_share": metric.whole_share if metric.whole else None,
                 "group": metric.group,
                 "tier": metric.tier,
                 "metrics": [

@@ -35,6 +35,8 @@ GROUPS = (
     "static",
     "modelled",
 )
+# Wholes that no counter holds: `profiler/compare/wholes.py` computes them from several.
+COMPUTED_WHOLES = ("dram_capacity",)
 DEFAULT_PATH = shipped("metrics.txt")
 
 MAX_BYTES = 16 << 20  # of a metrics file: a device would never end
@@ -46,6 +48,7 @@ _THRESHOLD = re.compile(r"(\d+(?:\.\d+)?)\s*(%|pp|)")
 # concept = formula @sm_NN …, or concept ~ 8.4% = formula for a stand-in.
 _FORM = re.compile(r"(?P<concept>[^=~|]*?)\s*(?:~\s*(?P<off>[^=|]*?)\s*)?=(?P<formula>[^@|]*)(?P<chips>@.*)?")
 _OFF = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+_SHARE_OF_WHOLE = re.compile(r"(\d+(?:\.\d+)?)\s*%\s+of\s+(\w+)")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _SCALED = re.compile(r"(us|ms|s|usecond|msecond|second|[KMGT]i?(byte|B|hz|Hz).*|[kmgt]hz)")
 
@@ -83,6 +86,8 @@ class Metric:
     alternatives: tuple[Alternative, ...]
     line: int
     forms: tuple[DerivedForm, ...] = ()  # best first: how to compute it where a report has none of the names
+    whole: str = ""  # the concept, or one of COMPUTED_WHOLES, that it is a part of; "" where it is of none
+    whole_share: float = 0.0  # fraction of the whole that a change must exceed besides the threshold
 
     @property
     def evidence(self) -> Evidence:
@@ -256,11 +261,21 @@ def _parse(shown_path: Path, text: str) -> tuple[MetricTable, tuple[str, ...]]:
             metrics[concept] = _with_form(metrics, concept, form)
         except ValueError as error:
             problems.append((form.line, str(error)))
+    problems += [(metric.line, words) for metric, words in _unknown_wholes(metrics)]
     if not metrics and not captured and not problems:
         problems.append((1, f"no metric in this file: write a line {' | '.join(_COLUMNS)}"))
     problems.sort(key=lambda problem: problem[0])
     table = MetricTable(shown_path, tuple(metrics.values()), tuple(captured), tuple(captured.values()))
     return table, tuple(f"{shown_path}:{line}: {message}" for line, message in problems)
+
+
+def _unknown_wholes(metrics: Mapping[str, Metric]) -> Iterator[tuple[Metric, str]]:
+    """Each metric whose whole nobody declares or computes, with what is wrong; a whole may stand below it."""
+    for metric in metrics.values():
+        if metric.whole and metric.whole not in (*metrics, *COMPUTED_WHOLES):
+            nearest = get_close_matches(metric.whole, (*metrics, *COMPUTED_WHOLES), 1, 0.5)
+            way_out = f"did you mean {nearest[0]}?" if nearest else "name a concept of this file"
+            yield metric, f"{metric.concept} is a part of {metric.whole}, which is no concept: {way_out}"
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -317,7 +332,11 @@ def _metric(content: str, line: int) -> Metric:
         raise ValueError(f"{concept} has no label")
     if _SCALED.fullmatch(unit):
         raise ValueError(f"unit {unit!r} is scaled: write ncu's base unit (ns, hz, byte, byte/s)")
+    threshold, comma, part = (text.strip() for text in threshold.partition(","))
     fraction, points = _threshold(threshold, unit)
+    whole_share, whole = _share_of_whole(part, points) if comma else (0.0, "")
+    if whole == concept:
+        raise ValueError(f"{concept} is no part of itself: leave `, {part}` out, or name another concept")
     return Metric(
         concept,
         label,
@@ -329,6 +348,8 @@ def _metric(content: str, line: int) -> Metric:
         _word("tier", tier, TIERS),
         _alternatives(names),
         line,
+        whole=whole,
+        whole_share=whole_share,
     )
 
 
@@ -344,6 +365,16 @@ def _threshold(cell: str, unit: str) -> tuple[float, float | None]:
             )
         return 0.0, float(match[1])
     return float(match[1]) / (100 if match[2] else 1), None
+
+
+def _share_of_whole(text: str, points: float | None) -> tuple[float, str]:
+    """Fraction and whole of `1% of shared_wavefronts`."""
+    if points is not None:
+        raise ValueError(f"`{text}` beside percentage points: a point has one size already, write it alone")
+    match = _SHARE_OF_WHOLE.fullmatch(text)
+    if not match or not 0 < float(match[1]) < 100:
+        raise ValueError(f"{text!r} after the threshold: write 1% of CONCEPT, which the metric is a part of")
+    return float(match[1]) / 100, match[2]
 
 
 def _alternatives(cell: str) -> tuple[Alternative, ...]:

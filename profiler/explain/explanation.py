@@ -192,6 +192,7 @@ def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) ->
             split,
             moved,
             "" if is_divided else _what_to_collect(missing, chip),
+            by_cycles=_is_by_cycles(pair),
         ),
         moved,
     )
@@ -209,6 +210,11 @@ def _what_to_collect(missing: Sequence[MissingCounter], chip: str | None) -> str
         return ""
     options = f'--metrics "$(profiler metrics --chip {chip} --tier lean)"' if chip else "--set full"
     return f"To split the time, collect {'; '.join(words)}: `ncu {options}`."
+
+
+def _is_by_cycles(pair: PairComparison) -> bool:
+    """Whether the SM clock alone moved the time, so that the verdict is about cycles."""
+    return pair.headline is not None and bool(pair.headline.judged_by)
 
 
 def _why_no_time(a: Value, b: Value) -> str:

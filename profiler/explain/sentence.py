@@ -75,16 +75,21 @@ def compose_sentence(
     split: TimeSplit | None,
     moved: WhatMoved | None = None,
     collect: str = "",
+    *,
+    by_cycles: bool = False,
 ) -> SentenceParts:
     """The answer to why a launch's time changed, or what stands in the way of one.
 
     `moved` is what else moved, and None where the split says enough; `collect` what would divide the cycles.
+    `by_cycles`: the SM clock alone changed the time, as `reason` says, which is the whole cause.
     """
     if verdict is Verdict.NOT_COMPARABLE:
         return SentenceParts(f"No causes: {reason}")
     if a_us is None or b_us is None:
         return SentenceParts(f"No split: the duration is {reason}")
     times = f"{format_side(a_us, max(a_us, b_us))} → {format_side(b_us, max(a_us, b_us))}"
+    if by_cycles:
+        return SentenceParts(f"{times}: {reason}")
     if verdict is Verdict.SAME:
         return SentenceParts(f"Unchanged, {times}: {reason}", "so no causes")
     if verdict is Verdict.UNCLEAR:

@@ -255,7 +255,7 @@ class PairRules:
             yield self._finding(Check.FACTS, Outcome.PASSED, verdict, line)
 
     def _counters(self, launches: PairComparison, timed: bool) -> Iterator[Finding]:
-        """Findings of counters: the time decides, then exact counts unless the time is better.
+        """Findings of counters: the time decides, and exact counts where it does not.
 
         Counters that vary from run to run fail only where asked for. Where calls were timed, ncu's duration
         is such a counter.
@@ -271,8 +271,10 @@ class PairRules:
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
         elif (headline.a.number, headline.b.number) != (None, None) or not headline.verdict.traits.decided:
             yield self._metric_finding(Check.REGRESSION, _outcome(headline.verdict), headline)
-        # Timed calls decide where there are any, and more instructions in less time are no regression.
-        time_decides = timed or launches.verdict is Verdict.BETTER
+        # Timed calls decide where there are any; more instructions in no more time are no regression. Where
+        # the time is unclear or missing, as of a short launch, exact counts are the best that is known.
+        traits = launches.verdict.traits
+        time_decides = timed or (traits.decided and not traits.fails)
         for change in launches.metrics:
             if change is headline or not change.judged:
                 continue
@@ -325,7 +327,7 @@ class PairRules:
         a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
         size = formatting.change(change.a, change.b)
         line = f"{change.label}: {a} → {b}" + (f" ({size})" if size else "")
-        if change.verdict is not Verdict.SAME:
+        if change.verdict is not Verdict.SAME or change.judged_by:
             line += f", {change.verdict.words}: {change.reason}"
         return self._finding(
             check,

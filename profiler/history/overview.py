@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from profiler.compare import (
     compare_latencies,
     judge_every_metric,
     launch_labels,
+    table_of_time,
 )
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, State, Value, chip_of
 from profiler.history.baselines import newest_and_before
@@ -164,10 +165,8 @@ class _CellJudge:
 
     def times(self, a: Side, b: Side) -> Comparison:
         """The comparison of the calls and of the launches' durations alone."""
-        headline = self.table.by_concept.get(HEADLINE)
         # Durations of all launches count in the tally, but counters are judged for the rows alone.
-        only = replace(self.table, metrics=(headline,) if headline else ())
-        return compare(a, b, only, noise=self.noise, pairing=self.pairing)
+        return compare(a, b, table_of_time(self.table), noise=self.noise, pairing=self.pairing)
 
     def duration(self, launch: Launch, side: Side) -> Value:
         """The duration of a launch under the profiler, or the state that says why there is none."""

@@ -137,7 +137,7 @@ def find_exact_regressions(search: Search) -> Iterator[Regression]:
                 if name not in rules:
                     continue
                 step = find_standing_step(values.numbers(name), rules[name][1])
-                if step is not None and not _got_faster(values, step, durations):
+                if step is not None and not _takes_no_longer(values, step, headline):
                     steps.append((values, name, step))
     # The ids of runs are text: they are looked up once, of the few series that got worse.
     run_ids = search.store.run_ids(
@@ -194,14 +194,17 @@ def _rules(search: Search) -> dict[str, tuple[Metric, IsWorse]]:
     return rules
 
 
-def _got_faster(values: _VersionPart, step: StandingStep, durations: Sequence[str]) -> bool:
-    """Whether the launch takes less time than before: then its counts are no regression."""
-    if values.part.evidence is not Evidence.MEASURED:
+def _takes_no_longer(values: _VersionPart, step: StandingStep, headline: Metric | None) -> bool:
+    """Whether the launch takes as long as before, by the threshold of the duration, or less.
+
+    Its counts are no regression then, as for a gate.
+    """
+    if values.part.evidence is not Evidence.MEASURED or headline is None:
         return False
-    for name in durations:
+    for name in (alternative.name for alternative in headline.alternatives):
         if name in values.part.metrics:
             ns = values.numbers(name)
-            return bool(ns[step.latest] < ns[step.before])
+            return bool(ns[step.latest] <= ns[step.before] * (1 + headline.threshold))
     return False
 
 

@@ -14,8 +14,10 @@ from profiler.compare import (
     SHORT_NS,
     CounterKey,
     Judgement,
+    MetricChange,
     is_other_grid,
     judge,
+    judge_duration,
     latency_words,
     noise_command,
 )
@@ -209,7 +211,13 @@ def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression
         if not steps or not points or not line.points[-1].on_line:
             continue
         level_now = steps[-1].after
-        standing = [step for step in steps if step.direction > 0 and _still_holds(step, level_now, metric)]
+        standing = [
+            step
+            for step in steps
+            if step.direction > 0
+            and _still_holds(step, level_now, metric)
+            and not _is_by_clock(line, step, level_now, search)
+        ]
         if not standing:
             continue
         step, newest = standing[-1], points[-1]
@@ -235,6 +243,17 @@ def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression
 
 def _still_holds(step: ChangePoint, level_now: float, metric: Metric) -> bool:
     return level_now > step.before * (1 + metric.threshold)
+
+
+def _is_by_clock(line: Trend, step: ChangePoint, level_now: float, search: Search) -> bool:
+    """Whether the SM clock alone made a step: by the launches nearest to the levels before it and now."""
+    before = [point for point in line.points[: step.earliest] if point.on_line]
+    after = [point for point in line.points[step.latest :] if point.on_line]
+    if line.concept == LATENCY or not before or not after:
+        return False
+    a = min(before, key=lambda point: abs((point.value.number or 0.0) - step.before))
+    b = min(after, key=lambda point: abs((point.value.number or 0.0) - level_now))
+    return _judged_by_cycles(line, search, a, b) is not None
 
 
 def _pairs(series: Trend, search: Search, is_worse: _IsWorse) -> list[_PointPair]:
@@ -321,11 +340,31 @@ def _takes_longer(series: Trend, metric: Metric, search: Search, a: TrendPoint, 
 def _compare_durations(
     series: Trend, metric: Metric, search: Search, a: TrendPoint, b: TrendPoint
 ) -> Judgement:
-    """The judgement of two ncu durations, by A/A pairs of their kind, else by their threshold."""
+    """The judgement of two ncu durations, by A/A pairs of their kind, else by their threshold.
+
+    Where the SM clock alone made the newer one longer it is the same, as in a comparison of the two launches.
+    """
     short = any(point.value.number is not None and point.value.number < SHORT_NS for point in (a, b))
-    key = CounterKey(series.family, series.workload or "", series.gpu or "", series.mode)
-    noise = partial(search.noise.counter_noise, key, series.base_name)
-    return judge(metric, (a.metric, b.metric), a.value, b.value, short=short, noise=noise)
+    noise = partial(search.noise.counter_noise, _noise_key(series), series.base_name)
+    judgement = judge(metric, (a.metric, b.metric), a.value, b.value, short=short, noise=noise)
+    if judgement.verdict is not Verdict.WORSE:
+        return judgement
+    by_cycles = _judged_by_cycles(series, search, a, b)
+    return judgement._replace(verdict=by_cycles.verdict, reason=by_cycles.reason) if by_cycles else judgement
+
+
+def _judged_by_cycles(series: Trend, search: Search, a: TrendPoint, b: TrendPoint) -> MetricChange | None:
+    """The change of the duration where the SM clock alone made it; None where it did not."""
+    if a.result_id is None or b.result_id is None:
+        return None
+    # A series has the durations alone: the other counters are read for the few that got worse.
+    before, now = search.store.load([a.result_id, b.result_id])
+    change = judge_duration(before, now, search.table, _noise_key(series), search.noise)
+    return change if change and change.judged_by else None
+
+
+def _noise_key(series: Trend) -> CounterKey:
+    return CounterKey(series.family, series.workload or "", series.gpu or "", series.mode)
 
 
 def _judge_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[Regression]:

@@ -332,7 +332,10 @@ def test_the_gate_follows_the_durations_and_the_concepts_named(table: metric_tab
     steady = {"smsp__inst_issued__DOT__sum": Value(1000, "inst")}
     more = {"smsp__inst_issued__DOT__sum": Value(2000, "inst")}
     same = compare(side(launch(**steady)), side(launch(**more)), table)
-    assert code(same, table) is Exit.REGRESSION, "an exact count needs no asking"
+    assert code(same, table) is Exit.PASS, "in as much time they cost nothing"
+    assert code(same, table, ["issued"]) is Exit.REGRESSION
+    unclear = compare(side(launch(12_000.0, **steady)), side(launch(13_000.0, **more)), table)
+    assert code(unclear, table) is Exit.REGRESSION, "an exact count needs no asking where no time decides"
     read = {"dram__bytes_read__DOT__sum": Value(1000, "byte")}
     wobbles = {"dram__bytes_read__DOT__sum": Value(2000, "byte")}
     same = compare(side(launch(**read)), side(launch(**wobbles)), table)
@@ -423,7 +426,7 @@ def shipped() -> metric_table.MetricTable:
 
 
 @pytest.mark.slow
-def test_of_five_ncar_kernels_one_got_faster_two_stayed_and_two_are_unclear(
+def test_of_five_ncar_kernels_one_got_faster_three_stayed_and_one_is_unclear(
     real: dict[str, Side], shipped: metric_table.MetricTable
 ) -> None:
     comparison = compare(real["ncar/MW_Baseline"], real["ncar/MW_DivToMult"], shipped)
@@ -433,7 +436,7 @@ def test_of_five_ncar_kernels_one_got_faster_two_stayed_and_two_are_unclear(
         "compute_tendencies_x_279_gpu": "better",
         "compute_tendencies_x_309_gpu": "same",
         "semi_discrete_step_232_gpu": "same",
-        "set_halo_values_x_396_gpu": "unclear",
+        "set_halo_values_x_396_gpu": "same",  # 12.4 % longer at a clock 9.5 % lower
         "set_halo_values_x_419_gpu": "unclear",
     }
     faster = told["compute_tendencies_x_279_gpu"].headline

@@ -19,6 +19,10 @@ def test_a_row_is_a_metric_with_all_its_names(capsys: pytest.CaptureFixture[str]
     by_concept = document.to_frame().set_index("concept")
     assert by_concept.loc["duration", "ncu_names"].split(", ")[0] == "gpu__time_duration.sum"
     assert len(by_concept) == len(answer["metrics"])
+    assert tuple(by_concept.loc["shared_conflicts", ["whole", "whole_share"]]) == ("shared_wavefronts", 0.01)
+    declared = {metric["concept"]: (metric["whole"], metric["whole_share"]) for metric in answer["metrics"]}
+    assert declared["shared_excess"] == ("shared_wavefronts_source", 0.01)
+    assert declared["shared_wavefronts"] == (None, None)
     lean = MetricsDocument(load_metrics(), "lean")
     assert {row[7] for row in lean.rows()} == {"lean"}
 

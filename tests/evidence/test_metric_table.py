@@ -152,9 +152,35 @@ def test_a_threshold_is_relative_or_in_percentage_points(
     assert metric.threshold_pp == points
 
 
+def test_a_threshold_may_name_what_the_metric_is_a_part_of(tmp_path: Path) -> None:
+    whole = GOOD.replace("duration |", "whole |", 1)
+    parts = [
+        GOOD.replace("duration |", f"{concept} |", 1).replace("2%", cell)
+        for concept, cell in (("below", "5%, 1% of whole"), ("tight", "5% ,0.5%  of  whole"))
+    ]
+    table = table_of(tmp_path, *parts, whole)
+    told = {metric.concept: (metric.threshold, metric.whole_share, metric.whole) for metric in table.metrics}
+    assert told["below"] == (pytest.approx(0.05), pytest.approx(0.01), "whole"), "it may stand further down"
+    assert told["tight"] == (pytest.approx(0.05), pytest.approx(0.005), "whole")
+    assert told["whole"] == (pytest.approx(0.02), 0.0, "")
+    capacity = table_of(tmp_path, GOOD.replace("2%", "2%, 1% of dram_capacity")).metrics[0]
+    assert capacity.whole == "dram_capacity", "computed, so no line declares it"
+
+
 @pytest.mark.parametrize(
     ("line", "answer"),
     [
+        (
+            GOOD.replace("2%", "2%, 1% of cycle_count"),
+            "is a part of cycle_count, which is no concept: name a",
+        ),
+        (GOOD.replace("2%", "2%, 1% of dram_capacty"), "no concept: did you mean dram_capacity?"),
+        (GOOD.replace("2%", "2%, 1% of duration"), "duration is no part of itself"),
+        (GOOD.replace("2%", "2%, 1 of cycles"), "'1 of cycles' after the threshold: write 1% of CONCEPT"),
+        (GOOD.replace("2%", "2%, 0% of cycles"), "'0% of cycles' after the threshold"),
+        (GOOD.replace("2%", "2%, 100% of cycles"), "'100% of cycles' after the threshold"),
+        (GOOD.replace("2%", "2%,"), "'' after the threshold: write 1% of CONCEPT"),
+        (GOOD.replace("| ns |", "| % |").replace("2%", "1pp, 1% of cycles"), "beside percentage points"),
         (GOOD.replace("lower", "lowr"), "unknown better 'lowr': did you mean lower?"),
         (GOOD.replace("| time", "| tme"), "unknown group 'tme': did you mean time?"),
         (GOOD.replace("lean", "ful"), "unknown tier 'ful': did you mean full?"),

@@ -111,7 +111,7 @@ def table_caption(comparison: Comparison) -> str:
 
 
 def notes(comparison: Comparison) -> list[Html]:
-    """Why some verdicts are unclear and some launches have no partner, each reason once."""
+    """Why some verdicts are unclear or by cycles and some launches have no partner, each reason once."""
     reasons = [
         f"{pair.kernel}: {pair.workload_change.verdict.words}, {pair.workload_change.reason}"
         for pair in comparison.pairs
@@ -125,6 +125,11 @@ def notes(comparison: Comparison) -> list[Html]:
         if pair.verdict is not Verdict.NOT_COMPARABLE and not pair.workload_change
     ]
     reasons += paired_names(comparison)
+    reasons += [
+        f"{pair.kernel}: {pair.headline.reason}"
+        for pair in comparison.pairs
+        if pair.headline and pair.headline.judged_by
+    ]
     reasons += [f"{group.base_name}: ambiguous, {group.why}" for group in comparison.ambiguous]
     return [markup.note(reason) for reason in dict.fromkeys(reasons)]
 
