@@ -50,22 +50,38 @@ class LaunchPairs:
 
         "" where `compare` finds nothing worse.
         """
-        comparison = self._compare(regression)
+        pair, comparison = self._pair(regression, regression.now)
+        if comparison is None or isinstance(pair, str):
+            return pair if isinstance(pair, str) else _NO_PARTNER
+        first = regression.possible[-1]  # that surely has the new level
+        step = pair if first.run_id == regression.now.run_id else self._pair(regression, first)[0]
+        # Across another workload there is no step, whatever the newest run compares with.
+        for of_pair in (pair, step):
+            change = None if isinstance(of_pair, str) else of_pair.workload_change
+            if change is not None:
+                return _OTHER_WORKLOAD if change.verdict is Verdict.NOT_COMPARABLE else _PERHAPS_OTHER
+        return _judged_by(regression, pair, comparison.label(pair.a) in _labels(regression))
+
+    def _pair(
+        self, regression: Regression, now: VersionRun
+    ) -> tuple[PairComparison | str, Comparison | None]:
+        """The launch in that run beside the one with the old level, or why it is no pair; the comparison."""
+        comparison = self._compare(regression.series, regression.before, now)
         if comparison is None:
-            return _NO_PARTNER
-        parts = (regression.series.part, regression.series.part.removesuffix("#0"))
+            return _NO_PARTNER, None
+        wanted = _labels(regression)
         for pair in comparison.pairs:
             # A series of two declared names has the newest, which may be A's.
             labels = pair.labels if pair.paired_by is PairedBy.DECLARED else (comparison.label(pair.b),)
-            if not set(labels).isdisjoint(parts):
-                return _judged_by(regression, pair, comparison.label(pair.a) in parts)
+            if not wanted.isdisjoint(labels):
+                return pair, comparison
         ambiguous = (launch for group in comparison.ambiguous for launch in group.b)
-        return _AMBIGUOUS if any(comparison.label(launch) in parts for launch in ambiguous) else _NO_PARTNER
+        is_ambiguous = any(comparison.label(launch) in wanted for launch in ambiguous)
+        return _AMBIGUOUS if is_ambiguous else _NO_PARTNER, comparison
 
-    def _compare(self, regression: Regression) -> Comparison | None:
-        """B is the newest run, A that with the old level; None where a side cannot be told from others."""
-        series, ends = regression.series, (regression.before, regression.now)
-        key = series._replace(version="", part="", concept=""), *ends
+    def _compare(self, series: SeriesKey, before: VersionRun, now: VersionRun) -> Comparison | None:
+        """Two runs of a series; None where one of them cannot be told from others."""
+        key = series._replace(version="", part="", concept=""), before, now
         if key not in self._comparisons:
             try:
                 a, b = (
@@ -77,7 +93,7 @@ class LaunchPairs:
                         gpu=series.gpu,
                         evidence=series.evidence,
                     )
-                    for run in ends
+                    for run in (before, now)
                 )
             except UnknownName:
                 self._comparisons[key] = None
@@ -89,11 +105,13 @@ class LaunchPairs:
         return self._comparisons[key]
 
 
+def _labels(regression: Regression) -> set[str]:
+    """The launch as a comparison may call it: alone in its range it has no number."""
+    return {regression.series.part, regression.series.part.removesuffix("#0")}
+
+
 def _judged_by(regression: Regression, pair: PairComparison, is_same_part: bool) -> Regression | str:
-    """The regression as its pair of launches has it; why it cannot be judged; "" where it is none."""
-    if pair.workload_change:
-        is_other = pair.workload_change.verdict is Verdict.NOT_COMPARABLE
-        return _OTHER_WORKLOAD if is_other else _PERHAPS_OTHER
+    """The regression as its pair of launches has it; "" where it is none."""
     sized = replace(regression, grid=pair.b.grid, block=pair.b.block)
     if regression.kind is RegressionKind.STEP:
         return sized  # judged by its history, of which these are two points

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from profiler.history import History, find_change_points, load_latency_trends, l
 from profiler.history.change_points import RUNS, VERSIONS, change_points_in
 from profiler.statistics import MIN_POINTS, Verdict, change_points
 from profiler.store import Store, import_paths
+from tests import made
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MODE = "events; cache warm; clock none"
@@ -299,3 +300,19 @@ def test_the_noise_of_real_commits_raises_no_alarm_and_hides_no_step(esmm: tuple
     (planted,) = change_points(noise)
     assert planted.index == len(noise) - 6
     assert planted.size_low < 0.03 < planted.size_high
+
+
+@pytest.mark.parametrize(("workload", "verdict"), [(None, Verdict.NOT_COMPARABLE), ("b4", Verdict.WORSE)])
+def test_a_step_to_another_grid_is_of_another_workload(
+    place: Place, workload: str | None, verdict: Verdict
+) -> None:
+    small = made.launch("gemm", 1e6)
+    for minute in range(2 * MIN_POINTS):
+        is_later = minute >= MIN_POINTS
+        of_run = replace(small, grid=(512, 2, 1) if is_later else small.grid)
+        of_run = replace(of_run, values=made.launch("gemm", 8e6 if is_later else 1e6 + minute).values)
+        place.store.add(*made.imported("v1", of_run, minute=minute, workload=workload))
+    (step,) = place.ask("duration", family="gemms")[0].steps
+    assert step.verdict is verdict
+    if workload is None:
+        assert step.reason == "another workload: grid 64 × 2 → 512 × 2"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -372,3 +372,16 @@ def test_over_versions_a_store_gives_what_it_would_of_all_runs(tmp_path: Path) -
     store.close()
     told = {trend.part: [(point.value.number, point.gap) for point in trend.points] for trend in trends}
     assert told == {"a#0": [(3.0, ""), (None, ABSENT)], "b#0": [(None, ABSENT), (4.0, "")]}
+
+
+def test_another_grid_breaks_the_line_where_no_workload_is_declared(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "index.db")
+    small = launch("a", 1e6)
+    for minute, workload in enumerate((None, "b4")):
+        larger = replace(small, grid=(512, 2, 1))
+        store.add(*imported("v1", small, minute=2 * minute, workload=workload))
+        store.add(*imported("v2", larger, minute=2 * minute + 1, workload=workload))
+    trends = load_trends(store, "duration", metric_table.load_metrics(), over="time")
+    store.close()
+    breaks = {trend.workload or "": trend.points[-1].breaks for trend in trends}
+    assert breaks == {"": "grid 64 × 2 → 512 × 2", "b4": ""}

@@ -119,6 +119,24 @@ def test_a_size_is_held_against_the_last_run_of_that_size(store: Store) -> None:
     assert found["inst_executed"].a.number == 1000
 
 
+def test_a_step_to_what_may_be_another_size_is_none_whatever_came_after(store: Store) -> None:
+    counts = [(1000, 500), (5380, 2630)]
+    for minute, (executed, sectors) in enumerate(counts):
+        add(
+            store,
+            minute,
+            launch(100, 64, smsp__inst_executed__DOT__sum=executed, lts__t_sectors__DOT__sum=sectors),
+        )
+    add(
+        store,
+        2,
+        launch(110, 64, registers=40, smsp__inst_executed__DOT__sum=2600, lts__t_sectors__DOT__sum=5000),
+    )
+    report = look(store)
+    assert {one.series.concept for one in report.regressions} <= {"duration"}
+    assert unclear(report)["launches that may be of another problem size"] > 0
+
+
 def test_what_is_back_at_its_old_level_is_not_worse_now(store: Store) -> None:
     add(store, 0, launch(100), version="a")
     add(store, 1, launch(200), version="b")

@@ -1,13 +1,15 @@
 """The diff page's markup over real reports: every number of the comparison is there, none is invented."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
 import pytest
 
 from profiler.compare import Comparison, compare, resolve_names
-from profiler.evidence import Side, formatting, load_metrics, metric_table
+from profiler.evidence import Side, Value, formatting, load_metrics, metric_table
+from profiler.evidence.values import pack_values
 from profiler.ui import addresses
 from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.views import comparison_head, launch_pairs, metric_changes
@@ -176,3 +178,17 @@ def test_a_pair_of_two_names_shows_both_and_how_it_was_paired() -> None:
     assert "paired by similar name, names differ" in text(launch_pairs.verdict(pair))
     notes = " ".join(map(text, launch_pairs.notes(comparison)))
     assert notes == "gemm_v6 → gemm_v7: paired by similar name, names differ"
+
+
+def test_a_launch_of_another_size_says_so_below_the_pairs(ncar: Comparison) -> None:
+    a = ncar.pairs[0].a
+    larger = replace(
+        a, grid=(9, 9, 9), opcodes={}, values=pack_values({"gpu__time_duration.sum": Value(9e9, "ns")})
+    )
+    sides = (replace(ncar.a, launches=(replace(a, opcodes={}),)), replace(ncar.b, launches=(larger,)))
+    comparison = compare(*sides, metric_table.load_metrics())
+    (pair,) = comparison.pairs
+    assert "≠ not comparable" in text(launch_pairs.verdict(pair))
+    (note,) = launch_pairs.notes(comparison)
+    assert text(note).startswith(f"{pair.kernel}: not comparable, another workload: grid ")
+    assert text(note).endswith("→ 9 × 9 × 9")
