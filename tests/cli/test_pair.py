@@ -118,3 +118,22 @@ def test_launches_that_do_not_pair_come_with_the_option_that_pairs_them(
     answer = json.loads(capsys.readouterr().out)
     assert [(pair["a"]["ordinal"], pair["b"]["ordinal"]) for pair in answer["launches"]] == [(0, 0)]
     assert [launch["part"] for launch in answer["only_in_b"]] == ["gemm#1"]
+
+
+def test_a_proposed_pair_is_judged_unless_it_is_refused(
+    two_reports: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing compared is never exit code 0 where something was to be judged."""
+    old, new = (write(tmp_path / f"{name}.ncu-rep", f"gemm_{name}", 1e6, 0) for name in ("v1", "v2"))
+    assert main(["compare", old, new, "--fail"]) == 0
+    shown = capsys.readouterr().out
+    assert "gemm_v1 → gemm_v2: paired by similar name, names differ" in shown
+    assert "--pair A=B does, --no-guess refuses it" in shown
+    for judging in (["compare", old, new, "--fail"], ["explain", old, new, "--fail"]):
+        assert main([*judging, "--no-guess"]) == 3
+    assert main(["gate", new, "--baseline", old]) == 0
+    assert "paired by similar name, names differ" in capsys.readouterr().out
+    assert main(["gate", new, "--baseline", old, "--no-guess"]) == 3
+    assert main(["compare", old, new, "--no-guess"]) == 0, "without --fail nothing is judged"
+    assert profiler.compare(old, new, guess=False).verdict.value == "missing"
+    assert profiler.gate(new, baseline=old, guess=False).exit_code == 3

@@ -28,7 +28,10 @@ def short_names(parts: Iterable[str]) -> dict[str, str]:
 def line_names(trends: Sequence[Trend]) -> dict[PartAndMode, str]:
     """What each part and mode is called: its kernel, with the mode where there are several; calls by mode."""
     kernel_names = short_names(trend.part for trend in trends if trend.concept != LATENCY)
-    kernel_names |= {trend.part: f"{kernel_names[trend.part]}{trend.also}" for trend in trends if trend.also}
+    for trend in trends:
+        if trend.also:  # before the number, which a short label keeps
+            kernel, mark, number = kernel_names[trend.part].partition("#")
+            kernel_names[trend.part] = f"{kernel}{trend.also}{mark}{number}"
     modes: dict[str, set[str]] = defaultdict(set)
     for trend in trends:
         modes[trend.part].add(trend.mode)
