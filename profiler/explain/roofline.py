@@ -43,6 +43,7 @@ _PRECISIONS = {
     ),
     "fp16": _Precision({"hfma": 4, "hadd": 2, "hmul": 2}, frozenset(("HFMA2", "HADD2", "HMUL2"))),
 }
+_OPCODE_MIX = "sass__inst_executed_per_opcode"  # lists every opcode that was executed
 _THREAD_INSTRUCTIONS = "__sass_thread_inst_executed_op_{}_pred_on"
 # Bytes of one unit of each counter, the sections' own first. L2: what a slice sends to the SMs, else every
 # sector looked up. L1: what loads write back, by the architecture's own counter.
@@ -208,7 +209,7 @@ def _scalar_roof(rates: CounterRates, name: str, launch: Launch) -> Roof:
     fused = next(iter(precision.operations))
     rate = Rate.total(
         [
-            rates.rate("smsp" + _THREAD_INSTRUCTIONS.format(instruction)) * operations
+            _instruction_rate(rates, instruction, launch) * operations
             for instruction, operations in precision.operations.items()
         ]
     )
@@ -218,6 +219,16 @@ def _scalar_roof(rates: CounterRates, name: str, launch: Launch) -> Roof:
     executed = sorted(opcode for opcode in launch.opcodes if _base(opcode) in precision.opcodes)
     state = USED if executed else UNUSED if launch.opcodes else UNKNOWN
     return Roof(name, "FLOP/s", peak, rate, state, ", ".join(executed))
+
+
+def _instruction_rate(rates: CounterRates, instruction: str, launch: Launch) -> Rate:
+    """Thread instructions a second; none where nobody counted them and the launch executed none of them."""
+    rate = rates.rate("smsp" + _THREAD_INSTRUCTIONS.format(instruction))
+    is_known = rate.number is not None or not launch.opcodes
+    if is_known or any(opcode.startswith(instruction.upper()) for opcode in launch.opcodes):
+        return rate
+    words = f"{_OPCODE_MIX} has no {instruction.upper()}"
+    return Rate(0.0, (words,), derived=(words,))
 
 
 def _tensor_roof(rates: CounterRates, path: TensorPath, chip: str | None, release: NcuRelease | None) -> Roof:

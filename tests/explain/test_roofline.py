@@ -361,6 +361,17 @@ def test_half_precision_counts_as_ncu_derives_it_itself(reports: Path) -> None:
     assert {"fp32", "fp64"} <= seen or not seen
 
 
+def test_an_instruction_that_nobody_counted_is_none_where_the_opcode_mix_has_none() -> None:
+    counted = whole(**{PEAK.format("hfma"): 2000.0, PER_CYCLE.format("hfma"): 10.0})
+    half = roof(roofline_of(launch(counted, HFMA2=5.0), TABLE, "sm_80"), "fp16")
+    assert half.rate.number == pytest.approx(4 * 10 * 1e9)
+    assert "sass__inst_executed_per_opcode has no HADD" in half.rate.derived
+    for opcodes in ({"HFMA2": 5.0, "HADD2.F32": 1.0}, {}):
+        lacking = roof(roofline_of(launch(counted, **opcodes), TABLE, "sm_80"), "fp16")
+        assert lacking.rate.number is None
+        assert PER_CYCLE.format("hadd") in dict(lacking.missing)
+
+
 def test_a_roof_by_derived_counters_says_so() -> None:
     held = whole(
         **{

@@ -1,6 +1,7 @@
 """What next: the statements that call for something, on the diff and on a launch, as the pages show them."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from profiler.advice import Statement
 from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN
 from profiler.compare import Comparison, compare, resolve_names
 from profiler.evidence import Evidence, metric_table
+from profiler.evidence.values import pack_values
 from profiler.ui.data.advice import statements_of_launch, statements_of_pair
 from profiler.ui.views import advice
 from tests.ui.test_pages import NCAR, page, text
@@ -49,7 +51,6 @@ def test_the_advice_is_of_the_chosen_launch_and_not_of_the_longest(ncar: Compari
         words = plain(advice.table(statements_of_pair(ncar, pair, TABLE), "sm_70"))
         assert f"{at_most} %" in words
         assert words.count(DRAM) == 1, "what several statements ask for stands once"
-        assert "ncu --metrics $(profiler metrics --chip sm_70) PROGRAM" in words
 
 
 def test_a_launch_alone_is_told_the_same_without_a_change(ncar: Comparison) -> None:
@@ -75,6 +76,16 @@ def test_what_changed_is_left_to_why_unless_only_it_calls_for_something() -> Non
     assert "waiting for data" not in words
     assert "→ fewer barriers +1 ms by barriers. 10 %" in words
     assert words.endswith("unknown: whether SMs stand idle. To collect: metrics.txt:24 (a).")
+
+
+def test_an_open_question_comes_with_the_counters_that_would_answer_it(ncar: Comparison) -> None:
+    """Counters of the compared launch that nobody collected, and from which nothing else follows."""
+    (pair,) = [pair for pair in ncar.pairs if pair.kernel == "semi_discrete_step_232_gpu"]
+    kept = {name: value for name, value in pair.b.values.items() if not name.startswith("smsp__")}
+    bare = replace(pair.b, values=pack_values(kept))
+    words = plain(advice.table(statements_of_launch(bare, "7.0", TABLE), "sm_70"))
+    assert "unknown: " in words
+    assert "ncu --metrics $(profiler metrics --chip sm_70) PROGRAM" in words
 
 
 def test_a_share_that_nobody_knows_is_a_dash_and_no_zero() -> None:
