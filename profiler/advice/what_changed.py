@@ -129,8 +129,9 @@ def _headline(explanation: Explanation, metrics: LaunchMetrics) -> Statement:
     elif split and split.reasons_flagged:
         skew = split.reasons_flagged
         confidence += f"; the single reasons of waiting are not to be trusted, their skew is {skew}"
-    if split and split.stand_ins:
-        confidence += f"; computed: {', '.join(stand_in.words for stand_in in split.stand_ins)}"
+    near = [stand_in.words for stand_in in split.stand_ins if stand_in.most_off_pct] if split else []
+    if near:
+        confidence += f"; computed: {', '.join(near)}"
     share = _share_of_time(explanation, explanation.delta_us) if explanation.verdict.traits.moved else None
     # The change comes before its own causes, so it ranks as high as the largest of them.
     causes = (_share_of_time(explanation, term.us) or 0.0 for term in explanation.causes)
