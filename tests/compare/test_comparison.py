@@ -188,7 +188,7 @@ def test_from_zero_there_is_a_verdict_and_no_percentage(table: metric_table.Metr
             "failed in A, instances only in B",
         ),
         (Value(float("nan"), "byte"), Value(1, "byte"), "failed in A"),
-        (Value(1, "byte"), Value(float("inf"), "byte"), "failed in B"),
+        (Value(1, "byte"), Value(float("inf"), "byte"), "infinite in B"),
     ],
 )
 def test_a_missing_side_makes_the_verdict_missing(
