@@ -12,6 +12,7 @@ from profiler.compare import (
     LatencyComparison,
     MetricChange,
     PairComparison,
+    PairedBy,
 )
 from profiler.compare.metric_verdict import decide_inexact, is_exact
 from profiler.evidence import Evidence, Launch, MetricTable, State, Value, formatting
@@ -108,6 +109,9 @@ class PairRules:
                 launches, comparison.a.evidence, bool(baseline_wrong), bool(timed)
             ):
                 cause = _cause_of(finding, causes[launches.kernel])
+                if launches.paired_by is PairedBy.POSITION:  # what _how_paired says decides
+                    outcome = Outcome.NOTED if finding.check is not Check.COMPARABILITY else finding.outcome
+                    finding = replace(finding, outcome=outcome)
                 yield replace(finding, kernel=launches.kernel, cause=cause)
 
     def same_results(self) -> Finding:
@@ -212,8 +216,18 @@ class PairRules:
         elif not baseline_wrong:
             yield from self._counters(launches, timed)
         yield from self._lost_metrics(launches)
-        if launches.paired_by.words:
-            line = f"{launches.kernel}: {launches.paired_by.words}"
+        yield from self._how_paired(launches)
+
+    def _how_paired(self, launches: PairComparison) -> Iterator[Finding]:
+        """How launches of different names came to be a pair.
+
+        That nothing else was left is too little to pass or to fail by.
+        """
+        line = f"{launches.kernel}: {launches.paired_by.words}"
+        if launches.paired_by is PairedBy.POSITION:
+            line += f"; judged where --pair {launches.a.base_name}={launches.b.base_name} declares it"
+            yield self._finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.UNCLEAR, line)
+        elif launches.paired_by.words:
             yield self._finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.CHANGED, line)
 
     def _facts(self, launches: PairComparison, baseline_wrong: bool) -> Iterator[Finding]:

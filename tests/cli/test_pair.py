@@ -134,6 +134,11 @@ def test_a_proposed_pair_is_judged_unless_it_is_refused(
     assert main(["gate", new, "--baseline", old]) == 0
     assert "paired by similar name, names differ" in capsys.readouterr().out
     assert main(["gate", new, "--baseline", old, "--no-guess"]) == 3
+    other = write(tmp_path / "other.ncu-rep", "fast_gemm_rows", 2e6, 0)
+    capsys.readouterr()
+    assert main(["compare", old, other, "--fail"]) == 3, "a position is too little to fail by"
+    assert "judged where --pair gemm_v1=fast_gemm_rows declares it" in capsys.readouterr().out
+    assert main(["compare", old, other, "--fail", "--pair", "gemm_v1=fast_gemm_rows"]) == 1
     assert main(["compare", old, new, "--no-guess"]) == 0, "without --fail nothing is judged"
     assert profiler.compare(old, new, guess=False).verdict.value == "missing"
     assert profiler.gate(new, baseline=old, guess=False).exit_code == 3
