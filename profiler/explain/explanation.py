@@ -165,7 +165,8 @@ def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) ->
     why = reason if has_times or not is_comparable else _why_no_time(duration_a, duration_b)
     is_explained = split is not None and split.depth == FULL and not split.flagged
     may_have_moved = has_times and (pair.verdict.traits.moved or pair.verdict is Verdict.UNCLEAR)
-    moved = what_moved(pair, table) if may_have_moved and not is_explained else None
+    is_asked = may_have_moved and not is_explained and not is_other_work
+    moved = what_moved(pair, table) if is_asked else None
     is_divided = split is not None and split.depth != CYCLES_ONLY
     declared = {**table.by_concept, **stalls}
     every = {change.concept: change for change in pair.metrics}

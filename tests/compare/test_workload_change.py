@@ -213,6 +213,7 @@ def test_what_may_be_another_problem_size_is_unclear_where_it_moved() -> None:
         "shared_static": Verdict.SAME,
     }
     (explanation,) = explain(comparison, TABLE)
+    assert explanation.moved is None, "what moved with the size is no reason"
     assert explanation.sentence.startswith("No causes: instructions (+438 %) and L2 sectors (+426 %) grew")
     verdicts = gate(comparison)
     assert verdicts.exit_code() is Exit.UNJUDGED
