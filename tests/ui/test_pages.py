@@ -141,7 +141,7 @@ class TestFull:
         self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         app = page("diff", made_data, monkeypatch, **NCAR, launch="set_halo_values_x_396_gpu")
-        assert "? unclear +12.4 %" in text(app)
+        assert "= same +12.4 %" in text(app)
 
     def test_an_unknown_version_in_the_address_is_an_error_in_place_and_not_another_pair(
         self, made_data: Path, monkeypatch: pytest.MonkeyPatch
