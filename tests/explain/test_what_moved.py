@@ -148,10 +148,11 @@ def test_a_clock_that_made_the_change_is_its_cause() -> None:
         **BARRIERS,
         "gpu__time_duration.sum": Value(5_555_556.0, "ns"),
         "gpc__cycles_elapsed.avg.per_second": Value(0.9e9, "hz"),
+        "smsp__inst_executed.sum": Value(1_030_000, "inst"),  # else only the clock moved, which is no change
     }
     assert explained(side("a", BARRIERS), side("b", slow)).sentence == (
         "556 µs slower, mainly by clock (+556 µs); cycles (±0). "
-        "Moved most: no counter beyond its threshold. Residue ±0."
+        "Moved most: instructions executed 1.00 → 1.03 M (+3.0 %). Residue ±0."
     )
 
 
