@@ -276,7 +276,7 @@ def test_only_what_is_raised_inside_the_library_is_said_to_be() -> None:
     assert reader_process.described(own.value).startswith("ValueError: could not convert string to float")
 
 
-def test_a_metric_that_its_name_does_not_find_has_failed_and_costs_no_other(
+def test_a_metric_that_its_name_does_not_find_has_no_data_and_costs_no_other(
     write_launch: WriteLaunch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_launch({"launch__grid_size": 7})
@@ -289,7 +289,7 @@ def test_a_metric_that_its_name_does_not_find_has_failed_and_costs_no_other(
     )
     sets = reader_process.MetricSets()
     _, letters, values, states = reader_process.scalars(action, 0, sets)
-    assert (letters[lost], values[lost], states[lost]) == ("f", None, reader_process.FAILED)
+    assert (letters[lost], values[lost], states[lost]) == ("f", None, reader_process.NO_DATA)
     kept = names.index("launch__grid_size")
     assert (values[kept], states[kept]) == (7, reader_process.PRESENT)
     monkeypatch.setattr(type(action), "metric_by_name", lambda *_: None)

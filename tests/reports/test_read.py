@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import Exit, UnreadableReport
-from profiler.evidence import Launch, Report, State
+from profiler.evidence import Launch, Report, State, Value
 from profiler.reports import read, reader_client, reader_process
 from profiler.reports.reader_client import Worker
 from tests import made
@@ -251,11 +251,11 @@ def test_values_keep_unit_and_kind(reports: Path) -> None:
     found = read.read_report(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")
     values = found.launches[0].values
     assert found.gpu == "NVIDIA GeForce RTX 3060 Ti"
-    assert values["gpu__time_duration.sum"] == (72640.0, "ns", None, State.PRESENT)
+    assert values["gpu__time_duration.sum"] == Value(72640.0, "ns", None, State.PRESENT)
     assert isinstance(values["launch__grid_size"].number, int)
     assert values["launch__func_cache_config"].text == "CachePreferNone"
     assert values["device__attribute_compute_capability_minor"].number == 6
-    assert values.value("no__such_metric") == (None, "", None, State.NOT_COLLECTED)
+    assert values.value("no__such_metric") == Value(None, "", None, State.NOT_COLLECTED)
 
 
 def test_launches_with_the_same_metrics_share_one_set(small: Path) -> None:
@@ -266,7 +266,7 @@ def test_launches_with_the_same_metrics_share_one_set(small: Path) -> None:
 
 def test_a_failed_launch_holds_no_number_for_its_time(small: Path) -> None:
     failed = launches(small)[5]
-    assert failed.values["gpu__time_duration.sum"] == (None, "ns", None, State.FAILED)
+    assert failed.values["gpu__time_duration.sum"] == Value(None, "ns", None, State.FAILED)
     assert failed.values.number("gpu__time_duration.sum") is None
     assert (failed.grid, failed.block, failed.stream) == (None, None, 7)
 
@@ -277,7 +277,7 @@ def test_a_launch_that_took_no_time_has_a_duration_that_failed(
 ) -> None:
     report = reports / "ncar" / "MW_Baseline.ncu-rep"
     odd, *others = launches(made.lasting(report, 11360.0, took_ns, tmp_path / "odd.ncu-rep"))
-    assert odd.values["gpu__time_duration.sum"] == (None, "ns", None, State.FAILED)
+    assert odd.values["gpu__time_duration.sum"] == Value(None, "ns", None, State.FAILED)
     assert all(one.values.number("gpu__time_duration.sum") for one in others)
 
 
@@ -321,6 +321,8 @@ def test_the_worker_knows_the_states_by_the_same_numbers() -> None:
     assert reader_process.PRESENT == State.PRESENT
     assert reader_process.FAILED == State.FAILED
     assert reader_process.INSTANCES_ONLY == State.INSTANCES_ONLY
+    assert reader_process.NO_DATA == State.NO_DATA
+    assert reader_process.INFINITE == State.INFINITE
 
 
 @pytest.mark.slow
