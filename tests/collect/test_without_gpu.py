@@ -23,7 +23,7 @@ from profiler.collect import (
     without_gpu,
 )
 from profiler.errors import CannotJudge
-from profiler.evidence import Evidence, State, metric_table
+from profiler.evidence import Evidence, State, Value, metric_table
 from profiler.sass import bundle_file, disassemble, disassembly, make_listing, stored_code
 from profiler.store import open_store
 from tests.conftest import ROOT
@@ -87,7 +87,7 @@ def test_static_facts_are_those_of_the_compiler(dissection: Dissection) -> None:
     one = facts(results(dissection, "v2d_b")["head dim 64"])
     assert (one.evidence, one.part, one.target, one.mode) == (Evidence.STATIC, "main", ARCH, "")
     assert one.values["static__spill_bytes"].number == 0
-    assert one.values["static__shared_bytes"] == (40960, "byte/block", None, State.PRESENT)
+    assert one.values["static__shared_bytes"] == Value(40960, "byte/block")
     assert one.values["static__threads"].number == 128
     assert one.values["static__opcode_HMMA"].number == one.opcodes["HMMA"] == 64
     assert "bytes stack frame" in (one.values["static__ptxas"].text or "")

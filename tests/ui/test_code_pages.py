@@ -197,7 +197,7 @@ class TestCode:
         assert re.search(r"instructions \[1\] v2d<\d+> \[2\] v2d<\d+> ", one)
         assert "[2]+0x0000" in one
         two = text(page("code", clone, monkeypatch, **where, against="attention/v2d_c"))
-        assert re.search(r" v2d<128> \+0x0000 ", two)
+        assert re.search(r" v2d<128> ⋯ 1 row that does not differ \+0x0010 S2R ", two)
         assert "_Z3v2d" not in one + two
 
     def test_the_diff_of_two_versions_leads_to_their_code(

@@ -112,12 +112,18 @@ def _cells_of_side(listing: Listing, spot: HotSpot | None, heats: tuple[Heat, He
 
 def _left_out(skipped: Sequence[AlignedRow]) -> str:
     renamed = sum(row.kind == RENAMED for row in skipped)
+    if all(row.kind == UNREAD for row in skipped):
+        return f"⋯ {_count_rows(len(skipped))} paired by place"
+    words = []
+    if same := len(skipped) - renamed:
+        words.append(f"{_count_rows(same)} that {'does' if same == 1 else 'do'} not differ")
     if renamed:
-        same = code_grid.count(len(skipped) - renamed)
-        return f"⋯ {same} rows that do not differ, {code_grid.count(renamed)} renamed"
-    is_unread = all(row.kind == UNREAD for row in skipped)
-    why = "paired by place" if is_unread else "that do not differ"
-    return f"⋯ {code_grid.count(len(skipped))} rows {why}"
+        words.append(f"{_count_rows(renamed)} renamed")
+    return f"⋯ {', '.join(words)}"
+
+
+def _count_rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{code_grid.count(count)} rows"
 
 
 def _positions_to_show(

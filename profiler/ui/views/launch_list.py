@@ -102,7 +102,9 @@ def metric_columns(
         *((name, "", launch.values[name]) for name in sorted(set(launch.values).difference(declared))),
     ]
     for name, label, value in rows:
-        if not all(part in f"{name} {label}".lower() for part in parts):
+        # The counters that a number is derived from are found by themselves.
+        searched = label if value.derivation else f"{name} {label}"
+        if not all(part in searched.lower() for part in parts):
             continue
         number = None if value.number is None else float(value.number)
         row = (name, label, str(formatting.quantity(value)), number, value.unit)
