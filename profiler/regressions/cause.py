@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from profiler.compare import (
-    NO_PAIRS,
-    UNKNOWN_NOISE,
-    Comparison,
-    NoiseModel,
-    PairedBy,
-    Pairing,
-    RunChanges,
-    compare,
-    run_changes,
-)
+from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing, RunChanges, run_changes
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, run_code_loader
-from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable
 from profiler.explain import explain
 from profiler.history import LATENCY
-from profiler.regressions.regression import Regression, VersionRun
+from profiler.regressions.regression import Regression
+from profiler.regressions.run_comparisons import RunComparisons, is_launch, launch_names
 
 if TYPE_CHECKING:
     from profiler.bundles import Root
@@ -53,6 +43,10 @@ class CauseFinder:
     noise: NoiseModel = UNKNOWN_NOISE
     pairing: Pairing = NO_PAIRS
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
+
+    @cached_property
+    def _comparisons(self) -> RunComparisons:
+        return RunComparisons(self.store, self.table, self.noise, self.pairing)
 
     def find(self, regression: Regression) -> Cause:
         """The cause of a regression, explained by counters where both runs have them."""
@@ -103,35 +97,16 @@ class CauseFinder:
             run = self._run(end.run_id)
             if run is None or not run.launches:
                 return ""
-        with suppress(UnknownName):  # a side that cannot be told from others has no split
-            comparison = self._compare(regression, before, after)
-            for explanation in explain(comparison, self.table):
-                # The launch as the newer run has it: its place in the older one may be another.
-                pair, names = explanation.pair, {series.part, series.part.removesuffix("#0")}
-                labels = pair.labels if pair.paired_by is PairedBy.DECLARED else ()
-                is_launch = not names.isdisjoint((comparison.label(pair.b), *labels))
-                # A latency is of the whole call: the first launch with causes speaks for it.
-                is_of_series = series.concept == LATENCY or is_launch
-                if is_of_series and explanation.causes:
-                    return explanation.sentence
+        comparison = self._comparisons.of_series(series, before, after)
+        if comparison is None:
+            return ""
+        names = launch_names(regression)
+        for explanation in explain(comparison, self.table):
+            # A latency is of the whole call: the first launch with causes speaks for it.
+            is_of_series = series.concept == LATENCY or is_launch(explanation.pair, comparison, names)
+            if is_of_series and explanation.causes:
+                return explanation.sentence
         return ""
-
-    def _compare(self, regression: Regression, before: VersionRun, after: VersionRun) -> Comparison:
-        series = regression.series
-        a, b = (
-            self.store.side(
-                run_id=run.run_id,
-                family=series.family,
-                version=run.version,
-                workload=series.workload,
-                gpu=series.gpu,
-                evidence=series.evidence,
-            )
-            for run in (before, after)
-        )
-        # Only launches are split: that their calls got slower is known by now.
-        noise = self.noise.only_counters()
-        return compare(a, b, self.table, across=("driver", "ncu"), noise=noise, pairing=self.pairing)
 
 
 def _due_to(regression: Regression, changes: RunChanges) -> str:

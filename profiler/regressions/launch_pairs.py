@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
-from profiler.compare import (
-    NO_PAIRS,
-    UNKNOWN_NOISE,
-    Comparison,
-    NoiseModel,
-    PairComparison,
-    PairedBy,
-    Pairing,
-    compare,
-)
-from profiler.errors import UnknownName
-from profiler.evidence import MetricTable
-from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
+from profiler.compare import Comparison, PairComparison
+from profiler.regressions.regression import Regression, RegressionKind, VersionRun
+from profiler.regressions.run_comparisons import RunComparisons, is_launch, launch_names
 from profiler.statistics import Verdict
-
-if TYPE_CHECKING:
-    from profiler.store import Store
 
 _AMBIGUOUS = "launches of a kernel that cannot be told apart in the two runs"
 _NO_PARTNER = "launches without a partner in the other run"
 _OTHER_WORKLOAD = "launches of another grid, so of another workload"
 _PERHAPS_OTHER = "launches that may be of another problem size"
 
-_Ends = tuple[SeriesKey, VersionRun, VersionRun]
-
 
 @dataclass(frozen=True)
 class LaunchPairs:
-    """Compares the runs behind regressions; each two runs once.
+    """Finds the launches behind regressions as pairs.
 
     A series joins launches by their place in the run. Where launches come and go, that place is of another
     launch: which are a pair, and whether they did the same work, is decided as `compare` does.
     """
 
-    store: Store
-    table: MetricTable
-    noise: NoiseModel = UNKNOWN_NOISE
-    pairing: Pairing = NO_PAIRS
-    _comparisons: dict[_Ends, Comparison | None] = field(default_factory=dict)
+    comparisons: RunComparisons
 
     def confirm(self, regression: Regression) -> Regression | str:
         """The regression with its launches' size and `compare`'s numbers; else why nobody can judge it.
@@ -60,54 +40,22 @@ class LaunchPairs:
             change = None if isinstance(of_pair, str) else of_pair.workload_change
             if change is not None:
                 return _OTHER_WORKLOAD if change.verdict is Verdict.NOT_COMPARABLE else _PERHAPS_OTHER
-        return _judged_by(regression, pair, comparison.label(pair.a) in _labels(regression))
+        return _judged_by(regression, pair, comparison.label(pair.a) in launch_names(regression))
 
     def _pair(
         self, regression: Regression, now: VersionRun
     ) -> tuple[PairComparison | str, Comparison | None]:
         """The launch in that run beside the one with the old level, or why it is no pair; the comparison."""
-        comparison = self._compare(regression.series, regression.before, now)
+        comparison = self.comparisons.of_series(regression.series, regression.before, now)
         if comparison is None:
             return _NO_PARTNER, None
-        wanted = _labels(regression)
+        names = launch_names(regression)
         for pair in comparison.pairs:
-            # A series of two declared names has the newest, which may be A's.
-            labels = pair.labels if pair.paired_by is PairedBy.DECLARED else (comparison.label(pair.b),)
-            if not wanted.isdisjoint(labels):
+            if is_launch(pair, comparison, names):
                 return pair, comparison
         ambiguous = (launch for group in comparison.ambiguous for launch in group.b)
-        is_ambiguous = any(comparison.label(launch) in wanted for launch in ambiguous)
+        is_ambiguous = any(comparison.label(launch) in names for launch in ambiguous)
         return _AMBIGUOUS if is_ambiguous else _NO_PARTNER, comparison
-
-    def _compare(self, series: SeriesKey, before: VersionRun, now: VersionRun) -> Comparison | None:
-        """Two runs of a series; None where one of them cannot be told from others."""
-        key = series._replace(version="", part="", concept=""), before, now
-        if key not in self._comparisons:
-            try:
-                a, b = (
-                    self.store.side(
-                        run_id=run.run_id,
-                        family=series.family,
-                        version=run.version,
-                        workload=series.workload,
-                        gpu=series.gpu,
-                        evidence=series.evidence,
-                    )
-                    for run in (before, now)
-                )
-            except UnknownName:
-                self._comparisons[key] = None
-            else:
-                noise = self.noise.only_counters()
-                self._comparisons[key] = compare(
-                    a, b, self.table, across=("driver", "ncu"), noise=noise, pairing=self.pairing
-                )
-        return self._comparisons[key]
-
-
-def _labels(regression: Regression) -> set[str]:
-    """The launch as a comparison may call it: alone in its range it has no number."""
-    return {regression.series.part, regression.series.part.removesuffix("#0")}
 
 
 def _judged_by(regression: Regression, pair: PairComparison, is_same_part: bool) -> Regression | str:

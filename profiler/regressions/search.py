@@ -14,6 +14,7 @@ from profiler.history import Baseline, Baselines, Lineage, LostPin
 from profiler.history.lineage import REJECTED
 from profiler.regressions.launch_pairs import LaunchPairs
 from profiler.regressions.regression import Regression
+from profiler.regressions.run_comparisons import RunComparisons
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -81,7 +82,7 @@ class Search:
 
     @cached_property
     def _launch_pairs(self) -> LaunchPairs:
-        return LaunchPairs(self.store, self.table, self.noise, self.pairing)
+        return LaunchPairs(RunComparisons(self.store, self.table, self.noise, self.pairing))
 
     def confirm(self, regression: Regression, *, count: bool = True) -> Regression | None:
         """The regression of a launch, if `compare` pairs its launches and calls it worse too.

@@ -1,0 +1,77 @@
+"""Compares two runs of a series as `compare` does, by counters alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from profiler.compare import (
+    NO_PAIRS,
+    UNKNOWN_NOISE,
+    Comparison,
+    NoiseModel,
+    PairComparison,
+    PairedBy,
+    Pairing,
+    compare,
+)
+from profiler.errors import UnknownName
+from profiler.evidence import MetricTable
+from profiler.regressions.regression import Regression, SeriesKey, VersionRun
+
+if TYPE_CHECKING:
+    from profiler.store import Store
+
+_Ends = tuple[SeriesKey, VersionRun, VersionRun]
+
+
+@dataclass(frozen=True)
+class RunComparisons:
+    """The comparisons of runs behind regressions; each two runs are compared once."""
+
+    store: Store
+    table: MetricTable
+    noise: NoiseModel = UNKNOWN_NOISE
+    pairing: Pairing = NO_PAIRS
+    _comparisons: dict[_Ends, Comparison | None] = field(default_factory=dict)
+
+    def of_series(self, series: SeriesKey, before: VersionRun, now: VersionRun) -> Comparison | None:
+        """The launches of two runs of a series; None where one of the runs cannot be told from others.
+
+        Timed calls are left out: whether they got slower is known by now.
+        """
+        key = series._replace(version="", part="", concept=""), before, now
+        if key not in self._comparisons:
+            try:
+                a, b = (
+                    self.store.side(
+                        run_id=run.run_id,
+                        family=series.family,
+                        version=run.version,
+                        workload=series.workload,
+                        gpu=series.gpu,
+                        evidence=series.evidence,
+                    )
+                    for run in (before, now)
+                )
+            except UnknownName:
+                self._comparisons[key] = None
+            else:
+                noise = self.noise.only_counters()
+                self._comparisons[key] = compare(
+                    a, b, self.table, across=("driver", "ncu"), noise=noise, pairing=self.pairing
+                )
+        return self._comparisons[key]
+
+
+def launch_names(regression: Regression) -> frozenset[str]:
+    """What a comparison may call the launch of a regression: alone in its range it has no number."""
+    part = regression.series.part
+    return frozenset((part, part.removesuffix("#0")))
+
+
+def is_launch(pair: PairComparison, comparison: Comparison, names: frozenset[str]) -> bool:
+    """Whether a pair has the launch of these names: as the newer run has it, whose place may be another."""
+    # A series of two declared names has the newest, which may be A's.
+    labels = pair.labels if pair.paired_by is PairedBy.DECLARED else (comparison.label(pair.b),)
+    return not names.isdisjoint(labels)
