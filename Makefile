@@ -1,4 +1,4 @@
-# One command sets up, one checks in a few minutes, one tests everything. PYTHON chooses the interpreter (3.11 or newer).
+# One command sets up, one checks in about a minute, one tests everything. PYTHON chooses the interpreter (3.11 or newer).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
