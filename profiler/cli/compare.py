@@ -142,8 +142,12 @@ def _print_measured(comparison: Comparison, everything: bool) -> None:
         say(f"  {text.hidden_pairs(comparison)}: --top N")
     print_unmatched(comparison)
     pairs = comparison.pairs if everything else _pairs_that_moved(comparison.pairs)
+    said: set[str] = set()  # what several launches lack alike is said below the first
     for pair in pairs if everything else pairs[:_DETAILED]:
         _print_pair(pair, everything)
+        lines = [] if everything else _missing_lines(pair)
+        print_lines([line for line in lines if line not in said], "  ")
+        said.update(lines)
     if not everything and len(pairs) > _DETAILED:
         say(f"\nand the counters of {len(pairs) - _DETAILED} more that moved: --all, or --kernel PATTERN")
     elif comparison.pairs and not pairs:
@@ -189,9 +193,11 @@ def _pairs_that_moved(pairs: Sequence[PairComparison]) -> Sequence[PairCompariso
 
 
 def _print_pair(pair: PairComparison, everything: bool) -> None:
-    from profiler.documents.comparison_text import change_numbers, derivations
+    from profiler.compare import split_repeats
+    from profiler.documents.comparison_text import change_numbers, derivations, repeated
 
-    shown = [change for change in pair.metrics if everything or not change.verdict.traits.quiet]
+    changes = (change for change in pair.metrics if not change.verdict.traits.quiet)
+    shown, repeats = (list(pair.metrics), []) if everything else split_repeats(changes)
     groups = list(dict.fromkeys(change.group for change in shown))
     shown.sort(key=lambda change: (groups.index(change.group), -_size(change)))
     what = "every metric" if everything else "what moved"
@@ -203,23 +209,24 @@ def _print_pair(pair: PairComparison, everything: bool) -> None:
         last = change.group
     if rows:
         print_table(("group", "metric", "A", "B", "change", "verdict"), rows, right=(2, 3, 4))
-        print_lines(derivations(shown), "  ")
+        print_lines((*derivations(shown), *repeated(repeats)), "  ")
     else:
         say("  nothing beyond its threshold")
-    if not everything:
-        _print_missing(pair)
 
 
-def _print_missing(pair: PairComparison) -> None:
+def _missing_lines(pair: PairComparison) -> list[str]:
+    """The concepts of which a side has no number, a line for each reason."""
     from profiler.statistics import Verdict
 
     concepts_by_reason: dict[str, list[str]] = {}
     for change in pair.metrics:
         if change.verdict is Verdict.MISSING:
             concepts_by_reason.setdefault(change.reason, []).append(change.concept)
+    lines = []
     for reason, concepts in concepts_by_reason.items():
         more = f" and {len(concepts) - _NAMED} more" if len(concepts) > _NAMED else ""
-        say(f"  – {reason}: {', '.join(concepts[:_NAMED])}{more}")
+        lines.append(f"– {reason}: {', '.join(concepts[:_NAMED])}{more}")
+    return lines
 
 
 def _size(change: MetricChange) -> float:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from profiler.compare.noise_floor import stored_floors as stored_floors
     from profiler.compare.noise_model import UNKNOWN_NOISE as UNKNOWN_NOISE
     from profiler.compare.noise_model import NoiseModel as NoiseModel
+    from profiler.compare.repeated_numbers import split_repeats as split_repeats
     from profiler.compare.resolve_names import NothingShared as NothingShared
     from profiler.compare.resolve_names import StoreOpener as StoreOpener
     from profiler.compare.resolve_names import VersionRef as VersionRef
@@ -84,6 +85,7 @@ __getattr__ = lazy(
     metric_verdict="SHORT_NS Judgement judge",
     noise_floor="StoredFloor floors_of_runs stored_floors",
     noise_model="UNKNOWN_NOISE NoiseModel",
+    repeated_numbers="split_repeats",
     resolve_names="""NothingShared StoreOpener VersionRef find_fact_pairs find_facts find_measured
     is_file_name refuse_unused_filters resolve resolve_all resolve_measured resolve_version side_of_report""",
     same_code="CodeChange",

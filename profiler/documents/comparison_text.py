@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from profiler.compare import Comparison, MetricChange, PairComparison, latency_words
 from profiler.evidence import NCU_DURATION, Launch, Value, formatting
@@ -92,6 +92,11 @@ def change_numbers(change: MetricChange) -> tuple[str, str, str]:
 def derivations(changes: Iterable[MetricChange]) -> list[str]:
     """How each number was computed that a report does not carry as it is, a line a metric."""
     return [f"{change.label}: {change.derivation}" for change in changes if change.derivation]
+
+
+def repeated(changes: Sequence[MetricChange]) -> list[str]:
+    """Names the derived numbers that a list leaves out, since another row has the same numbers."""
+    return [f"the same numbers again: {', '.join(change.label for change in changes)}"] if changes else []
 
 
 def undecided_reasons(comparison: Comparison) -> list[str]:

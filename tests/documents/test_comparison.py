@@ -187,3 +187,52 @@ def test_a_proposed_pair_is_labelled_in_text_json_and_markdown() -> None:
     assert "--no-guess refuses it" in document.to_markdown()
     refused = compare_sides(named_side("gemm_v6", 1), named_side("gemm_v7", 2), TABLE, guess=False)
     assert refused.verdict is Verdict.MISSING
+
+
+def test_what_moved_has_no_second_row_for_numbers_that_a_report_carries(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def cycles(gpc: float, sm: float) -> Side:
+        values = {
+            "gpu__time_duration.sum": Value(gpc, "ns"),
+            "gpc__cycles_elapsed.max": Value(gpc, "cycle"),
+            "smsp__cycles_elapsed.sum": Value(4 * 10 * sm, "cycle"),
+            "device__attribute_multiprocessor_count": Value(10),
+        }
+        of_one = replace(side(1).launches[0], values=pack_values(values))
+        return replace(side(1), launches=(of_one,))
+
+    def printed(a: Side, b: Side, everything: bool = False) -> list[str]:
+        print_text(compare_sides(a, b, TABLE), Namespace(all=everything))
+        return capsys.readouterr().out.splitlines()
+
+    equal = cycles(8.02e6, 8.01e6), cycles(4.51e6, 4.50e6)
+    shown = printed(*equal)
+    (row,) = [line for line in shown if " M cycle " in line]
+    assert row.split()[:2] == ["elapsed", "cycles"]
+    assert (
+        "  the same numbers again: elapsed cycles, scheduler (derived), elapsed cycles, SM (derived)" in shown
+    )
+    assert not any("derived from" in line for line in shown)
+    everything = printed(*equal, everything=True)
+    assert sum(" M cycle " in line for line in everything) == 3
+    assert not any("the same numbers again" in line for line in everything)
+    (launch,) = compare_sides(*equal, TABLE).to_dict()["launches"]
+    derived = {metric["concept"] for metric in launch["metrics"] if metric.get("a_derived_from")}
+    assert {"cycles_elapsed", "sm_cycles_elapsed"} <= derived
+    # Farther off on one side they say something of their own: the first of the two derived ones has a row.
+    shown = printed(cycles(8.02e6, 8.01e6), cycles(4.51e6, 4.40e6))
+    assert sum(" M cycle " in line for line in shown) == 2
+    assert "  the same numbers again: elapsed cycles, SM (derived)" in shown
+
+
+def test_what_several_launches_lack_alike_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    slower, faster = side(1, 1, 1), side(2, 2, 2)
+    (first, second, third) = faster.launches
+    with_cycles = {**third.values, "gpc__cycles_elapsed.max": Value(1e6, "cycle")}
+    faster = replace(faster, launches=(first, second, replace(third, values=pack_values(with_cycles))))
+    print_text(compare_sides(slower, faster, TABLE), Namespace(all=False))
+    shown = capsys.readouterr().out
+    assert shown.count("what moved") == 3
+    assert shown.count("– not collected in either: cycles, ") == 1
+    assert shown.count("– not collected in A: cycles") == 1

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from profiler.compare import Comparison, MetricChange, OpcodeChange, PairComparison, template_arguments
+from profiler.compare import (
+    Comparison,
+    MetricChange,
+    OpcodeChange,
+    PairComparison,
+    split_repeats,
+    template_arguments,
+)
 from profiler.evidence import Evidence, Value, formatting
 from profiler.statistics import Verdict
 from profiler.ui import markup
@@ -20,15 +27,21 @@ _ENVIRONMENT = ("GPU", "driver", "CUDA", "ncu", "dtype", "clock control", "cache
 
 
 def table(pair: PairComparison) -> Html:
-    """Metrics by group, largest change first; zeros and missing ones are named in closing lines."""
+    """Metrics by group, largest change first; repeated, zero and missing ones are named in closing lines."""
     rows: list[Row] = []
     groups: dict[str, list[MetricChange]] = defaultdict(list)
     for change in pair.metrics:
         groups[change.group].append(change)
     for name, changes in groups.items():
-        with_row = [change for change in changes if _has_a_row(change)]
+        with_row, repeats = split_repeats(change for change in changes if _has_a_row(change))
         rows.append(markup.group_row(name[:1].upper() + name[1:]))
         rows += [_metric_row(change) for change in sorted(with_row, key=_largest_first)]
+        if repeats:
+            labels = (markup.tag("span", change.label, title=change.metric) for change in repeats)
+            words = markup.join(
+                (markup.muted("the same numbers again:"), markup.muted(markup.join(labels, " · ")))
+            )
+            rows.append(markup.closing_row(words))
         rows += _closing_rows([change for change in changes if not _has_a_row(change)])
     columns = (
         Column("metric", cut=2),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, compare, resolve_names
+from profiler.compare import Comparison, compare, resolve_names, split_repeats
 from profiler.evidence import Side, Value, formatting, load_metrics, metric_table
 from profiler.evidence.values import pack_values
 from profiler.ui import addresses
@@ -57,9 +57,15 @@ def test_the_longest_pair_is_shown_first_with_its_verdict(ncar: Comparison) -> N
 def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(ncar: Comparison) -> None:
     for pair in ncar.pairs:
         output = rows(metric_changes.table(pair))
-        for change in pair.metrics:
-            if change.a.number is None or change.b.number is None or change.a.number == change.b.number == 0:
-                continue
+        with_row, repeats = split_repeats(
+            change
+            for change in pair.metrics
+            if None not in (change.a.number, change.b.number) and (change.a.number or change.b.number)
+        )
+        for change in repeats:
+            again = [row.partition("again: ")[2].split(" · ") for row in output]
+            assert sum(change.label in labels for labels in again) == 1
+        for change in with_row:
             a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
             moved = formatting.change(change.a, change.b)
             verdict = change.verdict.label
@@ -192,3 +198,11 @@ def test_a_launch_of_another_size_says_so_below_the_pairs(ncar: Comparison) -> N
     (note,) = launch_pairs.notes(comparison)
     assert text(note).startswith(f"{pair.kernel}: not comparable, another workload: grid ")
     assert text(note).endswith("→ 9 × 9 × 9")
+
+
+def test_a_derived_number_that_another_row_has_is_named_below_the_rows(ncar: Comparison) -> None:
+    output = rows(metric_changes.table(ncar.pairs[0]))
+    start, end = output.index("Time"), output.index("Clock")
+    labels = ["elapsed cycles", "active cycles, SM", "ncu duration"]
+    assert [row for row in output[start + 1 : end - 1] if not row.startswith(tuple(labels))] == []
+    assert output[end - 1].startswith("the same numbers again: active cycles, scheduler (stand-in) · ")
