@@ -60,6 +60,7 @@ class Samples:
     rounds: tuple[int, ...]
     clocks_mhz: tuple[float, ...] = ()  # one a sample, or none at all
     throttled: tuple[int, ...] = ()  # positions of the samples taken while the GPU throttled
+    processes: tuple[int, ...] = ()  # the process of each sample, counted from 0; or none: nobody noted it
 
 
 @dataclass(frozen=True)

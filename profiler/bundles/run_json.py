@@ -36,7 +36,7 @@ _INDEXED_PROVENANCE = (  # what the index has a column of texts for; the rest ma
     *("command_line", "clock_control", "cache_control"),
 )
 _MAX_WHOLE = 2**63 - 1  # the largest whole number that a database takes
-_MAX_ROUNDS = 2**16  # the index keeps round numbers in 16 bits
+_MAX_ROUNDS = 2**16  # the index keeps the numbers of rounds and processes in 16 bits
 _MAX_FLOAT32 = 3.4e38  # and latencies and clocks as float32
 _MIN_NS = 1e-30  # float32 would round a shorter latency to 0
 _CAPABILITY = re.compile(r"\d{1,3}\.\d{1,3}")
@@ -124,6 +124,7 @@ def dump_result(result: Result) -> dict[str, Json]:
                 "rounds": list(block.rounds),
                 "clocks_mhz": list(block.clocks_mhz),
                 "throttled": list(block.throttled),
+                **({"processes": list(block.processes)} if block.processes else {}),
             }
             for block in result.samples
         ],
@@ -207,9 +208,12 @@ def _parse_samples(body: Any) -> Samples:
         rounds=_parse_list(lambda number: _whole(number, 0, _MAX_ROUNDS - 1), body["rounds"]),
         clocks_mhz=_parse_list(_small_number, body["clocks_mhz"]),
         throttled=_parse_list(lambda index: _whole(index, 0, len(body["ns"]) - 1), body["throttled"]),
+        processes=_parse_list(lambda number: _whole(number, 0, _MAX_ROUNDS - 1), body.get("processes", [])),
     )
     if len(samples.rounds) != len(samples.ns) or len(samples.clocks_mhz) not in (0, len(samples.ns)):
         raise ValueError(f"{len(samples.ns)} samples with {len(samples.rounds)} rounds")
+    if len(samples.processes) not in (0, len(samples.ns)):
+        raise ValueError(f"{len(samples.ns)} samples with {len(samples.processes)} process numbers")
     return samples
 
 

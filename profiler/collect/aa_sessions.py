@@ -101,6 +101,7 @@ def paired_samples(timed: Iterable[TimeOutcome], name: str) -> list[Samples]:
                     tuple(block["rounds"]),
                     clocks if len(clocks) == len(ns) else (),
                     tuple(block["throttled"]),
+                    (outcome["block"],) * len(ns),
                 )
                 by_mode.setdefault(samples.mode, []).append(samples)
     return [samples for sessions in by_mode.values() for samples in in_pairs(sessions)]

@@ -176,11 +176,12 @@ def _merged_samples(timed: Sequence[TimeOutcome], name: str) -> list[Samples]:
         result = outcome["results"].get(name)
         for block in result["samples"] if result else ():
             into = merged.setdefault(
-                block["mode"], {"ns": [], "rounds": [], "clocks_mhz": [], "throttled": []}
+                block["mode"], {"ns": [], "rounds": [], "clocks_mhz": [], "throttled": [], "processes": []}
             )
             into["throttled"] += [len(into["ns"]) + position for position in block["throttled"]]
             into["ns"] += block["ns"]
             into["rounds"] += block["rounds"]
+            into["processes"] += [outcome["block"]] * len(block["ns"])  # a block is a process of its own
             into["clocks_mhz"] += block["clocks_mhz"]
     return [
         Samples(
@@ -189,6 +190,7 @@ def _merged_samples(timed: Sequence[TimeOutcome], name: str) -> list[Samples]:
             rounds=tuple(whole["rounds"]),
             clocks_mhz=tuple(whole["clocks_mhz"]) if len(whole["clocks_mhz"]) == len(whole["ns"]) else (),
             throttled=tuple(whole["throttled"]),
+            processes=tuple(whole["processes"]),
         )
         for mode, whole in merged.items()
         if whole["ns"]

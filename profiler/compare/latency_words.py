@@ -40,7 +40,8 @@ def rests_on(decision: Decision) -> str:
     """How much data the verdict rests on."""
     if decision.rule == STORED_BASELINE:
         return f"two runs, {decision.rounds} A/A pairs"
-    return f"live pair, {decision.rounds} rounds"
+    processes = f" of {decision.processes} processes" if decision.processes > 1 else ""
+    return f"live pair, {decision.rounds} rounds{processes}"
 
 
 def basis(comparison: LatencyComparison) -> str:

@@ -292,6 +292,8 @@ def latency_dict(latency: LatencyComparison) -> dict[str, object]:
         "p": decision.p,
         "rounds": decision.rounds,
         "rounds_needed": decision.rounds_needed,
+        "processes": decision.processes or None,
+        "process_sd": decision.process_sd,
         "fails_gate": decision.fails_gate,
         "warnings": decision.warnings,
         "command": latency.settle or None,

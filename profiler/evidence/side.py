@@ -24,6 +24,8 @@ class Latency:
     throttled: NDArray[np.uint32]  # positions of the samples taken while the GPU throttled
     created: datetime | None = None  # when the run was made
     build: str | None = None  # source and flags: equal ones are one build; None where nobody said
+    # The process that each sample is from, or none where the run does not say.
+    processes: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,14 @@ def _age(row: ResultInfo) -> tuple[object, str]:
 
 def _side(row: ResultInfo, samples: SampleArrays) -> Side:
     timed = Latency(
-        row.run_id, row.mode, samples.ns, samples.rounds, samples.clocks_mhz, samples.throttled, row.created
+        row.run_id,
+        row.mode,
+        samples.ns,
+        samples.rounds,
+        samples.clocks_mhz,
+        samples.throttled,
+        row.created,
+        processes=samples.processes,
     )
     return Side(
         f"{row.family}/{row.version}",

@@ -38,6 +38,9 @@ class Decision:
     p: float | None = None  # of a change this large by chance; live pairs only
     fails_gate: bool = False
     warnings: tuple[str, ...] = ()
+    processes: int = 0  # from which the rounds of a live pair are; 0: not known
+    # sd of the offset that a process has of its own; with one round a process that round's noise is in it.
+    process_sd: float | None = None
     # What the reason says beyond effect, interval and rounds, for where these stand already; None: all of it.
     remark: str | None = None
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from profiler.statistics.decision import (
     Decision,
@@ -25,6 +26,7 @@ from profiler.statistics.decision import (
 )
 from profiler.statistics.ratios import (
     MARGIN,
+    MIN_PROCESSES,
     MIN_ROUNDS,
     POWER,
     SHORT_NS,
@@ -34,6 +36,8 @@ from profiler.statistics.ratios import (
     is_same,
     is_worse_beyond_margin,
     p_values,
+    process_means,
+    process_sd,
     rounds_needed,
     t_quantile,
 )
@@ -58,6 +62,8 @@ class Timed(Protocol):
     def clocks_mhz(self) -> Any: ...  # one a sample, or none
     @property
     def throttled(self) -> Any: ...  # positions of samples
+    @property
+    def processes(self) -> Any: ...  # one a sample, or none: not known
 
 
 def judge_live_pair(
@@ -65,6 +71,7 @@ def judge_live_pair(
 ) -> Decision:
     """Judge B against A by the rounds that both have, without the first `warm_up` samples of each.
 
+    The interval comes from the means of the processes, where the samples say which process they are from.
     Raises ValueError for a sample that is no positive, finite number of ns, and for ragged fields.
     """
     sides = [_by_round(side, name, warm_up) for side, name in ((a, "A"), (b, "B"))]
@@ -83,13 +90,16 @@ def judge_live_pair(
             warnings=tuple(warnings),
         )
     ratios, tick = _ratios(*([side[number] for number in shared] for side in sides))
-    decision = _judge(ratios, tick, better, margin)
+    processes = _processes(a, b, shared)
+    decision = _judge_rounds(ratios, processes, tick, better, margin)
+    if processes is None:
+        warnings.append("which process a round is from is not known: the interval leaves out their offsets")
     if len(shared) < ENOUGH_ROUNDS:
         warnings.append(f"only {len(shared)} rounds")
     correlation = autocorrelation(ratios)
     if correlation > MAX_AUTOCORRELATION and len(shared) >= ENOUGH_ROUNDS:
         warnings.append(f"rounds follow one another (lag 1: {correlation:.2f}): the interval is too narrow")
-    warnings += _throttle_warnings(a, b, shared, ratios, tick, better, margin, decision.verdict)
+    warnings += _throttle_warnings(a, b, shared, ratios, processes, tick, better, margin, decision.verdict)
     warnings += _clock_warnings(a, b, shared, ratios, decision.verdict)
     return replace(decision, warnings=(*warnings, *decision.warnings))
 
@@ -101,14 +111,65 @@ def autocorrelation(ratios: Floats) -> float:
     return float((deviations[1:] * deviations[:-1]).sum()) / total if total > 0 else 0.0
 
 
-def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
-    """The decision by log-ratios [rounds]; `tick` is the timer's, as a share of A."""
+def _processes(a: Timed, b: Timed, shared: Sequence[int]) -> NDArray[np.int64] | None:
+    """The process of each round that both have; None where a side does not say. Raises ValueError if ragged.
+
+    A round whose sides are from two processes counts as from a process of its own.
+    """
+    by_side = []
+    for side, name in ((a, "A"), (b, "B")):
+        rounds, processes = np.asarray(side.rounds), np.asarray(side.processes, np.int64)
+        if not len(processes):
+            return None
+        if processes.shape != rounds.shape:
+            raise ValueError(f"{name} has {rounds.size} samples and {processes.size} process numbers")
+        by_side.append([int(processes[rounds == number][0]) for number in shared])
+    pairs = list(zip(*by_side, strict=True))
+    places = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
+    return np.array([places[pair] for pair in pairs], np.int64)
+
+
+def _judge_rounds(
+    ratios: Floats, processes: NDArray[np.int64] | None, tick: float, better: str, margin: float
+) -> Decision:
+    """The decision by log-ratios [rounds], by process where `processes` [rounds] are known."""
+    rounds = len(ratios)
+    if processes is None:
+        return _judge(ratios, tick, better, margin, f"in {rounds} rounds")
+    count = len(np.unique(processes))
+    basis = f"in {rounds} rounds of {_count_processes(count)}"
+    if count < MIN_PROCESSES:
+        effect = float(np.expm1(ratios.mean()))
+        reason = (
+            f"{change_text(effect)} {basis}: fewer than {MIN_PROCESSES} do not show how far processes differ"
+        )
+        return Decision(
+            Verdict.UNCLEAR,
+            reason,
+            LIVE_PAIR,
+            effect=effect,
+            rounds=rounds,
+            rounds_needed=ADVISED_ROUNDS,
+            processes=count,
+        )
+    decision = _judge(process_means(ratios, processes), tick, better, margin, basis, rounds / count)
+    spread = float(np.expm1(process_sd(ratios, processes)))
+    return replace(decision, rounds=rounds, processes=count, process_sd=spread)
+
+
+def _judge(
+    ratios: Floats, tick: float, better: str, margin: float, basis: str, rounds_each: float = 1.0
+) -> Decision:
+    """The decision by independent log-ratios, of rounds or of processes that have `rounds_each` rounds.
+
+    `tick` is the timer's, as a share of A; `basis` says how much data it is.
+    """
     estimated = estimate(ratios)
     warnings = []
     if (
         estimated.error < 1e-12
     ):  # every round says the same: the timer's tick is all that is known of the noise
-        estimated = estimated._replace(error=np.asarray(tick / 2 / t_quantile(0.995, estimated.rounds - 1)))
+        estimated = estimated._replace(error=np.asarray(tick / 2 / t_quantile(0.995, estimated.units - 1)))
         warnings.append(
             f"the rounds do not differ at all: half a tick of the timer, {share_text(tick / 2)}, stands in"
         )
@@ -116,23 +177,23 @@ def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
     effect = float(np.expm1(mean))
     interval = Interval(float(np.expm1(mean - wide)), float(np.expm1(mean + wide)))
     gate_interval = Interval(float(np.expm1(mean - narrow)), float(np.expm1(mean + narrow)))
-    change = f"{change_text(effect)} (99 %: {interval}) in {estimated.rounds} rounds"
+    change = f"{change_text(effect)} (99 %: {interval}) {basis}"
     needed, remark = None, None
     if bool(is_changed(estimated, margin)):
         verdict, reason, remark = verdict_of_change(mean, better), change, ""
     elif bool(is_same(estimated, margin)):
         verdict = Verdict.SAME
         within = f"within ±{share_text(margin)} (95 %: {gate_interval})"
-        reason = f"{change_text(effect)} in {estimated.rounds} rounds, {within}"
+        reason = f"{change_text(effect)} {basis}, {within}"
     else:
-        verdict, needed = Verdict.UNCLEAR, rounds_needed(estimated, margin)
+        verdict, needed = Verdict.UNCLEAR, rounds_needed(estimated, margin, rounds_each)
         remark = (
             f"{needed} rounds would tell"
             if needed
             else f"too near ±{share_text(margin)} for any number of rounds"
         )
         reason = f"{change}; {remark}"
-    chance = float(t_quantile(POWER, estimated.rounds - 1) * estimated.error)
+    chance = float(t_quantile(POWER, estimated.units - 1) * estimated.error)
     # A change is found where it is outside the interval, and its median too is beyond the margin.
     detectable = max(wide + chance, np.log1p(margin) + MEDIAN_ERROR * chance)
     return Decision(
@@ -143,7 +204,7 @@ def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
         interval=interval,
         gate_interval=gate_interval,
         detectable=float(np.expm1(detectable)),
-        rounds=estimated.rounds,
+        rounds=estimated.units,
         rounds_needed=needed,
         p=float(p_values(estimated)),
         fails_gate=bool(is_worse_beyond_margin(estimated, better, margin)),
@@ -181,6 +242,7 @@ def _throttle_warnings(
     b: Timed,
     shared: Sequence[int],
     ratios: Floats,
+    processes: NDArray[np.int64] | None,
     tick: float,
     better: str,
     margin: float,
@@ -196,7 +258,8 @@ def _throttle_warnings(
     warning = f"the GPU was throttled in {int((~unthrottled).sum())} of {len(shared)} rounds"
     if unthrottled.sum() < MIN_ROUNDS:
         return [warning]
-    without = _judge(ratios[unthrottled], tick, better, margin).verdict
+    of_rounds = None if processes is None else processes[unthrottled]
+    without = _judge_rounds(ratios[unthrottled], of_rounds, tick, better, margin).verdict
     return [warning if without is verdict else f"{warning}; without them the verdict is {without}"]
 
 
@@ -221,3 +284,7 @@ def _clock_warnings(a: Timed, b: Timed, shared: Sequence[int], ratios: Floats, v
 
 def _count_rounds(count: int) -> str:
     return "1 round" if count == 1 else f"{count} rounds"
+
+
+def _count_processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"

@@ -23,7 +23,9 @@ from profiler.store.statements import (
     select_results,
 )
 
-_NO_SAMPLES = SampleArrays(np.zeros(0, "<f4"), np.zeros(0, "<u2"), np.zeros(0, "<f4"), np.zeros(0, "<u4"))
+_NO_SAMPLES = SampleArrays(
+    np.zeros(0, "<f4"), np.zeros(0, "<u2"), np.zeros(0, "<f4"), np.zeros(0, "<u4"), np.zeros(0, "<u2")
+)
 _RESULT_COLUMNS = ("config", "version", "created", "position", "median_ns")
 _CONFIG_COLUMNS = ("workload", "gpu", "mode", "part", "base_name")  # in the order of MedianLatency
 

@@ -81,16 +81,22 @@ def samples(connection: Connection, result_ids: Sequence[int]) -> dict[int, Samp
     payload = schema.payload.c
     for batch in key_batches(dict.fromkeys(result_ids)):
         rows = connection.execute(
-            select(payload.result, payload.samples, payload.rounds, payload.clocks, payload.throttled).where(
-                payload.result.in_(batch), payload.samples.is_not(None)
-            )
+            select(
+                payload.result,
+                payload.samples,
+                payload.rounds,
+                payload.clocks,
+                payload.throttled,
+                payload.processes,
+            ).where(payload.result.in_(batch), payload.samples.is_not(None))
         )
-        for result, ns, rounds, clocks, throttled in rows:
+        for result, ns, rounds, clocks, throttled, processes in rows:
             by_result[result] = SampleArrays(
                 np.frombuffer(ns, "<f4"),  # the types that run_rows wrote
                 np.frombuffer(rounds or b"", "<u2"),
                 np.frombuffer(clocks or b"", "<f4"),
                 np.frombuffer(throttled or b"", "<u4"),
+                np.frombuffer(processes or b"", "<u2"),
             )
     return by_result
 

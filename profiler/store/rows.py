@@ -199,6 +199,7 @@ class SampleArrays:
     rounds: NDArray[np.uint16]  # the round of measurement that each sample is from
     clocks_mhz: NDArray[np.float32]  # one a sample, or an empty array
     throttled: NDArray[np.uint32]  # indices of samples taken while the GPU throttled
+    processes: NDArray[np.uint16]  # the process that each sample is from, or an empty array
 
 
 @dataclass(frozen=True)

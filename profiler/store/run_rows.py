@@ -184,6 +184,7 @@ class _Builder:
                     rounds=np.asarray(samples.rounds, "<u2").tobytes(),
                     clocks=np.asarray(samples.clocks_mhz, "<f4").tobytes(),
                     throttled=np.asarray(samples.throttled, "<u4").tobytes(),
+                    processes=np.asarray(samples.processes, "<u2").tobytes(),
                 )
             )
         if len(self.rows.results) == before:  # wrong, failed or skipped before anything was measured
@@ -318,6 +319,7 @@ def _payload(
     rounds: bytes | None = None,
     clocks: bytes | None = None,
     throttled: bytes | None = None,
+    processes: bytes | None = None,
 ) -> Row:
     return {
         "result": result,
@@ -329,6 +331,7 @@ def _payload(
         "rounds": rounds,
         "clocks": clocks,
         "throttled": throttled,
+        "processes": processes,
     }
 
 

@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA = "8"  # an index with another number is emptied and filled again from the bundles
+SCHEMA = "9"  # an index with another number is emptied and filled again from the bundles
 
 metadata = MetaData()
 
@@ -213,6 +213,7 @@ payload = Table(  # a slot and a state for each metric of the metric set, and al
     Column("rounds", LargeBinary),  # uint16
     Column("clocks", LargeBinary),  # float32 MHz
     Column("throttled", LargeBinary),  # uint32 positions
+    Column("processes", LargeBinary),  # uint16; empty: the run does not say
 )
 
 # The next two tables are derived from payloads, for metrics that are asked for often. They may be emptied at

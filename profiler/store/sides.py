@@ -104,6 +104,7 @@ def _latencies(connection: Connection, chosen: Selection, run_id: str | None) ->
             arrays.throttled,
             moment(row.created),
             _build(json.loads(row.about or "{}")),
+            arrays.processes,
         )
         for row in rows
         if (arrays := samples_by_result.get(row.id)) is not None and len(arrays.ns)

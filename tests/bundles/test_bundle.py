@@ -244,6 +244,8 @@ def changed(run: Run, path: str, content: object) -> bytes:
         ("results.0.samples.0.rounds", [True, 1]),
         ("results.0.samples.0.clocks_mhz", [1]),
         ("results.0.samples.0.throttled", [2]),
+        ("results.0.samples.0.processes", [0]),
+        ("results.0.samples.0.processes", [0, 70000]),
         ("results.0.facts.0.opcodes", {"A": "x"}),
         ("results.0.facts.0.opcodes", {"A": float("inf")}),
         ("results.0.facts.0.values", [["a", float("inf"), ""]]),

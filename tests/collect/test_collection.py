@@ -76,6 +76,7 @@ def test_every_version_is_checked_timed_and_sealed(tmp_path: Path, monkeypatch: 
     ]
     assert result.samples[0].rounds == tuple(r for r in range(6) for _ in range(4))
     assert result.samples[0].throttled == (0, 8, 16), "positions count on over the three processes"
+    assert result.samples[0].processes == tuple(r // 2 for r in range(6) for _ in range(4))
     assert run.provenance["gpu"] == "stand-in"
     assert run.provenance["floors"]["1x1x64x64"]["launch_ns"] == 2000.0
     assert unfinished_runs(LocalRoot(folder / "data")) == []

@@ -20,6 +20,7 @@ class Lane:
     rounds: np.ndarray
     clocks_mhz: np.ndarray = field(default_factory=lambda: np.array([]))
     throttled: np.ndarray = field(default_factory=lambda: np.array([], int))
+    processes: np.ndarray = field(default_factory=lambda: np.array([], int))
 
 
 def lanes(
@@ -183,7 +184,7 @@ def test_samples_that_never_vary_are_known_to_half_a_tick() -> None:
     assert judge_live_pair(long, long).verdict is Verdict.SAME
     stuck = judge_live_pair(short, short)
     assert stuck.verdict is Verdict.UNCLEAR, "1 % of 41 µs would not show in ticks of 1 µs"
-    assert "half a tick" in stuck.warnings[0]
+    assert any("half a tick" in warning for warning in stuck.warnings)
     longer = Lane(np.full(100, 1_075_200.0), numbers)
     assert judge_live_pair(long, longer).verdict is Verdict.WORSE
 
@@ -247,3 +248,66 @@ def test_many_pairs_at_once_are_judged_as_one_by_one() -> None:
     assert ratios.is_changed(estimated).tolist() == changed
     assert ratios.is_worse_beyond_margin(estimated).tolist() == [decision.fails_gate for decision in alone]
     assert ratios.is_same(estimated).tolist() == [decision.verdict is Verdict.SAME for decision in alone]
+
+
+def in_processes(
+    offset: float, processes: int, *, seed: int, change: float = 0.0, rounds: int = ROUNDS
+) -> tuple[Lane, Lane]:
+    """Two sides whose rounds are from so many processes, each with an offset of its own between A and B."""
+    rng = np.random.default_rng(seed)
+    a, b = lanes(change, seed=seed, rounds=rounds)
+    numbers = a.rounds * processes // rounds
+    own = np.exp(rng.normal(0, offset, processes))[numbers]
+    return replace(a, processes=numbers), replace(b, ns=b.ns * own, processes=numbers)
+
+
+@pytest.mark.slow
+def test_the_interval_holds_although_processes_differ() -> None:
+    def coverage(known: bool) -> float:
+        covered = []
+        for seed in range(300):
+            a, b = in_processes(0.003, 3, seed=seed)
+            if not known:
+                a, b = (replace(side, processes=np.array([], int)) for side in (a, b))
+            decision = judge_live_pair(a, b)
+            assert decision.interval is not None
+            covered.append(decision.interval.low <= 0 <= decision.interval.high)
+        return float(np.mean(covered))
+
+    assert coverage(known=True) >= 0.97
+    assert coverage(known=False) < 0.85, "rounds of three processes are no 25 independent numbers"
+
+
+def test_the_offset_between_processes_is_a_figure_without_the_noise_of_rounds() -> None:
+    decision = judge_live_pair(*in_processes(0.02, 12, seed=5, rounds=36))
+    assert (decision.processes, decision.rounds) == (12, 36)
+    assert decision.process_sd == pytest.approx(0.02, rel=0.4)
+    assert "36 rounds of 12 processes" in decision.reason
+    quiet = judge_live_pair(*in_processes(0.0, 12, seed=5, rounds=36))
+    assert quiet.process_sd is not None
+    assert quiet.process_sd < 0.002
+
+
+def test_without_process_numbers_the_rounds_are_judged_and_that_is_said() -> None:
+    decision = judge_live_pair(*lanes(0.03))
+    assert decision.processes == 0
+    assert decision.process_sd is None
+    assert any("which process" in warning for warning in decision.warnings)
+    known = judge_live_pair(*in_processes(0.0, 25, seed=1, change=0.03))
+    assert known.verdict is Verdict.WORSE
+    assert not any("which process" in warning for warning in known.warnings)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_one_or_two_processes_are_unclear_however_many_rounds_they_have(processes: int) -> None:
+    decision = judge_live_pair(*in_processes(0.0, processes, seed=1, change=0.05))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "processes differ" in decision.reason
+    assert decision.effect == pytest.approx(0.05, abs=0.005)
+    assert not decision.fails_gate
+
+
+def test_a_process_number_for_each_sample_is_needed() -> None:
+    a, b = in_processes(0.0, 5, seed=1)
+    with pytest.raises(ValueError, match="100 samples and 99 process numbers"):
+        judge_live_pair(a, replace(b, processes=b.processes[1:]))

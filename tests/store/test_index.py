@@ -478,7 +478,9 @@ def collected() -> Run:
         workload="b1",
         problem={"dtype": "fp16"},
         check={"max_abs_error": 1e-3},
-        samples=(Samples("events; cache warm", (10.0, 12.0, 11.0), (0, 0, 1), (1410.0,) * 3, (1,)),),
+        samples=(
+            Samples("events; cache warm", (10.0, 12.0, 11.0), (0, 0, 1), (1410.0,) * 3, (1,), (0, 0, 1)),
+        ),
         facts=(
             Facts(Evidence.STATIC, "main", facts, "sm_90", opcodes={"HMMA": 64}),
             Facts(Evidence.MODELLED, "main", {"bank_conflicts": Value(96, "")}, "sm_90"),
@@ -511,6 +513,7 @@ def test_static_modelled_and_latency_results_are_kept_apart(store: Store) -> Non
     samples = store.samples([latency.result_id])[latency.result_id]
     assert samples.ns.tolist() == [10.0, 12.0, 11.0]
     assert (samples.rounds.tolist(), samples.throttled.tolist()) == ([0, 0, 1], [1])
+    assert samples.processes.tolist() == [0, 0, 1]
     [registers] = store.series(["registers"], family="attention")
     assert (registers.evidence, registers.gpu, registers.points[0].value.number) == (
         Evidence.STATIC,
