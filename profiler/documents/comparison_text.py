@@ -95,8 +95,8 @@ def derivations(changes: Iterable[MetricChange]) -> list[str]:
 
 
 def repeated(changes: Sequence[MetricChange]) -> list[str]:
-    """Names the derived numbers that a list leaves out, since another row has the same numbers."""
-    return [f"the same numbers again: {', '.join(change.label for change in changes)}"] if changes else []
+    """Names the derived numbers that a list leaves out, since another row says what they say."""
+    return [f"said by another row: {', '.join(change.label for change in changes)}"] if changes else []
 
 
 def undecided_reasons(comparison: Comparison) -> list[str]:

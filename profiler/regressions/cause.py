@@ -105,7 +105,7 @@ class CauseFinder:
             # A latency is of the whole call: the first launch with causes speaks for it.
             is_of_series = series.concept == LATENCY or is_launch(explanation.pair, comparison, names)
             if is_of_series and explanation.causes:
-                return explanation.sentence
+                return explanation.sentence.removesuffix(".")  # others follow it
         return ""
 
 

@@ -210,20 +210,41 @@ def test_what_moved_has_no_second_row_for_numbers_that_a_report_carries(
     shown = printed(*equal)
     (row,) = [line for line in shown if " M cycle " in line]
     assert row.split()[:2] == ["elapsed", "cycles"]
-    assert (
-        "  the same numbers again: elapsed cycles, scheduler (derived), elapsed cycles, SM (derived)" in shown
-    )
+    assert "  said by another row: elapsed cycles, scheduler (derived), elapsed cycles, SM (derived)" in shown
     assert not any("derived from" in line for line in shown)
     everything = printed(*equal, everything=True)
     assert sum(" M cycle " in line for line in everything) == 3
-    assert not any("the same numbers again" in line for line in everything)
+    assert not any("said by another row" in line for line in everything)
     (launch,) = compare_sides(*equal, TABLE).to_dict()["launches"]
     derived = {metric["concept"] for metric in launch["metrics"] if metric.get("a_derived_from")}
     assert {"cycles_elapsed", "sm_cycles_elapsed"} <= derived
     # Farther off on one side they say something of their own: the first of the two derived ones has a row.
     shown = printed(cycles(8.02e6, 8.01e6), cycles(4.51e6, 4.40e6))
     assert sum(" M cycle " in line for line in shown) == 2
-    assert "  the same numbers again: elapsed cycles, SM (derived)" in shown
+    assert "  said by another row: elapsed cycles, SM (derived)" in shown
+
+
+def test_a_number_that_is_computed_from_one_row_alone_has_none_itself(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def warps(number: float, **more: Value) -> Side:
+        values = {
+            "gpu__time_duration.sum": Value(1e6 * number, "ns"),
+            "sm__warps_active.avg.per_cycle_active": Value(number, "warp"),
+            **more,
+        }
+        of_one = replace(side(1).launches[0], values=pack_values(values))
+        return replace(side(1), launches=(of_one,))
+
+    def printed(a: Side, b: Side) -> str:
+        print_text(compare_sides(a, b, TABLE), Namespace(all=False))
+        return capsys.readouterr().out
+
+    assert "said by another row: active warps, scheduler (stand-in)" in printed(warps(32), warps(20))
+    counter = "smsp__warps_active.avg.per_cycle_active"
+    assert "said by" not in printed(
+        warps(32, **{counter: Value(8, "warp")}), warps(20, **{counter: Value(6, "warp")})
+    )
 
 
 def test_what_several_launches_lack_alike_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:

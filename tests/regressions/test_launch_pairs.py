@@ -87,6 +87,21 @@ def test_every_row_names_the_kernel_and_its_grid(
     assert "gemm#1, grid 32" in printed[1]
 
 
+def test_what_moved_with_it_follows_the_split_as_part_of_one_sentence(store: Store, tmp_path: Path) -> None:
+    for minute, factor, registers in ((0, 1, 32), (1, 2, 40)):
+        counters = {
+            "gpc__cycles_elapsed__DOT__max": 1e5 * factor,
+            "gpc__cycles_elapsed__DOT__avg__DOT__per_second": 1e9,
+            "smsp__inst_issued__DOT__sum": 1e6 * factor,
+            "smsp__inst_executed__DOT__sum": 1e6 * factor,
+        }
+        add(store, minute, launch(100 * factor, registers=registers, **counters))
+    causes = CauseFinder(store, location.open_root(str(tmp_path)), TABLE)
+    words = [causes.find(regression).words for regression in look(store).regressions]
+    assert any("µs slower" in line and "; with it: " in line for line in words)
+    assert not any(".;" in line for line in words)
+
+
 def test_another_grid_is_another_workload_and_no_regression(store: Store) -> None:
     add(store, 0, launch(100, 64, smsp__inst_executed__DOT__sum=1000))
     add(store, 1, launch(400, 256, smsp__inst_executed__DOT__sum=4000))

@@ -39,7 +39,7 @@ def table(pair: PairComparison) -> Html:
         if repeats:
             labels = (markup.tag("span", change.label, title=change.metric) for change in repeats)
             words = markup.join(
-                (markup.muted("the same numbers again:"), markup.muted(markup.join(labels, " · ")))
+                (markup.muted("said by another row:"), markup.muted(markup.join(labels, " · ")))
             )
             rows.append(markup.closing_row(words))
         rows += _closing_rows([change for change in changes if not _has_a_row(change)])

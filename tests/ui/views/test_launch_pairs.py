@@ -63,7 +63,7 @@ def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(nca
             if None not in (change.a.number, change.b.number) and (change.a.number or change.b.number)
         )
         for change in repeats:
-            again = [row.partition("again: ")[2].split(" · ") for row in output]
+            again = [row.partition("said by another row: ")[2].split(" · ") for row in output]
             assert sum(change.label in labels for labels in again) == 1
         for change in with_row:
             a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
@@ -205,4 +205,4 @@ def test_a_derived_number_that_another_row_has_is_named_below_the_rows(ncar: Com
     start, end = output.index("Time"), output.index("Clock")
     labels = ["elapsed cycles", "active cycles, SM", "ncu duration"]
     assert [row for row in output[start + 1 : end - 1] if not row.startswith(tuple(labels))] == []
-    assert output[end - 1].startswith("the same numbers again: active cycles, scheduler (stand-in) · ")
+    assert output[end - 1].startswith("said by another row: active cycles, scheduler (stand-in) · ")
