@@ -25,6 +25,7 @@ from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, SessionD
 
 TABLE = load_metrics()
 INSTRUCTIONS, SECTORS = "smsp__inst_executed.sum", "lts__t_sectors.sum"
+STORED = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 DURATION, CYCLES = "gpu__time_duration.sum", "gpc__cycles_elapsed.max"
 REGISTERS, SHARED = "launch__registers_per_thread", "launch__shared_mem_per_block_static"
 COMPUTE = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
@@ -66,6 +67,10 @@ def gate(comparison: Comparison) -> judgement.Verdicts:
 SMALL, LARGE = launch((8, 8, 1)), launch((32, 32, 1), values={DURATION: 16e6})
 GRID = "grid 8 × 8 → 32 × 32"
 
+ALL_MOVED = (
+    "another grid and other code, where threads, instructions, traffic and stored sectors all doubled or "
+    "halved"
+)
 # A row of docs/verdicts.md each, by its first words: B against A, and what is made of it.
 ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
     "grid and block are the same": (launch(), launch(values={DURATION: 2e6}), None, ""),
@@ -95,6 +100,19 @@ ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
         Verdict.UNCLEAR,
         "grid 2 048 → 1 022, block 512 → 1 024; instructions (+760 %) and L2 sectors (+700 %) grew alike: "
         "perhaps another problem size",
+    ),
+    ALL_MOVED: (
+        launch((8, 8, 1), values=work(1000, 500, **{STORED: 100})),
+        launch((25, 11, 1), values=work(2070, 41500, **{STORED: 1560, REGISTERS: 40.0})),
+        Verdict.UNCLEAR,
+        "grid 8 × 8 → 25 × 11; threads (+330 %), instructions (+107 %), L2 sectors (+8200 %) and global "
+        "store sectors (+1460 %) all grew: perhaps another problem size",
+    ),
+    "the same grid and other code that executed and moved eight times as much or an eighth, both alike": (
+        launch(values=work(1000, 500)),
+        launch(name="kernel_v2", values=work(256_000, 125_000)),
+        Verdict.UNCLEAR,
+        "instructions (×256) and L2 sectors (×250) grew alike: perhaps another problem size",
     ),
     "the same grid and code, instructions and traffic moved alike": (
         launch(values=work(1000, 500)),
@@ -183,6 +201,30 @@ def test_cycles_at_another_throughput_are_judged(more: dict[str, float]) -> None
     a = launch(values={CYCLES: 1e6, COMPUTE: 30.0, MEMORY: 48.0})
     b = launch(values={CYCLES: 2e6, COMPUTE: 30.0, MEMORY: 48.0, **more})
     assert find_workload_change(a, b) is None
+
+
+@pytest.mark.parametrize(
+    ("grid", "values"),
+    [
+        ((25, 11, 1), work(2070, 41500, **{STORED: 100})),  # smaller tiles of the same output
+        ((25, 11, 1), work(2070, 41500)),  # what was stored is not known
+        ((4, 4, 1), work(250, 100, **{STORED: 12})),  # coarser threads whose stores are wider
+        ((8, 8, 1), work(7000, 3500)),  # the same grid, and less than eight times as much
+        ((8, 8, 1), work(9000, 500)),  # the same grid, and traffic stayed
+    ],
+)
+def test_what_other_code_may_do_to_one_problem_is_judged(grid: Size, values: dict[str, float]) -> None:
+    a = launch((8, 8, 1), values=work(1000, 500, **{STORED: 100}))
+    assert find_workload_change(a, launch(grid, values=values | {REGISTERS: 40.0})) is None
+
+
+def test_what_shrank_with_its_output_may_be_another_problem_size() -> None:
+    large = launch((25, 11, 1), values=work(1000, 500, **{STORED: 100}))
+    small = launch((8, 8, 1), values=work(420, 8, **{STORED: 25, REGISTERS: 40.0}))
+    change = find_workload_change(large, small)
+    assert change is not None
+    assert change.verdict is Verdict.UNCLEAR
+    assert "all shrank: perhaps another problem size" in change.reason
 
 
 def test_another_workload_has_its_numbers_and_no_verdict_on_any() -> None:
