@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profiler.statistics import ChangePoint, change_points, change_points_of
+from profiler.statistics import ChangePoint, LevelKind, change_points, change_points_of
 from profiler.statistics.changepoint import CONFIDENCE
 
 Series = NDArray[np.float64]
@@ -39,6 +39,7 @@ Finder = Callable[[Series], list[int]]
 
 NEAR = 2  # points between a step and the change point that found it
 CLEAR, ROOM = 3.0, 6  # H3: steps of so many sigma with so many points on each side
+DWELLS = (2, 5, 10, 20, 40, 80)  # runs in one state of a host with two
 AFTER = (2, 3, 5)  # H4: points since the step
 
 _OTAVA = """
@@ -267,6 +268,96 @@ def many(series: int = 6000, points: int = 400) -> float:
     return time.perf_counter() - began
 
 
+def two_states(rng: np.random.Generator, dwell: float) -> Made:
+    """A quiet history on a host with two states 3 to 15 % apart, each kept for `dwell` runs in the mean."""
+    noise, points = chance_of(rng), int(rng.integers(60, 500))
+    changes = rng.random(points) < 1.0 / dwell
+    gap = math.log1p(math.exp(rng.uniform(math.log(0.03), math.log(0.15))))
+    state = (np.cumsum(changes) + rng.integers(0, 2)) % 2
+    return Made(np.exp(gap * state + scatter(rng, points, noise)), noise)
+
+
+def drifting(rng: np.random.Generator, size: float, waves: float) -> Made:
+    """A history that moves by `size` in all, without a step: as a line, or a sine of so many waves."""
+    noise, points = chance_of(rng), int(rng.integers(60, 500))
+    place = np.linspace(0.0, 1.0, points)
+    path = np.sin(2 * math.pi * waves * place) / 2 if waves else place
+    sign = 1 if rng.random() < 0.6 else -1
+    return Made(np.exp(sign * math.log1p(size) * path + scatter(rng, points, noise)), noise)
+
+
+def alarmed(histories: Sequence[Made]) -> float:
+    """The percentage of histories with an alarm: a step to a level that was never there."""
+    return 100 * float(np.mean([any(p.is_alarm for p in change_points(one.values)) for one in histories]))
+
+
+def looks(histories: Sequence[Made]) -> tuple[float, float, float]:
+    """Percentages when looking after each run: histories ever alarmed, alarmed at the end, alarmed anew.
+
+    Anew: an alarm that was raised, withdrawn and raised again at the same place.
+    """
+    ever, at_end, again = 0, 0, 0
+    for one in histories:
+        raised: set[int] = set()
+        withdrawn: set[int] = set()
+        came_again = False
+        alarms: list[int] = []
+        for end in range(8, len(one.values) + 1):
+            alarms = [p.index for p in change_points(one.values[:end]) if p.is_alarm]
+            gone = {at for at in raised if not _near(at, alarms)}
+            came_again |= any(_near(at, sorted(withdrawn)) for at in alarms)
+            withdrawn = {at for at in withdrawn | gone if not _near(at, alarms)}
+            raised = (raised - gone) | set(alarms)
+        ever += bool(raised or withdrawn)
+        at_end += bool(alarms)
+        again += came_again
+    return 100 * ever / len(histories), 100 * at_end / len(histories), 100 * again / len(histories)
+
+
+def _near(at: int, places: Sequence[int]) -> bool:
+    return any(abs(at - place) <= NEAR for place in places)
+
+
+def kinds_of_steps(histories: Sequence[Made]) -> dict[LevelKind, float]:
+    """The percentage of each kind among the clear steps that were found."""
+    kinds: list[LevelKind] = []
+    for one in histories:
+        by_place = {point.index: point for point in change_points(one.values)}
+        pairs = pair_up(one.steps, list(by_place))
+        kinds += [by_place[pairs[step]].kind for step in clear_steps(one) if step in pairs]
+    return {kind: 100 * kinds.count(kind) / max(1, len(kinds)) for kind in LevelKind}
+
+
+def print_alarms(rng: np.random.Generator, count: int) -> None:
+    """The rows on states, drift, noise with memory, and looking after each run."""
+    print("\nalarms: steps to a level that was never there, % of quiet histories; targets 13 on two states,")
+    print("10 looking after each run")
+    everything = []
+    for dwell in DWELLS:
+        histories = [two_states(rng, dwell) for _ in range(count)]
+        everything += histories
+        print(f"  two states, {dwell:2} runs in each{alarmed(histories):24.1f}")
+    print(f"  two states, all of these{alarmed(everything):27.1f}")
+    for waves, name in ((0.0, "a line"), (1.0, "a wave")):
+        for size in (0.05, 0.1, 0.2):
+            histories = [drifting(rng, size, waves) for _ in range(count)]
+            print(f"  drift by {100 * size:2.0f} % along {name}{alarmed(histories):25.1f}")
+    for memory in (0.0, 0.3, 0.5, 0.7):
+        histories = [quiet(rng, chance_of(rng)._replace(memory=memory)) for _ in range(count)]
+        print(f"  noise of lag-1 autocorrelation {memory}{alarmed(histories):17.1f}")
+    few = max(1, count // 4)
+    print("looking after each run, % of histories: ever an alarm, one at the end, one that came again")
+    for name, histories in (
+        ("quiet", [quiet(rng) for _ in range(few)]),
+        ("two states, 20 runs in each", [two_states(rng, 20) for _ in range(few)]),
+    ):
+        ever, at_end, again = looks(histories)
+        print(f"  {name:30}{ever:10.1f}{at_end:10.1f}{again:10.1f}")
+    kinds = kinds_of_steps([history(rng) for _ in range(count)])
+    shares = ", ".join(f"{kind.value} {share:.1f}" for kind, share in kinds.items())
+    print(f"kinds of the clear steps of H3, %, whose levels lie by chance: {shares}")
+
+
 def coverage(histories: Sequence[Made]) -> tuple[int, float, float, float]:
     """Of the steps found: how many, in what share the intervals hold the truth, and their median width."""
     place, size, widths = [], [], []
@@ -344,6 +435,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             f"  {what:30}{found:>6,} steps: the place is inside {100 * place:.1f} %, "
             f"the size {100 * size:.1f} %; a place is {width:.0f} points wide in the median"
         )
+    for noise in (Noise(s, m, o) for s in (0.003, 0.02) for m in (0.0, 0.3, 0.5) for o in (0.0, 0.03)):
+        found, _, size, _ = coverage([history(rng, noise) for _ in range(count // 4)])
+        print(
+            f"  sigma {100 * noise.sigma:.1f} %, memory {noise.memory:.1f}, "
+            f"{100 * noise.outliers:.0f} % outliers{found:>10,} steps: the size {100 * size:.1f} %"
+        )
+    print_alarms(rng, count // 4)
     print("\nours by noise, 300 series of each kind: precision, recall, false alarms per 1000 quiet points")
     for noise in (Noise(s, m, o) for s in (0.003, 0.02) for m in (0.0, 0.5) for o in (0.0, 0.03)):
         told = tally(

@@ -7,6 +7,7 @@ from profiler import lazy
 if TYPE_CHECKING:
     from profiler.statistics.changepoint import MIN_POINTS as MIN_POINTS
     from profiler.statistics.changepoint import ChangePoint as ChangePoint
+    from profiler.statistics.changepoint import LevelKind as LevelKind
     from profiler.statistics.changepoint import change_points as change_points
     from profiler.statistics.changepoint import change_points_of as change_points_of
     from profiler.statistics.counters import MIN_COUNTER_PAIRS as MIN_COUNTER_PAIRS
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
-    changepoint="MIN_POINTS ChangePoint change_points change_points_of",
+    changepoint="MIN_POINTS ChangePoint LevelKind change_points change_points_of",
     counters="MIN_COUNTER_PAIRS counter_noise judge_counter",
     decision="Decision Interval change_text share_text",
     facts="""BUDGET_LABEL OVER_BUDGET WATCHED_FACTS Fact FactChange FactsDecision WatchedFact

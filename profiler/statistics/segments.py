@@ -15,10 +15,11 @@ _Indices = NDArray[np.int64]
 
 _NEVER = 1 << 60
 _REFINEMENTS = 2  # times that the penalty is learned from the residuals of the last partition
+_TAIL_SHARE = 0.15  # of a step by which the few points of a last level may differ whatever the noise
 _PRIOR_POINTS = 4.0  # weight of the whole series' scale, in points, beside those around one step
 
 
-def _compiled(function: _Function) -> _Function:
+def compiled(function: _Function) -> _Function:
     """The function as machine code, cached on disk where there is a folder for it.
 
     numba writes beside this file, else into the user's cache folder (or where NUMBA_CACHE_DIR says). Where it
@@ -30,7 +31,7 @@ def _compiled(function: _Function) -> _Function:
         return cast(_Function, numba.njit(nogil=True)(function))
 
 
-@_compiled
+@compiled
 def despike(z: _Floats, half: int, limit: float) -> _Floats:
     """Lone points further than `limit` from the median of the `half` on each side take that median.
 
@@ -60,7 +61,7 @@ def despike(z: _Floats, half: int, limit: float) -> _Floats:
     return out
 
 
-@_compiled
+@compiled
 def partition(z: _Floats, penalty: float, shortest: int, tail: int) -> _Indices:
     """Where the levels begin (without 0) that leave the least squares plus `penalty` a step.
 
@@ -121,7 +122,7 @@ def partition(z: _Floats, penalty: float, shortest: int, tail: int) -> _Indices:
     return starts
 
 
-@_compiled
+@compiled
 def residual_noise(z: _Floats, starts: _Indices) -> tuple[float, float]:
     """Variance and lag-1 autocorrelation of the residuals from the levels."""
     n = z.size
@@ -144,7 +145,7 @@ def residual_noise(z: _Floats, starts: _Indices) -> tuple[float, float]:
     return squares / max(1, n - starts.size - 1), autocorrelation
 
 
-@_compiled
+@compiled
 def mean_and_squares(z: _Floats, begin: int, end: int) -> tuple[float, float]:
     """The mean of the points from `begin` to `end`, and their sum of squares about it."""
     mean, squares = 0.0, 0.0
@@ -156,7 +157,7 @@ def mean_and_squares(z: _Floats, begin: int, end: int) -> tuple[float, float]:
     return mean, squares
 
 
-@_compiled
+@compiled
 def measure_step(z: _Floats, left: int, at: int, right: int, scale: float) -> tuple[float, float, float]:
     """A step at `at` between the points from `left` to `right`: level before, after, and the variance there.
 
@@ -168,7 +169,33 @@ def measure_step(z: _Floats, left: int, at: int, right: int, scale: float) -> tu
     return before, after, (squares_before + squares_after + _PRIOR_POINTS * scale * scale) / freedom
 
 
-@_compiled
+@compiled
+def half_difference(z: _Floats, begin: int, end: int) -> float:
+    """How far the means of both halves lie apart; 0 where there are under 6 points."""
+    half = (end - begin) // 2
+    if half < 3:
+        return 0.0
+    return abs(mean_and_squares(z, begin, begin + half)[0] - mean_and_squares(z, end - half, end)[0])
+
+
+@compiled
+def without_scattered_tail(
+    z: _Floats, starts: _Indices, scale: float, shortest: int, tail_range: float
+) -> _Indices:
+    """The starts without that of a last level of few points which differ: two outliers are no level.
+
+    They differ where they lie further apart than `tail_range` scales and than _TAIL_SHARE of the step.
+    """
+    if starts.size == 0 or z.size - starts[-1] >= shortest:
+        return starts
+    begin = starts[-2] if starts.size > 1 else 0
+    tail = z[starts[-1] :]
+    step = abs(tail.mean() - mean_and_squares(z, begin, starts[-1])[0])
+    is_scattered = tail.max() - tail.min() > max(tail_range * scale, _TAIL_SHARE * step)
+    return starts[:-1].copy() if is_scattered else starts
+
+
+@compiled
 def significant_steps(
     z: _Floats, starts: _Indices, scale: float, least: float, share: float, min_t: float, window: int
 ) -> _Indices:
@@ -204,7 +231,7 @@ def significant_steps(
     return edges[1 : m + 1].copy()
 
 
-@_compiled
+@compiled
 def possible_starts(
     z: _Floats, left: int, right: int, shortest: int, tail: int, scale: float, spread: float
 ) -> tuple[int, int, int]:
@@ -228,16 +255,16 @@ def possible_starts(
     return earliest, likeliest, latest
 
 
-@_compiled
+@compiled
 def find_steps(
     z: _Floats,
     scale: float,
     least: float,
     share: float,
-    tuning: tuple[float, float, float, float, int, int, int],  # changepoint.Tuning
+    tuning: tuple[float, float, float, float, int, int, int, float],  # changepoint.Tuning
 ) -> tuple[_Floats, _Indices, float]:
     """The series without spikes, its steps, and how much longer its noise remembers than white noise does."""
-    spike_limit, penalty, min_t, max_autocorrelation, min_length, min_tail, window = tuning
+    spike_limit, penalty, min_t, max_autocorrelation, min_length, min_tail, window, tail_range = tuning
     n = z.size
     smooth = despike(z, 3, spike_limit * scale)
     unit = scale * scale * penalty * np.log(n)
@@ -254,4 +281,5 @@ def find_steps(
             break
         starts = partition(smooth, unit * learned, min_length, min_tail)
         factor = learned
+    starts = without_scattered_tail(smooth, starts, scale, min_length, tail_range)
     return smooth, significant_steps(smooth, starts, scale, least, share, min_t, window), memory

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from profiler.statistics import MIN_POINTS, ChangePoint, change_points, change_points_of, segments
+from profiler.statistics import MIN_POINTS, ChangePoint, LevelKind, change_points, change_points_of, segments
 
 
 def noisy(seed: int, levels: Sequence[float], points: int, sigma: float = 0.01) -> NDArray[np.float64]:
@@ -213,4 +213,69 @@ def test_without_a_place_to_keep_machine_code_it_is_made_for_this_process() -> N
     exec("def twice(x):\n    return 2 * x", names)  # numba finds no file to keep its code beside
     twice = names["twice"]
     assert callable(twice)
-    assert segments._compiled(twice)(21) == 42
+    assert segments.compiled(twice)(21) == 42
+
+
+def kinds(values: object) -> list[LevelKind]:
+    return [point.kind for point in change_points(values)]  # type: ignore[arg-type]
+
+
+def test_a_level_that_was_there_before_is_known_and_the_one_between_did_not_last() -> None:
+    steps = change_points(noisy(20, (100.0, 108.0, 100.0), 25))
+    assert [point.kind for point in steps] == [LevelKind.LEFT, LevelKind.KNOWN]
+    assert [point.related for point in steps] == [steps[1].index, 0]
+    assert not any(point.is_alarm for point in steps)
+
+
+def test_a_step_that_holds_is_an_alarm_beside_levels_that_came_back() -> None:
+    steps = change_points(noisy(21, (100.0, 108.0, 100.0, 108.0, 121.0), 20))
+    assert [point.kind for point in steps][-2:] == [LevelKind.KNOWN, LevelKind.NEW]
+    assert [point.is_alarm for point in steps] == [False, False, False, True]
+
+
+def test_a_step_of_another_size_is_no_way_back() -> None:
+    assert kinds(noisy(22, (100.0, 108.0, 103.0), 25)) == [LevelKind.NEW, LevelKind.NEW]
+
+
+@pytest.mark.parametrize("dwell", [2, 4, 10, 25])
+def test_a_host_with_two_states_raises_hardly_an_alarm(dwell: int) -> None:
+    alarms = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        state = np.cumsum(rng.random(300) < 1 / dwell) % 2
+        steps = change_points(np.exp(0.06 * state + rng.normal(0, 0.005, 300)))
+        alarms += any(point.is_alarm for point in steps)
+    assert alarms <= 2
+
+
+@pytest.mark.parametrize("size", [-0.2, 0.1, 0.3])
+def test_a_slow_drift_is_no_alarm(size: float) -> None:
+    rng = np.random.default_rng(23)
+    steps = change_points(np.exp(size * np.linspace(0, 1, 200) + rng.normal(0, 0.004, 200)))
+    assert {point.kind for point in steps} <= {LevelKind.DRIFT}
+
+
+def test_a_step_on_a_drifting_series_is_an_alarm() -> None:
+    rng = np.random.default_rng(24)
+    values = np.exp(0.1 * np.linspace(0, 1, 200) + rng.normal(0, 0.004, 200))
+    values[120:] *= 1.06
+    (step,) = [point for point in change_points(values) if point.is_alarm]
+    assert step.index == pytest.approx(120, abs=1)
+
+
+def test_two_outliers_at_the_end_are_no_level() -> None:
+    values = noisy(25, (100.0,), 40)
+    values[-2:] *= (1.3, 1.12)
+    assert change_points(values) == ()
+
+
+@pytest.mark.slow
+def test_the_interval_of_a_size_holds_beside_a_step_too_small_to_be_found() -> None:
+    holds = []
+    for seed in range(150):
+        values = noisy(seed, (100.0, 106.0), 40, 0.01)
+        values[52:] *= 1.012
+        near = [point for point in change_points(values) if abs(point.index - 40) <= 2]
+        holds += [point.size_low <= 0.06 <= point.size_high for point in near]
+    assert len(holds) > 140
+    assert np.mean(holds) > 0.93
