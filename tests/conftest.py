@@ -42,9 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_collection() -> None:
+    """Look for no garbage while tests are collected: what that makes stays to the end."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Keep what was collected, which stays to the end, out of every later collection of garbage."""
-    gc.collect()
+    """Keep what was collected out of every later collection of garbage."""
+    gc.enable()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
