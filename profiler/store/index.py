@@ -458,7 +458,7 @@ class Store:
                 if listing.meta(connection, "schema") == schema.SCHEMA:
                     return  # another process was faster
                 schema.metadata.drop_all(connection)
-            schema.metadata.create_all(connection)
+            schema.create_tables(connection)
             for name, value in (
                 ("schema", schema.SCHEMA),
                 ("epoch", uuid.uuid4().hex[:12]),

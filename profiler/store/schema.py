@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Float,
     Index,
     Integer,
@@ -22,6 +24,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    create_mock_engine,
     event,
     text,
 )
@@ -257,3 +260,22 @@ for _table, _column in (
             dialect="postgresql"
         ),
     )
+
+
+def create_tables(connection: Connection) -> None:
+    """Create all tables in a database that has none of them."""
+    for statement in _statements(f"{connection.dialect.name}+{connection.dialect.driver}"):
+        connection.exec_driver_sql(statement)
+
+
+@functools.cache
+def _statements(driver: str) -> tuple[str, ...]:
+    """What creates all tables. Kept, since to put it into words takes longer than to run it."""
+    statements: list[str] = []
+
+    def keep(statement: Any, *_: Any, **__: Any) -> None:
+        statements.append(str(statement.compile(dialect=recorder.dialect)))
+
+    recorder = create_mock_engine(f"{driver}://", keep)
+    metadata.create_all(recorder, checkfirst=False)
+    return tuple(statements)
