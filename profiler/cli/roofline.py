@@ -63,20 +63,28 @@ def print_text(document: RooflineDocument, _: argparse.Namespace) -> None:
     say(document.title)
     notes = [_notes(roofline) for roofline in rooflines]
     shared = [line for line in notes[0] if all(line in lines for lines in notes)] if len(notes) > 1 else []
-    pointless: dict[tuple[str, tuple[str, ...]], list[str]] = {}  # kernels by what is the same of them
+    # Launches by what is the same of them: label, kernel and roofline of each.
+    pointless: dict[tuple[str, tuple[str, ...]], list[tuple[str, str, Roofline]]] = {}
     for (label, launch), roofline, lines in zip(selection.launches, rooflines, notes, strict=True):
         own = [line for line in lines if line not in shared]
         reason = why_no_point(roofline)
         if reason:
-            pointless.setdefault((reason, tuple(own)), []).append(launch.base_name)
-        if not reason or _roof_rows(roofline):
+            pointless.setdefault((reason, tuple(own)), []).append((label, launch.base_name, roofline))
+        if not reason or any(roof.rate.number for roof in roofline.roofs):
             print_launch_head(label, launch)
             _print_roofs(roofline)
             _print_points(roofline.points)
             print_lines([] if reason else own, "  ")
-    for (reason, same), kernels in pointless.items():
-        say(f"\nno point for {counted_kernels(kernels)}: {reason}")
+    for (reason, same), launches in pointless.items():
+        say(f"\nno point for {counted_kernels([kernel for _, kernel, _ in launches])}: {reason}")
         print_lines(same, "  ")
+        label, roofline = launches[0][0], launches[0][2]
+        if not any(roof.rate.number for roof in roofline.roofs):
+            rows = _roof_rows(roofline)
+            print_lines(
+                [f"peaks, of {label}: {', '.join(f'{row[0]} {row[2]}' for row in rows)}"] if rows else [],
+                "  ",
+            )
     if shared:
         say("\nall of them:")
         print_lines(shared, "  ")

@@ -6,7 +6,7 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from profiler.evidence.gpu_arch import holds_on
@@ -25,6 +25,14 @@ _OPERATORS = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+# A counter of an SM or of one of its schedulers. Both count elapsed cycles alike, and a sum is of all.
+_OF_SM_OR_SCHEDULER = re.compile(r"(?P<unit>smsp|sm)__(?!cycles_elapsed)(?!.*\.(sum|peak_sustained)$).*")
+_BLOCK_SIZE, _BLOCKS, _SMS = (
+    "launch__block_size",
+    "launch__grid_size",
+    "device__attribute_multiprocessor_count",
+)
+_WARP_SIZE, _SCHEDULERS_PER_SM = 32, 4
 _ALLOWED = "write ncu names and numbers with + - * / and parentheses"
 
 
@@ -37,6 +45,13 @@ class DerivedForm:
     chips: frozenset[str]
     line: int  # of metrics.txt
     expression: ast.expr = field(repr=False, compare=False)
+    # Whether an SM's counter stands for a scheduler's or the other way, which takes work for every scheduler.
+    between_units: bool = False
+
+    @property
+    def size_names(self) -> tuple[str, ...]:
+        """The ncu metrics that tell whether the form holds for a launch; without them it is taken to hold."""
+        return (_BLOCK_SIZE, _BLOCKS, _SMS) if self.between_units else ()
 
     @property
     def name(self) -> str:
@@ -50,8 +65,11 @@ class DerivedForm:
     def read(self, values: Mapping[str, Value], unit: str) -> Value | None:
         """The number with its derivation, from values in base units; None where a needed number is missing.
 
-        Also None where a number that cannot be zero is, and where the result is negative or not finite.
+        Also None where a number that cannot be zero is, where the result is negative or not finite, and where
+        a scheduler's counter and its SM's would stand for each other though some schedulers have no warp.
         """
+        if self.between_units and _has_idle_schedulers(values):
+            return None
         numbers: dict[str, float] = {}
         for name in self.names:
             if name not in values:
@@ -82,6 +100,28 @@ def parse_form(formula: str, most_off_pct: float | None, chips: frozenset[str], 
     if not names:
         raise ValueError(f"{text!r} names no ncu metric: {_ALLOWED}")
     return DerivedForm(Derivation(text, most_off_pct), names, chips, line, expression)
+
+
+def is_between_units(own_names: Iterable[str], form: DerivedForm) -> bool:
+    """Whether a form stands in for counters of SMs by counters of their schedulers, or the other way."""
+    own, needed = (
+        {match["unit"] for name in names if (match := _OF_SM_OR_SCHEDULER.fullmatch(name))}
+        for names in (own_names, form.names)
+    )
+    return form.derivation.is_stand_in and bool(own and needed) and not needed <= own
+
+
+def _has_idle_schedulers(values: Mapping[str, Value]) -> bool:
+    """Whether a launch has fewer warps than schedulers in the SMs that it runs on; False where nobody knows.
+
+    A block of one warp keeps one of four schedulers busy: its SM counts four times what they do on average.
+    """
+    sizes = [values[name].number if name in values else None for name in (_BLOCK_SIZE, _BLOCKS, _SMS)]
+    threads, blocks, sms = (size or 0 for size in sizes)
+    if not threads or not blocks or not sms:
+        return False
+    warps_per_block = math.ceil(threads / _WARP_SIZE)
+    return warps_per_block < _SCHEDULERS_PER_SM and warps_per_block * blocks / sms < _SCHEDULERS_PER_SM
 
 
 def _names(node: ast.expr) -> list[str]:

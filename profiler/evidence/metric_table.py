@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profiler import shipped
 from profiler.errors import BadMetricsFile
-from profiler.evidence.derived_forms import DerivedForm, parse_form
+from profiler.evidence.derived_forms import DerivedForm, is_between_units, parse_form
 from profiler.evidence.gpu_arch import ARCHITECTURES, holds_on
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 
@@ -318,6 +318,8 @@ def _with_form(metrics: Mapping[str, Metric], concept: str, form: DerivedForm) -
     for other in metric.forms:
         if other.name == form.name and (not other.chips or not form.chips or other.chips & form.chips):
             raise ValueError(f"{concept} has this form on line {other.line} already")
+    own_names = [alternative.name for alternative in metric.alternatives]
+    form = replace(form, between_units=is_between_units(own_names, form))
     return replace(metric, forms=(*metric.forms, form))
 
 

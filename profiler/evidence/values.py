@@ -80,7 +80,7 @@ class Derivation(NamedTuple):
         """What is said wherever the number is shown; the name by which it may be compared."""
         if self.most_off_pct is None:
             return f"derived from {self.formula}"
-        return f"stand-in: {self.formula}, at most {self.most_off_pct:g} % off"
+        return f"stand-in: {self.formula}, seen up to {self.most_off_pct:g} % off"
 
 
 class Value(NamedTuple):

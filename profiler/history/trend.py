@@ -124,7 +124,9 @@ def load_trends(
     metric = _find_metric(table, name)
     ncu_names = [alternative.name for alternative in metric.alternatives] if metric else [name]
     # What a form is computed from is read beside them: values in the index are those of the reports.
-    needed = dict.fromkeys(needed for form in (metric.forms if metric else ()) for needed in form.names)
+    needed = dict.fromkeys(
+        needed for form in (metric.forms if metric else ()) for needed in (*form.names, *form.size_names)
+    )
     matches = name_filter(kernel)
     trends: list[Trend] = []
     kernels: set[str] = set()
@@ -298,7 +300,7 @@ def _derived_series(metric: Metric, series: Iterable[Series]) -> Iterator[Series
             if not all(name in members for name in form.names):
                 continue
             values: dict[int, dict[str, Value]] = defaultdict(dict)
-            for name in form.names:
+            for name in (*form.names, *(name for name in form.size_names if name in members)):
                 for point in members[name].points:
                     values[point.result_id][name] = point.value
             first = members[form.names[0]]

@@ -50,7 +50,7 @@ class TestLaunches:
         print_text(document, Namespace(top=None))
         text = capsys.readouterr().out
         assert "derived from sm__cycles_elapsed.avg" in text
-        words = "stand-in: gpc__cycles_elapsed.max / gpu__time_duration.sum * 1e9, at most 1.5 % off"
+        words = "stand-in: gpc__cycles_elapsed.max / gpu__time_duration.sum * 1e9, seen up to 1.5 % off"
         assert words in text
         metrics = document.to_dict()["launches"][0]["metrics"]
         assert metrics[words] == {

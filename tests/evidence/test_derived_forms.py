@@ -139,7 +139,7 @@ def test_without_the_counter_the_first_form_with_all_its_numbers_is_shown_with_i
 def test_a_stand_in_says_how_far_it_may_be_off(tmp_path: Path) -> None:
     table = table_of(tmp_path, ELAPSED, "elapsed ~ 10.3 % = gpc__cycles_elapsed.max")
     name, value = table.resolve(table.metrics[0], values(gpc__cycles_elapsed__DOT__max=5.0), None)
-    assert name == "stand-in: gpc__cycles_elapsed.max, at most 10.3 % off"
+    assert name == "stand-in: gpc__cycles_elapsed.max, seen up to 10.3 % off"
     assert formatting.as_json(value)["most_off_pct"] == 10.3
     assert formatting.label("elapsed cycles", value) == "elapsed cycles (stand-in)"
 
@@ -198,6 +198,61 @@ def test_a_form_holds_on_its_chips_and_not_where_the_chip_has_not_the_concept(tm
     assert table.resolve(table.metrics[0], held, "sm_70")[1].state is State.NOT_AVAILABLE
 
 
+@pytest.mark.parametrize(
+    ("block", "blocks", "is_given"),
+    [
+        (128, 1, True),  # a warp for each of four schedulers
+        (32, 31, False),  # one warp on an SM: the SM counts four times what its schedulers do on average
+        (64, 7.5 * 40, True),  # several blocks on an SM
+        (96, 40, False),
+        (None, None, True),  # nobody knows
+    ],
+)
+def test_an_sm_stands_for_its_schedulers_where_each_has_a_warp(
+    block: float | None, blocks: float | None, is_given: bool
+) -> None:
+    held = values(sm__cycles_active__DOT__avg=8.0, sm__cycles_elapsed__DOT__avg=9.0) | {SMS: Value(40)}
+    if block and blocks:
+        held |= {"launch__block_size": Value(block), "launch__grid_size": Value(blocks)}
+    numbers = {
+        concept: TABLE.resolve(TABLE.by_concept[concept], held, "sm_80")[1].number
+        for concept in ("cycles_active", "cycles_elapsed")
+    }
+    assert numbers == {"cycles_active": 8.0 if is_given else None, "cycles_elapsed": 9.0}
+
+
+def test_active_cycles_follow_from_what_was_issued_and_how_often() -> None:
+    held = values(
+        smsp__inst_issued__DOT__sum=1e6,
+        smsp__issue_active__DOT__avg__DOT__pct_of_peak_sustained_active=25.0,
+        sm__cycles_active__DOT__avg=9e4,
+    ) | {SMS: Value(10)}
+    _, value = TABLE.resolve(TABLE.by_concept["cycles_active"], held, "sm_80")
+    assert (value.number, value.derivation is not None and value.derivation.is_stand_in) == (1e5, False)
+
+
+def test_the_bandwidth_of_dram_follows_from_its_bus_its_clock_and_its_share() -> None:
+    held = values(
+        gpu__dram_throughput__DOT__avg__DOT__pct_of_peak_sustained_elapsed=50.0,
+        dram__cycles_elapsed__DOT__avg__DOT__per_second=1.2e9,
+        device__attribute_global_memory_bus_width=5120,
+    )
+    numbers = [
+        TABLE.resolve(TABLE.by_concept[concept], held, chip)[1].number
+        for concept in ("roof_dram_peak", "dram_bandwidth")
+        for chip in ("sm_80", "sm_120")  # of the newest chips no report has shown it
+    ]
+    assert numbers == [1280.0, None, 1280.0 * 1.2e9 / 2, None]
+
+
+def test_only_stand_ins_between_an_sm_and_its_schedulers_ask_for_the_size_of_a_launch() -> None:
+    between = {metric.concept for metric in TABLE.metrics for form in metric.forms if form.between_units}
+    assert between == {
+        "cycles_active", "sm_cycles_active", "occupancy", "warps_active", "sm_warps_active",
+        "issue_active", "no_eligible", "warp_latency",
+    }  # fmt: skip
+
+
 # --- two launches
 
 
@@ -206,7 +261,7 @@ def test_a_pair_is_read_by_the_best_form_that_both_have(tmp_path: Path) -> None:
     a = values(smsp__cycles_elapsed__DOT__avg=10.0, gpc__cycles_elapsed__DOT__max=11.0)
     b = values(smsp__cycles_elapsed__DOT__sum=480.0, gpc__cycles_elapsed__DOT__max=12.5) | {SMS: Value(10)}
     (name_a, value_a), (name_b, value_b) = table.resolve_pair(table.metrics[0], a, "sm_80", b, "sm_80")
-    assert name_a == name_b == "stand-in: gpc__cycles_elapsed.max, at most 10.3 % off"
+    assert name_a == name_b == "stand-in: gpc__cycles_elapsed.max, seen up to 10.3 % off"
     assert (value_a.number, value_b.number) == (11.0, 12.5)
 
 
