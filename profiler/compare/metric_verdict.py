@@ -114,7 +114,8 @@ def noise_interval(change_pct: float | None, noise_share: float | None) -> Inter
 def missing_reason(a: Value, b: Value) -> str:
     """Which side has no number, and why; "" where both have one."""
     if a.number is None and b.number is None and a.state is b.state:
-        return f"{_state(a)} in either"
+        words = _state(a)
+        return f"{words} in {'either' if words.startswith(('not ', 'no ')) else 'both'}"
     sides = [f"{_state(value)} in {side}" for side, value in (("A", a), ("B", b)) if value.number is None]
     return ", ".join(sides)
 

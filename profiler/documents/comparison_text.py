@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from profiler.compare import Comparison, MetricChange, PairComparison, latency_words
+from profiler.compare import Comparison, MetricChange, PairComparison, PairedBy, latency_words
 from profiler.evidence import NCU_DURATION, Launch, Value, formatting
 from profiler.statistics import Verdict, change_text, share_text
 
@@ -130,11 +130,13 @@ def undecided_reasons(comparison: Comparison) -> list[str]:
 
 def paired_names(comparison: Comparison) -> list[str]:
     """How launches of different names came to be pairs, a line for two names."""
-    launches = Counter(
-        (pair.a.base_name, pair.b.base_name, pair.paired_by.words)
-        for pair in comparison.pairs
-        if pair.paired_by.words
-    )
+    pairs = comparison.pairs
+    return words_of_paired_names((pair.a.base_name, pair.b.base_name, pair.paired_by) for pair in pairs)
+
+
+def words_of_paired_names(pairs: Iterable[tuple[str, str, PairedBy]]) -> list[str]:
+    """The same of the names of each pair, with what makes it one."""
+    launches = Counter((a, b, paired_by.words) for a, b, paired_by in pairs if paired_by.words)
     return [
         f"{' → '.join(dict.fromkeys(names))}: {words}{f' ({count} launches)' if count > 1 else ''}"
         for (*names, words), count in launches.items()
@@ -155,12 +157,46 @@ def pair_options(comparison: Comparison) -> list[str]:
         f"--pair {_option(group.base_name, group.base_name)} pairs what is ambiguous in order"
         for group in comparison.ambiguous
     ]
+    return lines + [
+        f"--pair {_option(*names)} compares the two, if they are one kernel"
+        for names in _only_names(comparison)
+    ]
+
+
+def pair_commands(comparison: Comparison) -> list[str]:
+    """The command that pairs what is proposed, doubted, ambiguous or left over; a line each, as Markdown.
+
+    Two names of one kernel are kept for a family; that launches of one name are a pair is said of two sides.
+    """
+    pairs = comparison.pairs
+    proposed = {(pair.a.base_name, pair.b.base_name) for pair in pairs if pair.paired_by.is_proposed}
+    doubted = {(pair.a.base_name, pair.b.base_name) for pair in pairs if pair.workload_change}
+    ambiguous = {(group.base_name, group.base_name) for group in comparison.ambiguous}
+    family = comparison.a.family if comparison.a.family == comparison.b.family else None
+    keep = ("profiler", "pair", family) if family else ()
+    compare = ("profiler", "compare", comparison.a.label, comparison.b.label)
+    reasons = (
+        ("nobody declared that they are one kernel", keep, proposed),
+        ("if they are one kernel", keep, _only_names(comparison)),
+        ("to judge them all the same", compare, doubted - proposed),
+        ("to pair in order what is ambiguous", compare, ambiguous),
+    )
+    lines = []
+    for words, command, names in reasons:
+        options = [f"{a}={b}" for a, b in sorted(names)]
+        if command == compare:
+            options = [word for option in options for word in ("--pair", option)]
+        if names and command:
+            lines.append(f"{words}: `{shlex.join((*command, *options))}`")
+    return lines
+
+
+def _only_names(comparison: Comparison) -> set[tuple[str, str]]:
+    """The two kernels without a partner, where each side has one."""
     only_a, only_b = (
         {launch.base_name for launch in launches} for launches in (comparison.only_in_a, comparison.only_in_b)
     )
-    if len(only_a) == len(only_b) == 1 and only_a != only_b:
-        lines.append(f"--pair {_option(*only_a, *only_b)} compares the two, if they are one kernel")
-    return lines
+    return {(a, b) for a in only_a for b in only_b if len(only_a) == len(only_b) == 1 and a != b}
 
 
 def _option(a: str, b: str) -> str:

@@ -86,7 +86,7 @@ def compose_sentence(
     if verdict is Verdict.NOT_COMPARABLE:
         return SentenceParts(f"No causes: {reason}")
     if a_us is None or b_us is None:
-        return SentenceParts(f"No split: the duration is {reason}")
+        return SentenceParts(f"No split without a duration: {reason}")
     times = f"{format_side(a_us, max(a_us, b_us))} → {format_side(b_us, max(a_us, b_us))}"
     if by_cycles:
         return SentenceParts(f"{times}: {reason}")

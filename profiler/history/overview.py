@@ -18,6 +18,7 @@ from profiler.compare import (
     MetricChange,
     NoiseModel,
     PairComparison,
+    PairedBy,
     Pairing,
     compare,
     compare_latencies,
@@ -54,6 +55,8 @@ class OverviewRow:
     better: int  # how many counters are better, without the duration
     worse: int
     missing: int  # judged counters that lack a number on a side which could have one
+    name_before: str = ""  # of the kernel in the version before, where a pair has two names
+    paired_by: PairedBy = PairedBy.NAME
 
     @property
     def verdict(self) -> Verdict | None:
@@ -261,6 +264,8 @@ def _row(
         sum(counter.verdict is Verdict.BETTER for counter in counters),
         sum(counter.verdict is Verdict.WORSE for counter in counters),
         sum(_is_missing(counter) for counter in counters if counter.judged),
+        pair.a.base_name if pair and pair.paired_by.words else "",
+        pair.paired_by if pair else PairedBy.NAME,
     )
 
 

@@ -108,13 +108,21 @@ class Regression:
         return f"{self.series.family}/{self.series.version}"
 
     @property
-    def launch(self) -> str:
-        """The kernel with its grid: `gemm#1, grid 8 × 8`; "" for whole calls and facts of the main kernel."""
+    def kernel(self) -> str:
+        """The kernel: `gemm#1`; "" for whole calls and facts of the main kernel."""
         series = self.series
-        if series.evidence is not Evidence.MEASURED and series.part in _MAIN_PARTS:
-            return ""
-        kernel = "" if series.concept in _OF_CALLS else series.part.removesuffix("#0")
-        return f"{kernel}, grid {formatting.dimensions(self.grid)}" if kernel and self.grid else kernel
+        is_of_main = series.evidence is not Evidence.MEASURED and series.part in _MAIN_PARTS
+        return "" if is_of_main or series.concept in _OF_CALLS else series.part.removesuffix("#0")
+
+    @property
+    def grid_words(self) -> str:
+        """The grid of that kernel's launch now: `grid 8 × 8`; "" where it is of no single launch."""
+        return f"grid {formatting.dimensions(self.grid)}" if self.kernel and self.grid else ""
+
+    @property
+    def launch(self) -> str:
+        """The kernel with its grid: `gemm#1, grid 8 × 8`."""
+        return ", ".join(filter(None, (self.kernel, self.grid_words)))
 
     @property
     def what(self) -> str:

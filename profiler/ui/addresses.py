@@ -50,6 +50,13 @@ def parse_version(name: str) -> VersionName:
     return VersionName(family, short, run_id if mark else None)
 
 
+def version_label(name: str) -> str:
+    """What a version is called where there is little room: first what tells it from its neighbours."""
+    version = parse_version(name)
+    parts = (version.version, version.run_date, version.family)
+    return " · ".join(filter(None, parts))
+
+
 @dataclass(frozen=True)
 class Diff:
     """The address of one diff."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
@@ -307,15 +307,22 @@ def error_box(message: str) -> Html:
 
 def backticks_as_code(text: str) -> Html:
     """Words in which `what stands in backticks` is code."""
+    return _with_code(text, lambda part: Html(escape(part)))
+
+
+def sentence(text: str) -> Html:
+    """Words with code in backticks, in which no line breaks between a time or percentage and its unit."""
+    return _with_code(text, _unbroken_quantities)
+
+
+def _with_code(text: str, words: Callable[[str], Html]) -> Html:
     parts = " ".join(text.split()).split("`")
     if len(parts) % 2 == 0:  # a backtick without its partner is a backtick
-        return escaped(text)
-    return Html("".join(code(part) if at % 2 else escape(part) for at, part in enumerate(parts)))
+        return words("`".join(parts))
+    return Html("".join(code(part) if at % 2 else words(part) for at, part in enumerate(parts)))
 
 
-def unbroken_quantities(text: str) -> Html:
-    """Words in which no line breaks between a time or percentage and its unit."""
-
+def _unbroken_quantities(text: str) -> Html:
     def pieces() -> Iterator[Html]:
         end = 0
         for match in _WITH_UNIT.finditer(text):

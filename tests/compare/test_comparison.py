@@ -181,7 +181,7 @@ def test_from_zero_there_is_a_verdict_and_no_percentage(table: metric_table.Metr
     [
         (Value(None, "byte", state=State.FAILED), Value(1, "byte"), "failed in A"),
         (Value(1, "byte"), Value(None, "byte", state=State.INSTANCES_ONLY), "instances only in B"),
-        (Value(None, state=State.FAILED), Value(None, state=State.FAILED), "failed in either"),
+        (Value(None, state=State.FAILED), Value(None, state=State.FAILED), "failed in both"),
         (
             Value(None, state=State.FAILED),
             Value(None, state=State.INSTANCES_ONLY),

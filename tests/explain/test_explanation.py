@@ -121,7 +121,7 @@ def test_a_report_against_itself_is_unchanged_everywhere(good_reports: list[Path
                 assert same.delta_us == 0.0
             else:
                 assert same.verdict is Verdict.MISSING
-                assert same.sentence.startswith("No split: the duration is failed in either")
+                assert same.sentence.startswith("No split without a duration: failed in both")
 
 
 def test_a_basic_report_is_split_with_its_waiting_undivided(reports: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_failed_duration_is_missing_on_its_side_only(reports: Path) -> None:
     broken = explanations_by_kernel(reports, "esmm/profile@5c6231e5", "esmm/profile@049ec612")["one_d_vec"]
     assert (broken.verdict, broken.a_us, broken.delta_us, broken.split) == (Verdict.MISSING, None, None, None)
     assert broken.b_us == pytest.approx(342.88)
-    assert broken.sentence == "No split: the duration is failed in A."
+    assert broken.sentence == "No split without a duration: failed in A."
 
 
 @pytest.mark.parametrize("number", [0.0, -5.0, 1e-300, 1e300])
@@ -235,7 +235,7 @@ def test_numbers_that_damaged_bits_make_are_no_factors_and_end_no_command(
         assert document.to_markdown()
         if name == "gpu__time_duration.sum":
             assert one.split is None
-            assert one.sentence == "No split: the duration is no usable time in B."
+            assert one.sentence == "No split without a duration: no usable time in B."
         else:
             assert one.split is not None
             assert math.fsum((*(term.us for term in one.split.terms), one.split.residue_us)) == one.delta_us

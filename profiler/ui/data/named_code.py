@@ -25,8 +25,8 @@ class CodeReport(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What the report is called: family/version, and the file where a run keeps several."""
-        name = f"{self.family or 'several'}/{self.version}"
+        """What the report is called: version, family, and the file where a run keeps several."""
+        name = f"{self.version} · {self.family or 'several families'}"
         return f"{name}: {self.file}" if self.file else name
 
 

@@ -28,9 +28,11 @@ filters = controls.Filters("diff")
 title_box, a_box, b_box, kernels_box = st.columns([2.2, 1, 1, 1], vertical_alignment="bottom", gap="medium")
 default_a, default_b = comparisons.default_pair(data_version)
 with a_box:
-    a = filters.select("A", versions_to_offer(versions, st.query_params.get("a")), "a", default_a)
+    offered = versions_to_offer(versions, st.query_params.get("a"))
+    a = filters.select("A", offered, "a", default_a, addresses.version_label)
 with b_box:
-    b = filters.select("B", versions_to_offer(versions, st.query_params.get("b")), "b", default_b)
+    offered = versions_to_offer(versions, st.query_params.get("b"))
+    b = filters.select("B", offered, "b", default_b, addresses.version_label)
 with kernels_box:
     kernels = filters.text("kernels", "kernels", "all, or name, *pattern*, regex:…")
 cells = results.cells_with_runs_of(data_version, (a, b))

@@ -60,7 +60,8 @@ def _show_launches(opened: OpenedDiff) -> None:
     if longest.a.launches or longest.b.launches:
         st.html(markup.section_head("All launches of both", launch_pairs.table_caption(longest)))
         st.html(launch_pairs.table(longest, opened.pair, opened.view))
-    for line in launch_pairs.notes(longest):
+    # With timed calls the big verdict is on these, and says nothing of launches.
+    for line in launch_pairs.notes(longest, None if opened.timed else opened.pair):
         st.html(line)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from profiler.compare import Comparison, MetricChange, PairComparison
-from profiler.documents.comparison_text import paired_names
+from profiler.documents.comparison_text import pair_commands, paired_names
 from profiler.evidence import NCU_DURATION, Evidence, Launch, formatting
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
@@ -18,6 +18,7 @@ from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.markup import Column, Html, Row
 
 PAIRS_SHOWN = 25  # the longest; a filter reaches the others
+UNPAIRED_SHOWN = 10  # of a side; likewise
 _DURATION_COLUMNS = (
     Column("A", right=True),
     Column("B", right=True),
@@ -91,31 +92,38 @@ def table(comparison: Comparison, selected: PairComparison | None, view: address
     for pair in comparison.pairs:
         address = replace(view, launch=pair.kernel).href
         title = pair.a.demangled if len(pair.labels) == 1 else pair.kernel
-        name = markup.link(address, markup.cut_name(pair.kernel), title=title)
+        name = markup.link(address, _names(pair), title=title)
         is_selected = selected is not None and pair.kernel == selected.kernel
         rows.append(Row((name, *_durations(pair)), selected=is_selected))
     for side, launches in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
-        rows += [_unpaired_row(comparison.label(launch), launch, side) for launch in launches]
+        longest = sorted(launches, key=_longest_first)[:UNPAIRED_SHOWN]
+        rows += [_unpaired_row(comparison.label(launch), launch, side) for launch in longest]
+        if more := len(launches) - len(longest):
+            words = f"{more} shorter launches are only in {side}: a filter under kernels reaches them"
+            rows.append(markup.closing_row(markup.muted(words)))
     for group in comparison.ambiguous:
-        words = markup.tag("span", markup.verdict(Verdict.UNCLEAR, "ambiguous"), title=group.why)
+        words = markup.verdict(Verdict.UNCLEAR, reason=group.why)
         counts = (f"{len(group.a)} launches", f"{len(group.b)} launches")
         rows.append(Row((markup.cut_name(group.base_name), *counts, "", words)))
     return markup.table("all launches of both", (Column("kernel", cut=3), *_DURATION_COLUMNS), rows)
 
 
 def table_caption(comparison: Comparison) -> str:
-    """How many launches found their partner."""
+    """How many launches found their partner, and which are in the table."""
     matched = len(comparison.pairs) + comparison.hidden_pairs
     words = f"matched {matched} of {len(comparison.a.launches)} in A and {len(comparison.b.launches)} in B"
     return words + (f"; the {len(comparison.pairs)} longest shown" if comparison.hidden_pairs else "")
 
 
-def notes(comparison: Comparison) -> list[Html]:
-    """Why some verdicts are unclear or by cycles and some launches have no partner, each reason once."""
+def notes(comparison: Comparison, shown: PairComparison | None = None) -> list[Html]:
+    """Why some verdicts are unclear or by cycles and some launches have no partner, each reason once.
+
+    What the big verdict on the pair `shown` says is not repeated.
+    """
     reasons = [
         f"{pair.kernel}: {pair.workload_change.verdict.words}, {pair.workload_change.reason}"
         for pair in comparison.pairs
-        if pair.workload_change
+        if pair.workload_change and pair is not shown
     ]
     reasons += [
         f"{pair.verdict.words}: {pair.headline.reason}"
@@ -123,15 +131,17 @@ def notes(comparison: Comparison) -> list[Html]:
         if pair.headline and not pair.verdict.traits.decided and pair.headline.reason
         # Why two sides are not comparable stands above the pairs.
         if pair.verdict is not Verdict.NOT_COMPARABLE and not pair.workload_change
+        if shown is None or shown.headline is None or pair.headline.reason != shown.headline.reason
     ]
     reasons += paired_names(comparison)
     reasons += [
         f"{pair.kernel}: {pair.headline.reason}"
         for pair in comparison.pairs
-        if pair.headline and pair.headline.judged_by
+        if pair.headline and pair.headline.judged_by and pair is not shown
     ]
     reasons += [f"{group.base_name}: ambiguous, {group.why}" for group in comparison.ambiguous]
-    return [markup.note(reason) for reason in dict.fromkeys(reasons)]
+    lines = [markup.note(reason) for reason in dict.fromkeys(reasons)]
+    return lines + [markup.note(markup.backticks_as_code(line)) for line in pair_commands(comparison)]
 
 
 def elsewhere(comparisons: Mapping[WorkloadOnGpu, Comparison], view: addresses.Diff) -> Html:
@@ -168,10 +178,23 @@ def _durations(pair: PairComparison) -> tuple[object, ...]:
     )
 
 
+def _names(pair: PairComparison) -> Html:
+    """The kernel of a pair; where its name differs the two below each other, which both are to be seen."""
+    first, *second = (markup.cut_name(label) for label in pair.labels)
+    lines = (first, *(markup.join(("→", label)) for label in second))
+    return markup.join((markup.tag("span", line, "line") for line in lines), "") if second else first
+
+
 def _unpaired_row(label: str, launch: Launch, side: str) -> Row:
     duration = markup.short_value(launch.values.value(NCU_DURATION))
     cells = (duration, "–") if side == "A" else ("–", duration)
-    return Row((markup.code(label, title=launch.demangled), *cells, "", markup.muted(f"only in {side}")))
+    return Row((markup.cut_name(label, title=launch.demangled), *cells, "", markup.muted(f"only in {side}")))
+
+
+def _longest_first(launch: Launch) -> float:
+    """A sort key: launches without a duration come first, so that the limit does not hide them."""
+    number = launch.values.value(NCU_DURATION).number
+    return float("-inf") if number is None else -float(number)
 
 
 def _how_sure(pair: PairComparison, change: MetricChange) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from profiler.compare import LatencyComparison, latency_words
+from profiler.documents.comparison_text import words_of_paired_names
 from profiler.evidence import MetricTable, Value, formatting
 from profiler.history import Overview, OverviewCell, OverviewRow
 from profiler.history.overview import SHOWN
@@ -164,9 +165,10 @@ def _cell_foot(cell: OverviewCell) -> list[Html]:
         lines.append(f"≠ not comparable with {cell.before}: {blocks}")
     if cell.hidden_rows:
         lines.append(f"{cell.hidden_rows} shorter launches not shown")
+    lines += words_of_paired_names((row.name_before, row.base_name, row.paired_by) for row in cell.rows)
     if cell.gone:
-        names = ", ".join(cell.gone[:NAMED]) + (" …" if len(cell.gone) > NAMED else "")
-        lines.append(f"gone since {cell.before}: {names}")
+        gone = ", ".join(cell.gone[:NAMED]) + (" …" if len(cell.gone) > NAMED else "")
+        lines.append(f"gone since {cell.before}: {gone}")
     return [markup.muted(line) for line in lines]
 
 

@@ -118,7 +118,7 @@ def details(regression: Regression, cause: Cause) -> Html:
         ("on", markup.join((_workload_and_gpu(regression), badge))),
         ("since when", _since(regression)),
         ("how sure", markup.join((regression.how_sure, _floor(regression)), "; ")),
-        ("cause", markup.join((_due_to(cause), cause.words), ": ") if cause.words else cause.due_to),
+        ("cause", _cause(cause)),
         ("acknowledged", regression.passed_words),
         ("look at", _links(regression)),
     ]
@@ -189,8 +189,10 @@ def _part(regression: Regression, css: str = "") -> Html:
     series = regression.series
     if series.concept == LATENCY:
         return markup.tag("span", mode_name(series.mode), f"m{css}", series.mode)
-    launch = regression.launch
-    return markup.tag("span", launch, f"c m{css}", series.mode) if launch else Html("")
+    # No line breaks within the grid, whose thousands are parted by spaces.
+    grid = regression.grid_words
+    words = markup.join((regression.kernel, markup.tag("span", grid, "nw") if grid else ""), ", ")
+    return markup.tag("span", words, f"c m{css}", series.mode) if words else words
 
 
 def _workload_and_gpu(regression: Regression) -> Html:
@@ -214,6 +216,12 @@ def _short_since(regression: Regression) -> str:
     first, last = regression.possible[0], regression.possible[-1]
     words = f"{first.created:%Y-%m-%d}"
     return words if len(regression.possible) == 1 else f"{words} … {last.created:%m-%d}"
+
+
+def _cause(cause: Cause) -> Html:
+    if not cause.words:
+        return markup.escaped(cause.due_to)
+    return markup.join((_due_to(cause), markup.sentence(cause.words)), ": ")
 
 
 def _due_to(cause: Cause) -> Html:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 
 from profiler.bundles import ReportFile
 from profiler.evidence import Evidence, Value, formatting
@@ -86,11 +87,11 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
     for run in newest:
         name = markup.cut_name(run.version or f"{len(run.versions)} versions")
         cells = (
-            _family(run),
+            markup.tag("span", _family(run), title=_family(run)),
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
             *([run.workload or "–"] if has_workloads else []),
-            run.gpu or _no_gpu(run),
-            formatting.timestamp(run.created),
+            markup.tag("span", run.gpu, title=run.gpu) if run.gpu else _no_gpu(run),
+            f"{run.created.astimezone(UTC):%Y-%m-%d %H:%M}",
             formatting.digits(run.launches) if run.launches else "–",
             run.ncu_version or "–",
             markup.join(markup.evidence_badge(kind.value) for kind in sorted(run.evidence)),
@@ -99,11 +100,11 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
     if more := len(runs) - len(newest):
         rows.append(markup.closing_row(markup.muted(f"{more} older runs not shown: narrow the filters")))
     columns = (
-        Column("family"),
+        Column("family", cut=1),
         Column("version", cut=2),
         *([Column("workload", wide=True)] if has_workloads else []),
-        Column("GPU", wide=True),
-        Column("made"),
+        Column("GPU", wide=True, cut=1),
+        Column("made, UTC"),
         Column("launches", right=True),
         Column("ncu", wide=True),
         Column("evidence", wide=True),

@@ -27,10 +27,13 @@ _COUNTER_COLUMNS = (
 def answer(explanation: Explanation) -> Html:
     """The one sentence, and what a reader should know before believing it."""
     parts = explanation.sentence_parts
-    others = (markup.muted(markup.unbroken_quantities(part)) for part in parts.others)
-    lines = [markup.paragraph(markup.join((markup.unbroken_quantities(parts.answer), *others)))]
+    others = (markup.muted(markup.sentence(part)) for part in parts.others)
+    lines = [markup.paragraph(markup.join((markup.sentence(parts.answer), *others)))]
     if explanation.split:
-        lines += [markup.note(note) for note in split_notes(explanation.split, bool(explanation.causes))]
+        lines += [
+            markup.note(markup.sentence(note))
+            for note in split_notes(explanation.split, bool(explanation.causes))
+        ]
     return markup.join(lines, "")
 
 

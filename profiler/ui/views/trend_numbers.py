@@ -31,10 +31,14 @@ def table(trends: Sequence[Trend], versions: Sequence[str], family: str, ranking
     names = line_names((*ranking, *trends))
     rank = {part_and_mode: index for index, part_and_mode in enumerate(names)}
     rows = []
-    for trend in sorted(trends, key=lambda trend: rank[trend.part, trend.mode])[:ROWS_SHOWN]:
+    ranked = sorted(_with_a_cell(trends, newest), key=lambda trend: rank[trend.part, trend.mode])
+    for trend in ranked[:ROWS_SHOWN]:
         by_version = {point.version: point for point in trend.points}
         cells = [_cell(by_version.get(version)) for version in newest]
         rows.append(Row((markup.code(names[trend.part, trend.mode]), *cells)))
+    if absent := len(trends) - len(ranked):
+        words = "1 kernel is" if absent == 1 else f"{absent} kernels are"
+        rows.append(markup.closing_row(markup.muted(f"{words} not in the newest runs of these versions")))
     return markup.table("numbers", columns, rows)
 
 
@@ -44,11 +48,21 @@ def caption(trends: Sequence[Trend], versions: Sequence[str]) -> str:
     parts = []
     if len(versions) > COLUMNS_SHOWN:
         parts.append(f"the newest {COLUMNS_SHOWN} of {len(versions)} versions")
-    if len(trends) > ROWS_SHOWN:
-        parts.append(f"the {ROWS_SHOWN} longest of {len(trends)} kernels")
+    kernels = len(_with_a_cell(trends, versions[-COLUMNS_SHOWN:]))
+    if kernels > ROWS_SHOWN:
+        parts.append(f"the {ROWS_SHOWN} longest of {kernels} kernels")
     if formatting.is_long_unit(unit):
         parts.append(unit)
     return "; ".join([*parts, "a version's name leads to the diff with the one before"])
+
+
+def _with_a_cell(trends: Sequence[Trend], versions: Sequence[str]) -> list[Trend]:
+    """The trends whose kernel ran in any of the versions."""
+    return [
+        trend
+        for trend in trends
+        if any(point.version in versions and point.gap != ABSENT for point in trend.points)
+    ]
 
 
 def _cell(point: TrendPoint | None) -> Html:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -21,6 +22,7 @@ from profiler.ui.data.timelines import timelines
 from profiler.ui.data.trend_choice import Labeller
 from profiler.ui.markup import Html
 
+BREAKS_SHOWN = 8
 LINES_SHOWN = 8  # more are no longer told apart; the filter reaches the others
 OPCODE_MIX_NOTE = "Opcode mix: places in the code, not how often they run."
 NO_RESULT = "no result here"  # of a version on this workload and GPU
@@ -37,6 +39,8 @@ class Picture:
     absent: tuple[str, ...]  # metrics that no launch carries
     hidden: tuple[str, ...]  # kernels cut off
     labels: Mapping[LineKey, str] = field(default_factory=dict)  # what each line is called
+    undrawn: tuple[str, ...] = ()  # metrics of which only kernels that are not drawn have a number
+    drawn: Mapping[PartAndMode, str] = field(default_factory=dict)  # the kernels with a line, and their names
 
     @property
     def figure(self) -> Figure:
@@ -86,9 +90,16 @@ def picture(
     if not is_over_time:
         panels = _over_lineage(panels, versions, lineage)
     absent = tuple(metric for metric, trends in by_metric.items() if not trends)
+    undrawn = tuple(
+        metric
+        for (metric, trends), lines in zip(by_metric.items(), lines_by_panel, strict=True)
+        if trends and not any(key in keys_drawn for key, _ in lines)
+    )
     cut_off = (labels[key] for key in labels if key not in keys_drawn)
     hidden = (*list(names.values())[LINES_SHOWN:], *cut_off)
-    return Picture(tuple(panels), _axis(panels, versions, is_over_time), absent, hidden, labels)
+    names_drawn = {(part, mode): names[part, mode] for part, mode, _ in keys_drawn}
+    axis = _axis(panels, versions, is_over_time)
+    return Picture(tuple(panels), axis, absent, hidden, labels, undrawn, names_drawn)
 
 
 def notes(picture: Picture, by_metric: Mapping[str, Sequence[Trend]], label: Labeller) -> list[Html]:
@@ -97,17 +108,34 @@ def notes(picture: Picture, by_metric: Mapping[str, Sequence[Trend]], label: Lab
     if picture.absent:
         metrics = ", ".join(map(label, picture.absent))
         lines.append(markup.state(f"not collected in any of these runs: {metrics}"))
+    if picture.undrawn:
+        metrics = ", ".join(map(label, picture.undrawn))
+        lines.append(markup.state(f"not collected of the kernels drawn, only of others: {metrics}"))
     if picture.hidden:
         words = f"{len(picture.hidden)} shorter kernels are not drawn: {brief_list(picture.hidden)}"
         lines.append(markup.escaped(f"{words}. Name some of them under kernels."))
-    breaks = [
-        f"not joined at {point.version}: {point.breaks}"
-        for trends in by_metric.values()
-        for trend in trends
-        for point in trend.points
-        if point.breaks
+    lines += map(markup.escaped, _breaks(picture, by_metric))
+    return [markup.note(line) for line in lines]
+
+
+def _breaks(picture: Picture, by_metric: Mapping[str, Sequence[Trend]]) -> list[str]:
+    """Why lines are broken, each reason once with the kernels that it is of where several are drawn."""
+    kernels_by_words: dict[str, dict[str, None]] = defaultdict(dict)
+    for trends in by_metric.values():
+        for trend in trends:
+            name = picture.drawn.get((trend.part, trend.mode))
+            for point in trend.points if name else ():
+                if name and point.breaks:
+                    kernels_by_words[f"not joined at {point.version}: {point.breaks}"][name] = None
+    has_several = len(picture.drawn) > 1
+    lines = [
+        f"{words} ({brief_list(list(names))})" if has_several else words
+        for words, names in kernels_by_words.items()
     ]
-    return [markup.note(line) for line in (*lines, *dict.fromkeys(breaks))]
+    if len(lines) > BREAKS_SHOWN:
+        more = len(lines) - BREAKS_SHOWN
+        lines[BREAKS_SHOWN:] = [f"and {more} more; under the pointer a point says why it is not joined"]
+    return lines
 
 
 def floor_notes(by_metric: Mapping[str, Sequence[Trend]], noise: NoiseModel) -> list[Html]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, compare, resolve_names, split_repeats
+from profiler.compare import Comparison, Pairing, compare, resolve_names, split_repeats
 from profiler.evidence import Side, Value, formatting, load_metrics, metric_table
 from profiler.evidence.values import pack_values
 from profiler.ui import addresses
@@ -121,8 +121,8 @@ def test_ambiguous_launches_are_listed_with_the_reason(reports: Path) -> None:
     output = text(launch_pairs.table(comparison, None, VIEW))
     notes = " ".join(map(text, launch_pairs.notes(comparison)))
     for group in comparison.ambiguous:
-        assert "unclear ambiguous" in output
-        assert group.why in notes
+        assert f"{len(group.a)} launches {len(group.b)} launches ? unclear" in output
+        assert f"{group.base_name}: ambiguous, {group.why}" in notes
     listed = len(rows(launch_pairs.table(comparison, None, VIEW))) - 1
     pairs, alone = len(comparison.pairs), len(comparison.only_in_a) + len(comparison.only_in_b)
     assert listed == pairs + alone + len(comparison.ambiguous)
@@ -195,9 +195,42 @@ def test_a_launch_of_another_size_says_so_below_the_pairs(ncar: Comparison) -> N
     comparison = compare(*sides, metric_table.load_metrics())
     (pair,) = comparison.pairs
     assert "≠ not comparable" in text(launch_pairs.verdict(pair))
-    (note,) = launch_pairs.notes(comparison)
-    assert text(note).startswith(f"{pair.kernel}: not comparable, another workload: grid ")
-    assert text(note).endswith("→ 9 × 9 × 9")
+    note, command = map(text, launch_pairs.notes(comparison))
+    assert note.startswith(f"{pair.kernel}: not comparable, another workload: grid ")
+    assert note.endswith("→ 9 × 9 × 9")
+    assert command.startswith("to judge them all the same: profiler compare ")
+    assert command.endswith(f" --pair {a.base_name}={a.base_name}")
+    assert list(map(text, launch_pairs.notes(comparison, pair))) == [command], "the big verdict says why"
+
+
+def test_kernels_that_may_be_one_have_the_command_that_keeps_the_pair() -> None:
+    a, b = (
+        Side(name, (made.launch(kernel, 1e6),), family="silu") for name, kernel in (("A", "x"), ("B", "yz"))
+    )
+    left_over = compare(a, replace(b, launches=(replace(b.launches[0], grid=(1, 1, 1)),)), load_metrics())
+    assert left_over.pairs == ()
+    words = "if they are one kernel: profiler pair silu x=yz"
+    assert list(map(text, launch_pairs.notes(left_over))) == [words]
+    proposed = compare(a, b, load_metrics())
+    notes = list(map(text, launch_pairs.notes(proposed, proposed.pairs[0])))
+    assert notes == [
+        "x → yz: paired by position, names differ",
+        "nobody declared that they are one kernel: profiler pair silu x=yz",
+    ]
+
+
+def test_of_many_launches_without_a_partner_the_longest_are_listed_and_the_others_counted() -> None:
+    names = [f"kernel_{letter}" for letter in "abcdefghijklmnop"]
+    a = Side("A", tuple(made.launch(name, 1e6 * (index + 1)) for index, name in enumerate(names)))
+    failed = Side("B", (made.launch("failed", None), *(made.launch(f"other{n}", 1e3) for n in range(9))))
+    comparison = compare(a, failed, load_metrics(), pairing=Pairing(propose=False))
+    output = rows(launch_pairs.table(comparison, None, VIEW))[1:]
+    only_a = [row for row in output if row.endswith("only in A")]
+    assert len(only_a) == launch_pairs.UNPAIRED_SHOWN
+    assert only_a[0].replace(" ", "").startswith("kernel_p16.0ms")
+    assert output[len(only_a)].startswith("6 shorter launches are only in A")
+    assert output[len(only_a) + 1].startswith("failed – failed (NaN)")
+    assert len(output) == len(only_a) + 1 + 10
 
 
 def test_a_derived_number_that_another_row_has_is_named_below_the_rows(ncar: Comparison) -> None:

@@ -80,7 +80,37 @@ def test_a_break_is_not_joined_and_its_reason_is_written_once() -> None:
     assert [p.joined for p in picture.panels[0].lines[0].points] == [True, False]
     written = [line for line in trend_panels.notes(picture, by_metric, WORDS) if "driver differs" in line]
     assert len(written) == 1
-    assert "not joined at v2" in written[0]
+    assert "not joined at v2: driver differs: 1 and 2 (k, l)" in written[0]
+
+
+def test_breaks_are_of_the_kernels_drawn_and_many_are_counted() -> None:
+    several = [
+        kernel(f"k{index}", point("v1", ns(1e6 - index)), point("v2", ns(1e6), breaks=f"grid {index} → 9"))
+        for index in range(2 * trend_panels.LINES_SHOWN)
+    ]
+    by_metric = {"duration": several, "cycles": [kernel("k0", point("v3", ns(1e6), breaks="driver differs"))]}
+    notes = trend_panels.notes(trend_panels.picture(by_metric, VERSIONS, False, several), by_metric, WORDS)
+    breaks = [note for note in notes if "not joined" in note]
+    assert len(breaks) == trend_panels.BREAKS_SHOWN + 1
+    assert "not joined at v2: grid 0 → 9 (k0)" in breaks[0]
+    assert f"grid {trend_panels.LINES_SHOWN} →" not in "".join(breaks), "it is not drawn"
+    assert "and 1 more; under the pointer" in breaks[-1]
+
+
+def test_a_metric_that_only_kernels_not_drawn_have_is_named() -> None:
+    many = [kernel(f"k{index}", point("v1", ns(1e6 - index))) for index in range(12)]
+    by_metric = {"duration": many, "tensor_busy": many[-1:]}
+    picture = trend_panels.picture(by_metric, VERSIONS, False, many)
+    assert [panel.title for panel in picture.panels] == ["ncu duration"]
+    notes = "".join(trend_panels.notes(picture, by_metric, WORDS))
+    assert "not collected of the kernels drawn, only of others: tensor busy" in notes
+
+
+def test_a_kernel_of_no_version_shown_has_no_row_and_is_counted() -> None:
+    gone = kernel("gone", point("v1", NOT_COLLECTED, ABSENT), point("v2", NOT_COLLECTED, ABSENT))
+    output = trend_numbers.table([kernel("k", point("v1", ns(5e6))), gone], VERSIONS, "f", [])
+    assert ">gone<" not in output
+    assert "1 kernel is not in the newest runs of these versions" in output
 
 
 def test_one_unit_holds_for_all_lines_of_a_panel() -> None:
