@@ -90,7 +90,7 @@ def run(
     return Run(name, COLLECT, created, {**HERE, **(told or {})}, results)
 
 
-def noise(level: float, sd: float, *, pairs: int = 20, seed: int = 7, mode: str = WARM) -> Run:
+def noise(level: float, sd: float, *, pairs: int = 50, seed: int = 7, mode: str = WARM) -> Run:
     """Sessions of one build, two after two: their log-ratios have a standard deviation of `sd`."""
     rng = np.random.default_rng(seed)
     sessions = []

@@ -25,12 +25,12 @@ _HEAD = ("GPU", "mode", "calls", "A/A pairs", "floor", "detectable", "of")
 _DESCRIPTION = """\
 How far do two runs of one and the same build lie apart on this GPU? Each pair is two sessions of the version,
 a fresh process each, as far apart in time as the collection allows. From 20 pairs on, two runs of different
-days are judged by them; without, compare and gate call such runs unclear. A floor holds for one GPU, mode
-(timer, cache, clocks) and length of call: short (under 100 µs), medium, long (1 ms and more). Pairs of
-several noise runs add up.
+days are judged by them; without, compare and gate call such runs unclear. By 50 smaller changes show. A floor
+holds for one GPU, mode (timer, cache, clocks) and length of call: short (under 100 µs), medium, long (1 ms
+and more). Pairs of several noise runs add up.
 
-With the default of three workloads, 20 pairs take 40 processes and a few minutes. After Ctrl-C or a kill,
---resume does what is missing, and --seal keeps the pairs there are."""
+With the default of three workloads, 50 pairs take 100 processes and about ten minutes. After Ctrl-C or a
+kill, --resume does what is missing, and --seal keeps the pairs there are."""
 
 _EPILOG = """\
 exit codes: 0 pairs were collected, or listed · 1 a version is wrong, or failed · 2 wrong arguments ·
@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
         help="labels, comma-separated (default: the headline, one of middle size and the largest)",
     )
     command.add_argument(
-        "--pairs", type=positive, default=20, metavar="N", help="A/A pairs a workload (default: 20)"
+        "--pairs", type=positive, default=50, metavar="N", help="A/A pairs a workload (default: 50)"
     )
     command.add_argument(
         "--rounds", type=positive, default=25, metavar="N", help="rounds a session (default: 25)"

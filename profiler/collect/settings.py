@@ -120,7 +120,7 @@ def collection_settings(
 
 
 def noise_settings(
-    catalog: Catalog, versions: Sequence[str], *, workloads: Sequence[str] = (), pairs: int = 20
+    catalog: Catalog, versions: Sequence[str], *, workloads: Sequence[str] = (), pairs: int = 50
 ) -> Settings:
     """The settings of `profiler noise`: A/A pairs of correct versions.
 

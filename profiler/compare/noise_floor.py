@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,15 +153,27 @@ def _floors_of_pairs(pairs: Iterable[AAPair]) -> list[StoredFloor]:
 
 
 def _stored_floor(key: FloorKey, pairs: Sequence[AAPair]) -> StoredFloor:
-    floor = floor_of_sessions((pair.a_ns, pair.b_ns) for pair in pairs)
+    copies = len(pairs) / _independent_pairs(pairs)
+    floor = floor_of_sessions(((pair.a_ns, pair.b_ns) for pair in _in_time_order(pairs)), copies)
     return StoredFloor(
         *key,
-        replace(floor, pairs=_independent_pairs(pairs)),
+        floor,
         tuple(dict.fromkeys(pair.version for pair in pairs)),
         tuple(dict.fromkeys(pair.workload for pair in pairs if pair.workload)),
         tuple(dict.fromkeys(pair.run_id for pair in pairs)),
         max(pair.created for pair in pairs),
     )
+
+
+def _in_time_order(pairs: Sequence[AAPair]) -> list[AAPair]:
+    """Oldest first; the versions and workloads of one run, which shared its sessions, in turn."""
+    places: Counter[tuple[str, str, str]] = Counter()
+    order = []
+    for pair in pairs:
+        cell = pair.run_id, pair.version, pair.workload
+        order.append((pair.created, pair.run_id, places[cell]))
+        places[cell] += 1
+    return [pairs[index] for index in sorted(range(len(pairs)), key=order.__getitem__)]
 
 
 def _independent_pairs(pairs: Sequence[AAPair]) -> int:

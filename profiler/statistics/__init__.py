@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from profiler.statistics.live_pair import LIVE_PAIR as LIVE_PAIR
     from profiler.statistics.live_pair import judge_live_pair as judge_live_pair
     from profiler.statistics.multiple_testing import judge_together as judge_together
+    from profiler.statistics.noise_floor import ADVISED_FLOOR_PAIRS as ADVISED_FLOOR_PAIRS
     from profiler.statistics.noise_floor import MIN_FLOOR_PAIRS as MIN_FLOOR_PAIRS
     from profiler.statistics.noise_floor import STORED_BASELINE as STORED_BASELINE
     from profiler.statistics.noise_floor import NoiseFloor as NoiseFloor
@@ -47,8 +48,8 @@ __getattr__ = lazy(
     decision="Decision Interval change_text share_text",
     facts="""BUDGET_LABEL OVER_BUDGET WATCHED_FACTS Fact FactChange FactsDecision WatchedFact
     excess_over_budget judge_facts note_same_code""",
-    noise_floor="""MIN_FLOOR_PAIRS STORED_BASELINE NoiseFloor floor_of_ratios floor_of_sessions
-    judge_stored_baseline typical_ns""",
+    noise_floor="""ADVISED_FLOOR_PAIRS MIN_FLOOR_PAIRS STORED_BASELINE NoiseFloor floor_of_ratios
+    floor_of_sessions judge_stored_baseline typical_ns""",
     multiple_testing="judge_together",
     live_pair="LIVE_PAIR judge_live_pair",
     verdict="Verdict heaviest",

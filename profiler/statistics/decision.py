@@ -35,7 +35,7 @@ class Decision:
     rounds: int = 0  # rounds of a live pair, A/A pairs behind a floor
     # In all, to settle what is unclear; None where nothing is, or where no number of rounds would.
     rounds_needed: int | None = None
-    p: float | None = None  # of a change this large by chance; live pairs only
+    p: float | None = None  # of a change this large by chance; None where no pairs or rounds say
     fails_gate: bool = False
     warnings: tuple[str, ...] = ()
     processes: int = 0  # from which the rounds of a live pair are; 0: not known

@@ -2,11 +2,11 @@
 
 Source: docs/verdicts.md, measured by bench/verdicts.py. Samples within a run say nothing of the
 spread between runs, so a p-value from them means nothing; pairs of runs of one build (A/A) show that spread.
-The largest pair of the floor is a bound too: with 3.5 MAD-sd alone, a GPU that throttles now and then, whose
-A/A ratios have heavy tails, calls 2.5 % of equal pairs different instead of 1 %; elsewhere it costs nothing.
+How rare a change is among them is counted, and beyond the largest pair estimated (see exceedance): a floor
+of few pairs has a wider limit, and every change has a p-value, so that many are judged together.
 
 Assumed: the floor's pairs were collected as the two runs were, each in a run of its own, on that GPU, clock
-mode and workload class.
+mode and workload class, by that driver and of kernels of that family.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from profiler.statistics.decision import (
     share_text,
     verdict_of_change,
 )
+from profiler.statistics.exceedance import SHAPE_PAIRS, likely_tail, limits, newest_alike, p_values
 from profiler.statistics.ratios import MARGIN, SHORT_NS
 from profiler.statistics.verdict import Verdict
 
 STORED_BASELINE = "stored baseline"
 MIN_FLOOR_PAIRS = 20  # fewer A/A pairs judge nothing
-FLOOR_SDS = 3.5  # standard deviations of the A/A log-ratios beyond which something changed
+ADVISED_FLOOR_PAIRS = SHAPE_PAIRS  # fewer leave some changes unclear
+CHANGED_P = 0.01  # the chance below which a change between two runs is no noise
 MAD_TO_SD = 1.4826  # the sd of a normal distribution, in median absolute deviations
 POWER_SD = 0.8416  # sd beyond the limit at which four changes in five are found
 
@@ -39,39 +41,68 @@ POWER_SD = 0.8416  # sd beyond the limit at which four changes in five are found
 class NoiseFloor:
     """How far runs of equal builds lie apart, as log-ratios."""
 
-    pairs: int
+    pairs: int  # that are independent of each other
     sd: float  # from the median absolute deviation about 0, where A/A ratios have their centre
-    largest: float  # of all pairs
+    sizes: tuple[float, ...]  # absolute log-ratios of all pairs, ascending
+
+    @property
+    def largest(self) -> float:
+        """The largest of all pairs; 0 without one."""
+        return self.sizes[-1] if self.sizes else 0.0
 
     @property
     def limit(self) -> float:
         """The log-ratio beyond which something changed, whatever the margin."""
-        return max(FLOOR_SDS * self.sd, self.largest)
+        return float(limits(self._seen, CHANGED_P, self.pairs))
+
+    @property
+    def same_limit(self) -> float:
+        """The log-ratio up to which nothing changed: below `limit` where few pairs leave a gap."""
+        return float(limits(self._seen, CHANGED_P, self.pairs, likely_tail(self._seen)))
+
+    @property
+    def _seen(self) -> NDArray[np.float64]:
+        return np.array(self.sizes or (0.0,))
+
+    @property
+    def process_sd(self) -> float:
+        """The standard deviation of one session's own offset: two of them are in the ratio of a pair."""
+        return self.sd / float(np.sqrt(2))
+
+    def p(self, ratio: float) -> float:
+        """The chance that two runs of one build lie as far apart as this log-ratio."""
+        return float(p_values(np.array([ratio]), self._seen, self.pairs)[0])
 
     def detectable(self, margin: float = MARGIN) -> float:
         """The smallest change, as a share, that would be found four times in five."""
         return float(np.expm1(max(self.limit, np.log1p(margin)) + POWER_SD * self.sd))
 
 
-def floor_of_ratios(ratios: NDArray[np.float64]) -> NoiseFloor:
-    """The floor of A/A log-ratios [pairs]. By one of fewer than MIN_FLOOR_PAIRS nothing is judged."""
+def floor_of_ratios(ratios: NDArray[np.float64], copies: float = 1.0) -> NoiseFloor:
+    """The floor of A/A log-ratios [pairs], oldest first. Fewer than MIN_FLOOR_PAIRS judge nothing.
+
+    `copies` is how many of them each independent pair of sessions gave: one a version and workload. Pairs
+    from before the noise changed are left out, and those beyond the newest thousand.
+    """
     sizes = np.abs(np.asarray(ratios, np.float64))
     if sizes.ndim != 1 or not np.isfinite(sizes).all():
         raise ValueError("A/A log-ratios are a row of finite numbers")
     if not len(sizes):
-        return NoiseFloor(0, 0.0, 0.0)
-    return NoiseFloor(len(sizes), MAD_TO_SD * float(np.median(sizes)), float(sizes.max()))
+        return NoiseFloor(0, 0.0, ())
+    sizes = np.sort(sizes[-newest_alike(sizes, copies) :])
+    return NoiseFloor(round(len(sizes) / copies), MAD_TO_SD * float(np.median(sizes)), tuple(sizes.tolist()))
 
 
-def floor_of_sessions(pairs: Iterable[tuple[Any, Any]]) -> NoiseFloor:
-    """The floor of A/A pairs, each the samples in ns of two sessions of one build.
+def floor_of_sessions(pairs: Iterable[tuple[Any, Any]], copies: float = 1.0) -> NoiseFloor:
+    """The floor of A/A pairs, oldest first, each the samples in ns of two sessions of one build.
 
     The sessions must be as far apart as the runs that the floor will judge: processes of their own, best with
     hours between them. Two that alternate in one process are several times closer together and make no floor:
     by one of those, half of all equal pairs would be called different on a server GPU (bench/verdicts.py,
     "alternating").
     """
-    return floor_of_ratios(np.array([float(np.log(typical_ns(b) / typical_ns(a))) for a, b in pairs]))
+    ratios = np.array([float(np.log(typical_ns(b) / typical_ns(a))) for a, b in pairs])
+    return floor_of_ratios(ratios, copies)
 
 
 def typical_ns(ns: Any) -> NDArray[np.float64]:
@@ -101,17 +132,25 @@ def judge_stored_baseline(
         )
         pairs = floor.pairs if floor else 0
         return Decision(Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=pairs)
-    limit = max(floor.limit, float(np.log1p(margin)))
+    limit, p = max(floor.limit, float(np.log1p(margin))), floor.p(ratio)
     beyond = abs(ratio) > limit
     verdict = verdict_of_change(ratio, better) if beyond else Verdict.SAME
-    floor_text = f"the noise floor of ±{share_text(float(np.expm1(limit)))} ({floor.pairs} A/A pairs)"
+    reason = f"{change_text(effect)}, {'beyond' if beyond else 'within'} {_words(floor, limit)}"
+    if not beyond and abs(ratio) > max(floor.same_limit, float(np.log1p(margin))):
+        verdict = Verdict.UNCLEAR
+        reason += f", and beyond all of its pairs: {ADVISED_FLOOR_PAIRS} would tell noise from a change"
     return Decision(
         verdict,
-        f"{change_text(effect)}, {'beyond' if beyond else 'within'} {floor_text}",
+        reason,
         STORED_BASELINE,
         effect=effect,
         interval=Interval(float(np.expm1(ratio - limit)), float(np.expm1(ratio + limit))),
         detectable=floor.detectable(margin),
         rounds=floor.pairs,
+        p=p,
         fails_gate=verdict.traits.fails,
     )
+
+
+def _words(floor: NoiseFloor, limit: float) -> str:
+    return f"the noise floor of ±{share_text(float(np.expm1(limit)))} ({floor.pairs} A/A pairs)"

@@ -23,7 +23,7 @@ from profiler.store import Store, open_store
 from tests.made import START, fresh_database
 
 WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"
-QUIET, LOUD = NoiseFloor(20, 0.002, 0.005), NoiseFloor(20, 0.02, 0.06)
+QUIET, LOUD = NoiseFloor(20, 0.002, (0.005,)), NoiseFloor(20, 0.02, (0.06,))
 
 
 def timed(

@@ -190,6 +190,9 @@ def test_without_a_floor_the_words_name_the_command_that_makes_one() -> None:
     assert latency_words.aa_floor(None, "v2", "2x8 long") == (
         "no A/A floor here: `profiler noise v2 --workloads '2x8 long'`"
     )
-    assert latency_words.aa_floor(NoiseFloor(20, 0.001, 0.01), "v2", None) == "A/A floor here ±1 % (20 pairs)"
-    few = latency_words.aa_floor(NoiseFloor(3, 0.001, 0.01), None, None)
+    assert (
+        latency_words.aa_floor(NoiseFloor(100, 0.001, (0.01,)), "v2", None)
+        == "A/A floor here ±1 % (100 pairs)"
+    )
+    few = latency_words.aa_floor(NoiseFloor(3, 0.001, (0.01,)), None, None)
     assert few == "A/A floor of 3 pairs, 20 are needed: `profiler noise VERSION`"

@@ -12,7 +12,7 @@ from profiler.statistics import NoiseFloor
 from profiler.store import Store
 
 KEY = CounterKey("family", "", "GPU", "")
-FLOOR = NoiseFloor(30, 0.01, 0.02)
+FLOOR = NoiseFloor(30, 0.01, (0.02,))
 
 
 def test_two_report_files_are_compared_without_an_index(reports: Path) -> None:

@@ -11,6 +11,7 @@ from profiler.statistics import (
     floor_of_ratios,
     floor_of_sessions,
     judge_stored_baseline,
+    judge_together,
     typical_ns,
 )
 
@@ -21,6 +22,12 @@ def run(level: float, seed: int) -> np.ndarray:
 
 def floor_with_sd(sd: float, pairs: int = 20) -> NoiseFloor:
     return floor_of_ratios(np.random.default_rng(4).normal(0, sd, pairs))
+
+
+def even_floor(pairs: int) -> NoiseFloor:
+    """Pairs up to 1 % apart, in no order."""
+    sizes = np.linspace(0.0001, 0.01, pairs)
+    return floor_of_ratios(np.random.default_rng(5).permutation(sizes))
 
 
 def test_without_a_floor_a_difference_is_unclear_never_the_same() -> None:
@@ -68,8 +75,28 @@ def test_no_pair_of_equal_builds_that_was_seen_is_a_change() -> None:
     ratios = np.full(20, 0.002)
     ratios[3] = -0.09
     noise = floor_of_ratios(ratios)
-    assert noise.limit == pytest.approx(0.09)
+    assert noise.largest == pytest.approx(0.09)
     assert judge_stored_baseline(run(1.0, 1), run(1.08, 2), noise).verdict is Verdict.SAME
+
+
+def test_far_beyond_the_largest_of_few_pairs_is_unclear_and_says_that_more_would_tell() -> None:
+    few, many = (even_floor(pairs) for pairs in (20, 100))
+    decision = judge_stored_baseline(run(1.0, 1), run(1.02, 1), few)
+    assert decision.verdict is Verdict.UNCLEAR
+    assert decision.reason.endswith("beyond all of its pairs: 50 would tell noise from a change")
+    assert judge_stored_baseline(run(1.0, 1), run(1.012, 1), few).verdict is Verdict.SAME
+    assert decision.p == pytest.approx(1 / 21 * (0.01 / np.log(1.02)) ** 1.5, rel=1e-3)
+    assert judge_stored_baseline(run(1.0, 1), run(1.02, 1), many).verdict is Verdict.WORSE
+
+
+def test_twenty_rows_of_floors_are_judged_together_as_live_pairs_are() -> None:
+    """At 1 % each, 20 equal builds would give a false alarm in 18 % of gates."""
+    noise = even_floor(100)
+    quiet = [judge_stored_baseline(run(1.0, 1), run(1.0, 1), noise)] * 19
+    barely, clearly = (judge_stored_baseline(run(1.0, 1), run(level, 1), noise) for level in (1.012, 1.05))
+    assert barely.verdict is clearly.verdict is Verdict.WORSE
+    assert judge_together([*quiet, barely])[-1].verdict is Verdict.UNCLEAR
+    assert judge_together([*quiet, clearly])[-1].verdict is Verdict.WORSE
 
 
 def test_a_floor_is_made_of_pairs_of_sessions() -> None:

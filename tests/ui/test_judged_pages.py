@@ -102,7 +102,7 @@ class TestTrends:
     ) -> None:
         app = page("trends", flash, monkeypatch)
         shown = text(app)
-        assert re.search(r"clock none: A/A floor here ±1\.\d % \(20 pairs\); grey band", shown)
+        assert re.search(r"clock none: A/A floor here ±1\.\d % \(50 pairs\); grey band", shown)
         (figure,) = charts(app)
         (band,) = [trace for trace in figure["data"] if trace.get("fill") == "toself"]
         line = next(trace for trace in figure["data"] if trace.get("name") == "events; cache warm")
