@@ -42,6 +42,9 @@ CONCEPT is a concept of metrics.txt, an exact ncu name, or latency (the medians 
 the order in which they were made. Where runs hold several versions each version has a history of its own, and
 the newest run of each makes one over versions, in the catalogue's order.
 
+A level that was there before is "back in a known state", and one that was left for an older one "did not
+last": with the same machine code it is a state of the machine, and no verdict. A slow drift is no step.
+
 A step needs 8 points, 2 of them after it. What the last point alone does is for `profiler compare` to say."""
 
 
@@ -75,16 +78,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 def print_text(document: HistoryDocument, _arguments: argparse.Namespace) -> None:
     """Print one table for each family, workload, GPU and mode: a row a step, and in a line what has none."""
-    from profiler.history.step_words import LAST_POINT
+    from profiler.history.step_words import LAST_POINT, drift_words, shared_words
 
+    for shared in document.shared:
+        say(shared_words(shared))
+    if document.shared:
+        say()
     for heading, group in groupby(document.histories, key=_heading):
         histories = list(group)
         say(heading)
         rows = [_row(history, step) for history in histories for step in history.steps]
         if rows:
             print_table(_HEAD, rows)
+        for history in histories:
+            for drift in history.drifts:
+                say(f"  {_kernel(history)} {drift_words(drift, history.series.unit)}")
         without_step = [
-            _kernel(history) for history in histories if not history.steps and not history.not_judged
+            _kernel(history)
+            for history in histories
+            if not history.steps and not history.drifts and not history.not_judged
         ]
         if without_step:
             say(f"  no step: {', '.join(without_step)}")
@@ -119,14 +131,14 @@ def _row(history: History, step: Step) -> tuple[str, ...]:
 
     return (
         _kernel(history),
-        step.verdict.label,
+        step_words.verdict_words(step),
         step_words.size_words(step),
         step_words.level_words(step),
         step_words.moment(step.likeliest),
         step_words.where_words(step),
         step_words.code_words(step),
         step_words.environment_words(step),
-        step.circumstances.cause,
+        step_words.due_to_words(step),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
@@ -12,8 +13,29 @@ from profiler.compare import Pairing
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, MetricTable
-from profiler.history import LATENCY, History, Step, TrendPoint, find_change_points, load_lineages
-from profiler.history.step_words import LAST_POINT, code_words, environment_words, size_words, where_words
+from profiler.history import (
+    LATENCY,
+    Drift,
+    History,
+    SharedStep,
+    Step,
+    TrendPoint,
+    find_change_points,
+    find_shared_steps,
+    load_lineages,
+)
+from profiler.history.step_words import (
+    LAST_POINT,
+    code_words,
+    drift_words,
+    due_to_words,
+    environment_words,
+    level_kind_words,
+    shared_words,
+    size_words,
+    verdict_words,
+    where_words,
+)
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -25,6 +47,11 @@ class HistoryDocument(Document):
 
     concept: str
     histories: tuple[History, ...]
+
+    @cached_property
+    def shared(self) -> tuple[SharedStep, ...]:
+        """The alarms that many of the histories share on one run."""
+        return find_shared_steps(self.histories)
 
     columns = (
         "family",
@@ -45,6 +72,8 @@ class HistoryDocument(Document):
         "since_version",
         "since_run",
         "cause",
+        "level",
+        "shared_run",
     )
 
     @property
@@ -54,14 +83,20 @@ class HistoryDocument(Document):
 
     @property
     def sentences(self) -> Sequence[str]:
-        """A sentence for each step, then for each history that nobody could judge."""
+        """First the alarms that series share, then a sentence a step, a drift and what nobody could judge."""
         steps = [
-            f"{_name(history)}: {step.verdict.label} {size_words(step)} since {where_words(step)}; "
-            f"machine code {code_words(step)}; environment {environment_words(step)}"
+            f"{_name(history)}: {verdict_words(step)} {size_words(step)} since {where_words(step)}; "
+            + (f"{words}; " if (words := level_kind_words(step)) else "")
+            + f"machine code {code_words(step)}; environment {environment_words(step)}"
             for history in self.histories
             for step in history.steps
         ]
-        return steps + [
+        steps += [
+            f"{_name(history)}: {drift_words(drift, history.series.unit)}"
+            for history in self.histories
+            for drift in history.drifts
+        ]
+        return [*map(shared_words, self.shared), *steps] + [
             f"{_name(history)}: not judged, {history.not_judged}"
             for history in self.histories
             if history.not_judged
@@ -88,16 +123,46 @@ class HistoryDocument(Document):
                 _finite(step.change_point.size_high),
                 step.likeliest.version,
                 step.likeliest.run_id,
-                step.circumstances.cause,
+                due_to_words(step),
+                step.level.value,
+                self.shared_run(step),
             )
             for history in self.histories
             for step in history.steps
         ]
 
+    def shared_run(self, step: Step) -> str | None:
+        """The run of the alarm that a step belongs to; None for a step of its own."""
+        return next(
+            (one.run_id for one in self.shared if any(step is member for _, member in one.steps)), None
+        )
+
     def _content(self) -> dict[str, object]:
         """The histories, numbers in base units, sizes as shares of the old level; null where that was 0."""
-        series = [_history_dict(history) for history in self.histories]
-        return {"concept": self.concept, "note": LAST_POINT, "series": series}
+        series = [self._history_dict(history) for history in self.histories]
+        shared = [_shared_dict(shared) for shared in self.shared]
+        return {"concept": self.concept, "note": LAST_POINT, "shared": shared, "series": series}
+
+    def _history_dict(self, history: History) -> dict[str, object]:
+        series, last_pair = history.series, history.last_pair
+        return {
+            "family": series.family,
+            "workload": series.workload,
+            "gpu": series.gpu,
+            "evidence": series.evidence.value,
+            "mode": series.mode,
+            "part": series.part,
+            "kernel": series.base_name,
+            "other_names": series.other_names,
+            "unit": series.unit,
+            "over": history.over,
+            "version": history.version,
+            "points": sum(point.on_line for point in series.points),
+            "not_judged": history.not_judged or None,
+            "changes": [{**_step_dict(step), "shared_run": self.shared_run(step)} for step in history.steps],
+            "drifts": [_drift_dict(drift) for drift in history.drifts],
+            "last_pair": None if last_pair is None else [_point_dict(point) for point in last_pair],
+        }
 
 
 def find_history(
@@ -149,31 +214,13 @@ def _name(history: History) -> str:
     return f"{family}/{version} {part}" if version else f"{family} {part}"
 
 
-def _history_dict(history: History) -> dict[str, object]:
-    series, last_pair = history.series, history.last_pair
-    return {
-        "family": series.family,
-        "workload": series.workload,
-        "gpu": series.gpu,
-        "evidence": series.evidence.value,
-        "mode": series.mode,
-        "part": series.part,
-        "kernel": series.base_name,
-        "other_names": series.other_names,
-        "unit": series.unit,
-        "over": history.over,
-        "version": history.version,
-        "points": sum(point.on_line for point in series.points),
-        "not_judged": history.not_judged or None,
-        "changes": [_step_dict(step) for step in history.steps],
-        "last_pair": None if last_pair is None else [_point_dict(point) for point in last_pair],
-    }
-
-
 def _step_dict(step: Step) -> dict[str, object]:
     change, circumstances = step.change_point, step.circumstances
     return {
         "verdict": step.verdict.value,
+        "level": step.level.value,
+        "equal_level": None if step.equal is None else _point_dict(step.equal),
+        "is_alarm": step.is_alarm,
         "reason": step.reason,
         "direction": "up" if change.direction > 0 else "down",
         "t": change.t,
@@ -189,7 +236,31 @@ def _step_dict(step: Step) -> dict[str, object]:
         "environment": [difference._asdict() for difference in circumstances.environment],
         "environment_unknown": circumstances.unknown,
         "code": circumstances.code._asdict(),
-        "cause": circumstances.cause,
+        "cause": due_to_words(step),
+    }
+
+
+def _shared_dict(shared: SharedStep) -> dict[str, object]:
+    """One alarm of several series, with the rows that it stands for."""
+    return {
+        "run_id": shared.run_id,
+        "created": shared.created.isoformat(),
+        "verdict": shared.verdict.value,
+        "steps": len(shared.steps),
+        "series": shared.series,
+        "due_to": shared.cause,
+        "environment": [change._asdict() for change in shared.environment],
+        "sentence": shared_words(shared),
+    }
+
+
+def _drift_dict(drift: Drift) -> dict[str, object]:
+    return {
+        "before": drift.before,
+        "after": drift.after,
+        "size": _finite(drift.size),
+        "first": _point_dict(drift.first),
+        "last": _point_dict(drift.last),
     }
 
 

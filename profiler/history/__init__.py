@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from profiler.history.catalog_snapshot import CatalogSnapshot as CatalogSnapshot
     from profiler.history.catalog_snapshot import load_newest_snapshot as load_newest_snapshot
     from profiler.history.catalog_snapshot import load_snapshot as load_snapshot
+    from profiler.history.change_points import Drift as Drift
     from profiler.history.change_points import History as History
     from profiler.history.change_points import SeriesView as SeriesView
     from profiler.history.change_points import Step as Step
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from profiler.history.overview import OverviewCell as OverviewCell
     from profiler.history.overview import OverviewRow as OverviewRow
     from profiler.history.overview import load_overview as load_overview
+    from profiler.history.shared_steps import SharedStep as SharedStep
+    from profiler.history.shared_steps import find_shared_steps as find_shared_steps
     from profiler.history.speedups import Speedup as Speedup
     from profiler.history.speedups import load_speedups as load_speedups
     from profiler.history.trend import LATENCY as LATENCY
@@ -38,10 +41,11 @@ __getattr__ = lazy(
     __name__,
     baselines="Baseline Baselines LostPin Pin",
     catalog_snapshot="CatalogSnapshot load_newest_snapshot load_snapshot",
-    change_points="History SeriesView Step find_change_points",
+    change_points="Drift History SeriesView Step find_change_points",
     joined_parts="joined_arrays",
     lineage="Lineage VersionStatus load_lineage load_lineages",
     overview="Overview OverviewCell OverviewRow load_overview",
+    shared_steps="SharedStep find_shared_steps",
     speedups="Speedup load_speedups",
     trend="LATENCY Trend TrendPoint load_latency_trends load_trends",
     version_latency="VersionLatency",

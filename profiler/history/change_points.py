@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.bundles import Root, Run
@@ -22,7 +23,7 @@ from profiler.history.trend import (
     load_latency_trends,
     load_trends,
 )
-from profiler.statistics import MIN_POINTS, ChangePoint, Verdict, change_points
+from profiler.statistics import MIN_POINTS, ChangePoint, LevelKind, Verdict, change_points
 from profiler.statistics.changepoint import MIN_TAIL
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 RUNS, VERSIONS = "runs", "versions"
 UNDECLARED_THRESHOLD = 0.01  # relevant change of a metric that metrics.txt does not declare
+_DRIFT_ENDS = 5  # points whose median is the level at either end of a drift
 _FindRun = Callable[[str], "RunInfo | None"]  # in the index, by id
 _LoadBundle = Callable[[str], Run | None]
 
@@ -45,11 +47,33 @@ class Step:
     possible: tuple[TrendPoint, ...]  # one of these is the first with the new level; never empty
     likeliest: TrendPoint  # the most likely of them
     circumstances: RunChanges  # what else changed between `before` and the last of `possible`
+    level: LevelKind = LevelKind.NEW  # what its new level is
+    equal: TrendPoint | None = None  # the first point of the equal level: earlier (KNOWN) or later (LEFT)
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it is a change for the better or the worse to a level that is new, and holds."""
+        return self.level is LevelKind.NEW and self.verdict.traits.moved
 
     @property
     def after(self) -> TrendPoint:
         """The first point that surely has the new level."""
         return self.possible[-1]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A stretch of a series whose values move slowly in one direction, without a step."""
+
+    first: TrendPoint
+    last: TrendPoint
+    before: float  # level at its begin
+    after: float  # and at its end
+
+    @property
+    def size(self) -> float:
+        """The change as a share of the level before; NaN where that is 0."""
+        return (self.after - self.before) / abs(self.before) if self.before else math.nan
 
 
 @dataclass(frozen=True)
@@ -62,6 +86,7 @@ class History:
     steps: tuple[Step, ...]
     not_judged: str = ""  # why no step could be found; "" where there are enough points
     points: int = 0  # numbers in the longest stretch that was read by one counter in one unit
+    drifts: tuple[Drift, ...] = ()  # oldest first
 
     @property
     def last_pair(self) -> tuple[TrendPoint, TrendPoint] | None:
@@ -155,6 +180,7 @@ def change_points_in(series: Trend, metric: Metric | None) -> list[ChangePoint]:
                 index=change_point.index + begin,
                 earliest=change_point.earliest + begin,
                 latest=change_point.latest + begin,
+                related=None if change_point.related is None else change_point.related + begin,
             )
             for change_point in change_points(numbers, least=least, absolute=absolute)
         ]
@@ -234,11 +260,31 @@ def _history(
         sum(point.on_line for point in series.points[begin:end]) for begin, end in _stretches(series.points)
     )
     not_judged = describe_too_few(count, count) if count < MIN_POINTS else ""
+    found = change_points_in(series, metric)
     steps = tuple(
         _step(series, change_point, metric, find_run, load_bundle)
-        for change_point in change_points_in(series, metric)
+        for change_point in found
+        if change_point.kind is not LevelKind.DRIFT
     )
-    return History(series, over, version, steps, not_judged, count)
+    return History(series, over, version, steps, not_judged, count, _drifts(series, found))
+
+
+def _drifts(series: Trend, found: Sequence[ChangePoint]) -> tuple[Drift, ...]:
+    """The drifts of a series, each over the levels beside its steps; those in one direction are one."""
+    drifts = []
+    begin = 0
+    for (is_drift, _), steps in groupby(
+        found, key=lambda step: (step.kind is LevelKind.DRIFT, step.direction)
+    ):
+        last = list(steps)[-1]
+        if is_drift:
+            end = next((step.earliest for step in found if step.index > last.index), len(series.points))
+            points = [point for point in series.points[begin:end] if point.on_line]
+            ends = points[:_DRIFT_ENDS], points[-_DRIFT_ENDS:]
+            before, after = (median(float(point.value.number or 0) for point in few) for few in ends)
+            drifts.append(Drift(points[0], points[-1], before, after))
+        begin = last.index
+    return tuple(drifts)
 
 
 def _step(
@@ -261,10 +307,26 @@ def _step(
     )
     verdict, reason = _verdict(change_point, metric)
     is_same_code = what_else_changed.code.word != CHANGED
+    level, equal = _level(series, change_point, is_same_code)
+    if equal is not None:
+        verdict = Verdict.CHANGED
+        reason = f"{level}: the level of {equal.version} {equal.created:%Y-%m-%d %H:%M}; {reason}"
     if not series.workload and is_same_code and is_other_grid(before, after):
         verdict, reason = Verdict.NOT_COMPARABLE, f"another workload: {describe_sizes(before, after)}"
     likeliest = points[change_point.index]
-    return Step(change_point, verdict, reason, before, possible, likeliest, what_else_changed)
+    return Step(change_point, verdict, reason, before, possible, likeliest, what_else_changed, level, equal)
+
+
+def _level(
+    series: Trend, change_point: ChangePoint, is_same_code: bool
+) -> tuple[LevelKind, TrendPoint | None]:
+    """What the level after a step is, and the first point of the level that equals it.
+
+    Only the machine has states: facts depend on the code alone, and other code is a cause of its own.
+    """
+    if change_point.related is None or series.evidence is not Evidence.MEASURED or not is_same_code:
+        return LevelKind.NEW, None
+    return change_point.kind, series.points[change_point.related]
 
 
 def _verdict(change_point: ChangePoint, metric: Metric | None) -> tuple[Verdict, str]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 
 from profiler.evidence import Value, formatting
-from profiler.history.change_points import Step
+from profiler.history.change_points import Drift, Step
+from profiler.history.shared_steps import SharedStep
 from profiler.history.trend import TrendPoint
+from profiler.statistics import LevelKind
 
+DUE_TO_STATE = "state of the machine"
 LAST_POINT = "a step of the last point alone is judged by the pair"
 
 
@@ -37,6 +41,46 @@ def environment_words(step: Step) -> str:
     if circumstances.unknown:
         words.append(f"unknown: {', '.join(circumstances.unknown)}")
     return "; ".join(words) or "the same"
+
+
+def verdict_words(step: Step) -> str:
+    """The verdict with its sign, or what a level that is not new is."""
+    return step.verdict.label if step.equal is None else f"{step.verdict.traits.sign} {step.level}"
+
+
+def level_kind_words(step: Step) -> str:
+    """Of a level that is not new: `back in a known state, as since v1 2026-01-01 10:00`; else ""."""
+    if step.equal is None:
+        return ""
+    joint = "as since" if step.level is LevelKind.KNOWN else "back since"
+    return f"{step.level}, {joint} {moment(step.equal)}"
+
+
+def due_to_words(step: Step) -> str:
+    """What can have caused it; a level that comes and goes with equal code is a state of the machine."""
+    return step.circumstances.cause if step.equal is None else DUE_TO_STATE
+
+
+def drift_words(drift: Drift, unit: str) -> str:
+    """`drifts +4.2 % from v1 … to v9 …, 1.2 ms → 1.25 ms`; no step."""
+    levels = [str(formatting.quantity(Value(level, unit))) for level in (drift.before, drift.after)]
+    size = "" if math.isnan(drift.size) else f" {_signed(100 * drift.size)} %"
+    where = f"from {moment(drift.first)} to {moment(drift.last)}"
+    return f"drifts{size} {where}, {levels[0]} → {levels[1]}: no step"
+
+
+def shared_words(shared: SharedStep) -> str:
+    """`one alarm, due to the environment: 9 of 10 series +5.0 % since run … (driver 570 → 580)`."""
+    sizes = [step.change_point.size for _, step in shared.steps if math.isfinite(step.change_point.size)]
+    size = f" {_signed(100 * median(sizes))} % in the median" if sizes else ""
+    environment = "; ".join(
+        f"{change.field} {change.before} → {change.after}" for change in shared.environment
+    )
+    count = f"{len(shared.steps)} of {shared.series} series"
+    return (
+        f"one alarm, due to {shared.cause}: {count} {shared.verdict.label}{size} since the run of "
+        f"{shared.created:%Y-%m-%d %H:%M} ({environment or 'nothing known changed there'})"
+    )
 
 
 def where_words(step: Step) -> str:

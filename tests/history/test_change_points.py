@@ -16,9 +16,16 @@ from profiler.bundles import COLLECT, Facts, LocalRoot, Result, Run, Samples, bu
 from profiler.cli import main
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Value, metric_table
-from profiler.history import History, find_change_points, load_latency_trends, load_trends
+from profiler.history import (
+    History,
+    find_change_points,
+    find_shared_steps,
+    load_latency_trends,
+    load_trends,
+    step_words,
+)
 from profiler.history.change_points import RUNS, VERSIONS, change_points_in
-from profiler.statistics import MIN_POINTS, Verdict, change_points
+from profiler.statistics import MIN_POINTS, LevelKind, Verdict, change_points
 from profiler.store import Store, import_paths
 from tests import made
 
@@ -114,6 +121,84 @@ def test_a_faster_run_of_other_sass_is_the_code(place: Place) -> None:
     assert change.circumstances.code == ("changed", "SASS of main differs")
     assert change.circumstances.cause == "code"
     assert change.circumstances.unknown == ("SM clock, MHz",)
+
+
+def states(*levels: float, count: int = 9) -> list[float]:
+    return [ns for seed, level in enumerate(levels) for ns in wobble(30 + seed, level, count)]
+
+
+def test_a_level_that_was_there_before_is_a_state_of_the_machine(place: Place) -> None:
+    for ns in states(1e5, 1.06e5, 1e5, 1.06e5):
+        place.run({"v1": ns})
+    (history,) = place.ask()
+    assert [step.level for step in history.steps] == [LevelKind.LEFT, LevelKind.KNOWN, LevelKind.KNOWN]
+    assert {step.verdict for step in history.steps} == {Verdict.CHANGED}
+    assert not any(step.is_alarm for step in history.steps)
+    assert step_words.verdict_words(history.steps[2]) == "Δ back in a known state"
+    assert step_words.level_kind_words(history.steps[2]) == (
+        "back in a known state, as since v1 2026-01-10 00:00"
+    )
+    assert step_words.level_kind_words(history.steps[0]) == "did not last, back since v1 2026-01-19 00:00"
+    assert step_words.due_to_words(history.steps[0]) == "state of the machine"
+
+
+def test_a_new_level_after_states_is_worse(place: Place) -> None:
+    for ns in states(1e5, 1.06e5, 1e5, 1.06e5, 1.2e5):
+        place.run({"v1": ns})
+    (history,) = place.ask()
+    assert (history.steps[-1].verdict, history.steps[-1].level) == (Verdict.WORSE, LevelKind.NEW)
+    assert [step.is_alarm for step in history.steps] == [False, False, False, True]
+
+
+def test_a_level_that_came_back_with_other_code_is_judged(place: Place) -> None:
+    for half, level in enumerate((1e5, 1.06e5, 1e5)):
+        for ns in wobble(40 + half, level, 9):
+            place.run({"v1": ns}, sass="ab"[half % 2])
+    (history,) = place.ask()
+    assert [step.verdict for step in history.steps] == [Verdict.WORSE, Verdict.BETTER]
+    assert {step.level for step in history.steps} == {LevelKind.NEW}
+
+
+def test_a_slow_drift_is_no_step_and_says_from_where_to_where(place: Place) -> None:
+    for day, ns in enumerate(wobble(41, 1e5, 80)):
+        place.run({"v1": ns * (1 + 0.2 * day / 80)})
+    (history,) = place.ask()
+    assert history.steps == ()
+    (drift,) = history.drifts
+    assert 0.17 < drift.size < 0.22
+    assert (drift.first.run_id, drift.last.run_id) == ("run-000", "run-079")
+    words = step_words.drift_words(drift, "ns")
+    assert words.startswith("drifts +")
+    assert words.endswith(": no step")
+
+
+def test_steps_that_many_series_share_on_one_run_are_one_alarm(place: Place) -> None:
+    names = [f"v{number}" for number in range(5)]
+    noise = [wobble(50 + number, 1e5, 20) for number in range(5)]
+    for day in range(20):
+        slow = 1.05 if day >= 12 else 1.0
+        medians = {name: noise[at][day] * (slow if name != "v4" else 1.0) for at, name in enumerate(names)}
+        place.run(medians, told={"driver": "570.1" if day < 12 else "580.2"})
+    histories = place.ask()
+    (shared,) = find_shared_steps(histories)
+    assert (shared.run_id, shared.verdict, len(shared.steps), shared.series) == (
+        "run-012",
+        Verdict.WORSE,
+        4,
+        5,
+    )
+    assert [tuple(change) for change in shared.environment] == [("driver", "570.1", "580.2", "run-012")]
+    words = step_words.shared_words(shared)
+    assert words.startswith("one alarm, due to the environment: driver: 4 of 5 series ! worse +")
+    assert "since the run of 2026-01-13 00:00 (driver 570.1 → 580.2)" in words
+
+
+def test_steps_with_other_code_share_nothing(place: Place) -> None:
+    noise = [wobble(60 + number, 1e5, 20) for number in range(4)]
+    for day in range(20):
+        slow = 1.05 if day >= 12 else 1.0
+        place.run({f"v{at}": noise[at][day] * slow for at in range(4)}, sass="a" if day < 12 else "b")
+    assert find_shared_steps(place.ask()) == ()
 
 
 def test_without_hashes_nobody_guesses_about_the_code(place: Place) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from profiler.evidence import brief_list
-from profiler.history import History, Step, TrendPoint, step_words
+from profiler.history import History, Step, TrendPoint, find_shared_steps, step_words
 from profiler.history.change_points import VERSIONS, describe_too_few
 from profiler.ui import markup
 from profiler.ui.charts import step_marks
@@ -76,15 +76,21 @@ def caption(histories: Sequence[History]) -> str:
 
 def notes(histories: Sequence[History]) -> list[Html]:
     """That nothing stepped, and which series are too short to say so."""
-    lines = []
+    lines = [f"{step_words.shared_words(shared)}." for shared in find_shared_steps(histories)]
     has_steps = any(history.steps for history in histories)
+    names = line_names([history.series for history in histories])
+    lines += [
+        f"{_series_name(history, names[history.series.part, history.series.mode])} "
+        f"{step_words.drift_words(drift, history.series.unit)}."
+        for history in histories
+        for drift in history.drifts
+    ]
     if not has_steps and any(not history.not_judged for history in histories):
         lines.append("No step in these series.")
     too_short = [history for history in histories if history.not_judged]
     if too_short:
         # Those of one length stand together, in the order in which the lengths are met.
         lengths = list(dict.fromkeys(history.points for history in too_short))
-        names = line_names([history.series for history in histories])
         series = dict.fromkeys(
             _series_name(history, names[history.series.part, history.series.mode])
             for length in lengths
@@ -123,9 +129,9 @@ def _traces(step: Step, line: Line, axis: str, x_of: Callable[[TrendPoint], floa
         rises=step.change_point.direction > 0,
         role=step.verdict.traits.colour or "muted",
         hover=(
-            f"{step.verdict.words} {step_words.size_words(step)}",
+            f"{step.verdict.words if step.equal is None else step.level} {step_words.size_words(step)}",
             f"can lie in {step_words.where_words(step)}",
-            f"due to: {step.circumstances.cause}",
+            f"due to: {step_words.due_to_words(step)}",
         ),
     )
 
@@ -142,12 +148,19 @@ def _row(history: History, step: Step, line: str) -> Row:
         (
             name,
             history.series.label,
-            markup.verdict(step.verdict, reason=step.reason),
+            _verdict(step),
             step_words.size_words(step),
             step_words.level_words(step),
             markup.tag("span", step_words.short_where_words(step), title=step_words.where_words(step)),
             step_words.code_words(step),
             step_words.environment_words(step),
-            step.circumstances.cause,
+            step_words.due_to_words(step),
         )
     )
+
+
+def _verdict(step: Step) -> Html:
+    """The verdict; of a level that is not new what it is, which nobody judges."""
+    if step.equal is None:
+        return markup.verdict(step.verdict, reason=step.reason)
+    return markup.tag("span", step_words.verdict_words(step), "v quiet", step_words.level_kind_words(step))

@@ -1,0 +1,96 @@
+"""Steps that many series share on one run: one alarm, due to what they share, which is the machine."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from profiler.compare import EnvironmentChange
+from profiler.compare.same_code import CHANGED, SAME
+from profiler.evidence import Evidence
+from profiler.history.change_points import RUNS, History, Step
+from profiler.statistics import MIN_POINTS, Verdict
+
+MIN_SHARED = 3  # series that step on one run; two may do so by chance
+_MIN_SHARE = 0.5  # of the series that have points on both sides of the run
+
+
+@dataclass(frozen=True)
+class SharedStep:
+    """One alarm for the steps of several series in one direction on one run, none of which has other code."""
+
+    run_id: str
+    created: datetime
+    verdict: Verdict  # that of most of its steps
+    steps: tuple[tuple[History, Step], ...]  # in the order of the histories
+    series: int  # how many could have shown it: those with points on both sides
+    environment: tuple[EnvironmentChange, ...]  # what changed with the run, as far as it is known
+
+    @property
+    def cause(self) -> str:
+        """What it is due to, in words: named where it is known."""
+        fields = ", ".join(dict.fromkeys(change.field for change in self.environment))
+        if fields:
+            return f"the environment: {fields}"
+        if any(step.circumstances.code.word == SAME for _, step in self.steps):
+            return "the environment"
+        return "what they share: the environment, or code common to them"
+
+
+def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
+    """The alarms that at least MIN_SHARED series, and half of those on that GPU, share; oldest first.
+
+    A step whose machine code changed with it has a cause of its own, and one that may lie in several runs
+    belongs to that of them which most others share.
+    """
+    over_runs = [history for history in histories if history.over == RUNS]
+    by_run: dict[tuple[str | None, str, int], list[tuple[History, Step]]] = defaultdict(list)
+    created: dict[str, datetime] = {}
+    for history in over_runs:
+        if history.series.evidence is not Evidence.MEASURED:
+            continue
+        for step in history.steps:
+            if not step.is_alarm or step.circumstances.code.word == CHANGED:
+                continue
+            for point in step.possible:
+                created[point.run_id] = point.created
+                key = (history.series.gpu, point.run_id, step.change_point.direction)
+                by_run[key].append((history, step))
+    shared: list[SharedStep] = []
+    taken: set[int] = set()
+    # The run that most series share comes first; of equal ones the older.
+    for gpu, run_id, direction in sorted(by_run, key=lambda key: (-len(by_run[key]), created[key[1]])):
+        steps = [pair for pair in by_run[gpu, run_id, direction] if id(pair[1]) not in taken]
+        could_show = [history for history in over_runs if _could_show(history, gpu, created[run_id])]
+        if len(steps) < MIN_SHARED or len(steps) < _MIN_SHARE * len(could_show):
+            continue
+        taken |= {id(step) for _, step in steps}
+        verdicts = [step.verdict for _, step in steps]
+        changes = dict.fromkeys(
+            change
+            for _, step in steps
+            for change in step.circumstances.environment
+            if change.run_id == run_id
+        )
+        shared.append(
+            SharedStep(
+                run_id,
+                created[run_id],
+                max(verdicts, key=verdicts.count),
+                tuple(steps),
+                len(could_show),
+                tuple(changes),
+            )
+        )
+    return tuple(sorted(shared, key=lambda step: (step.created, step.run_id)))
+
+
+def _could_show(history: History, gpu: str | None, at: datetime) -> bool:
+    """Whether a step at a moment could have been found in a history: it has enough points, on both sides."""
+    series = history.series
+    if series.gpu != gpu or series.evidence is not Evidence.MEASURED or history.points < MIN_POINTS:
+        return False
+    moments = [point.created for point in series.points if point.on_line]
+    return min(moments) < at <= max(moments)
