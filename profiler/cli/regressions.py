@@ -70,16 +70,27 @@ def print_text(document: RegressionsDocument, _arguments: argparse.Namespace) ->
 
 
 def _print_regressions(document: RegressionsDocument) -> None:
+    from profiler.regressions import RegressionKind
+
     # A cause is found by reading bundles: only those of what is shown.
     regressions = document.report.regressions[:ROWS_SHOWN]
     causes = [document.causes.find(regression) for regression in regressions]
     pairs = list(zip(regressions, causes, strict=True))
     print_table(_HEAD, [_row(regression, cause.due_to) for regression, cause in pairs])
+    # Exact counts of one launch, worse in the same runs, have one explanation.
+    alike: dict[tuple[object, ...], list[tuple[Regression, str]]] = {}
     for regression, cause in pairs:
         has_acknowledgement = regression.acknowledged or regression.lapsed
         acknowledged = f"acknowledged: {regression.passed_words}" if has_acknowledgement else ""
         words = "; ".join(filter(None, (regression.how_sure, cause.words, acknowledged)))
-        say(f"  {regression.subject} {regression.what}: {words}")
+        series = regression.series._replace(concept="")
+        runs = (regression.before, regression.possible, regression.how_sure, acknowledged)
+        is_exact = regression.kind is RegressionKind.EXACT
+        alike.setdefault((series, *runs) if is_exact else (id(regression),), []).append((regression, words))
+    for (regression, words), *others in alike.values():
+        labels = [regression.label, *(other.label for other, _ in others)]
+        launch = f" of {regression.launch}" if regression.launch else ""
+        say(f"  {regression.subject} {', '.join(labels)}{launch}: {words}")
 
 
 def _row(regression: Regression, due_to: str) -> tuple[str, ...]:

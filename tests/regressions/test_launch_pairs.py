@@ -87,7 +87,9 @@ def test_every_row_names_the_kernel_and_its_grid(
     assert "gemm#1, grid 32" in printed[1]
 
 
-def test_what_moved_with_it_follows_the_split_as_part_of_one_sentence(store: Store, tmp_path: Path) -> None:
+def test_what_moved_with_it_follows_the_split_as_part_of_one_sentence(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for minute, factor, registers in ((0, 1, 32), (1, 2, 40)):
         counters = {
             "gpc__cycles_elapsed__DOT__max": 1e5 * factor,
@@ -96,10 +98,15 @@ def test_what_moved_with_it_follows_the_split_as_part_of_one_sentence(store: Sto
             "smsp__inst_executed__DOT__sum": 1e6 * factor,
         }
         add(store, minute, launch(100 * factor, registers=registers, **counters))
-    causes = CauseFinder(store, location.open_root(str(tmp_path)), TABLE)
-    words = [causes.find(regression).words for regression in look(store).regressions]
+    causes, report = CauseFinder(store, location.open_root(str(tmp_path)), TABLE), look(store)
+    words = [causes.find(regression).words for regression in report.regressions]
     assert any("µs slower" in line and "; with it: " in line for line in words)
     assert not any(".;" in line for line in words)
+    regressions_command.print_text(RegressionsDocument(report, causes), None)  # type: ignore[arg-type]
+    printed = capsys.readouterr().out.splitlines()
+    assert {line.split("  ")[1].strip() for line in printed if "! worse" in line} >= {"issued", "executed"}
+    (explained,) = [line for line in printed if " of gemm, grid 64: exact; " in line]
+    assert explained.startswith("  gemms/head executed, issued of gemm")
 
 
 def test_another_grid_is_another_workload_and_no_regression(store: Store) -> None:
