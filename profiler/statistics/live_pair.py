@@ -2,10 +2,11 @@
 
 Source: docs/verdicts.md, measured by bench/verdicts.py. Samples of one run are not independent
 (clock states, drift, jitter with memory), so a test on them calls equal builds different; the log-ratios of
-rounds A B B A nearly are independent, since both sides of a round met the same state.
+rounds nearly are, since both sides of a round met the same state, in an order drawn at random. Rounds of one
+process share its offset: where the samples say which process they are from, its mean is one value.
 
-Assumed: rounds enough for the mean of their log-ratios to be normal, and rounds that do not follow one
-another (a warning where they do).
+Assumed: processes, or rounds where these are not known, that do not follow one another (looked at, and the
+interval widened), and enough of them for their mean to be normal.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.statistics import ratios as rules
 from profiler.statistics.decision import (
     Decision,
     Interval,
@@ -26,19 +28,13 @@ from profiler.statistics.decision import (
 )
 from profiler.statistics.ratios import (
     MARGIN,
+    MEDIAN_ERROR,
     MIN_PROCESSES,
     MIN_ROUNDS,
     POWER,
     SHORT_NS,
+    Estimate,
     Floats,
-    estimate,
-    is_changed,
-    is_same,
-    is_worse_beyond_margin,
-    p_values,
-    process_means,
-    process_sd,
-    rounds_needed,
     t_quantile,
 )
 from profiler.statistics.verdict import Verdict
@@ -46,9 +42,6 @@ from profiler.statistics.verdict import Verdict
 LIVE_PAIR = "live pair"
 ENOUGH_ROUNDS = 10  # fewer are judged with a warning
 ADVISED_ROUNDS = 25  # for a pair that has too few to be judged
-TICK_NS = 1024.0  # of event timers, where the samples do not show a finer one
-MEDIAN_ERROR = 1.2533  # standard error of a normal median, in those of the mean
-MAX_AUTOCORRELATION = 0.3  # at lag 1: rounds with a larger one are judged with a warning
 
 
 class Timed(Protocol):
@@ -96,19 +89,9 @@ def judge_live_pair(
         warnings.append("which process a round is from is not known: the interval leaves out their offsets")
     if len(shared) < ENOUGH_ROUNDS:
         warnings.append(f"only {len(shared)} rounds")
-    correlation = autocorrelation(ratios)
-    if correlation > MAX_AUTOCORRELATION and len(shared) >= ENOUGH_ROUNDS:
-        warnings.append(f"rounds follow one another (lag 1: {correlation:.2f}): the interval is too narrow")
     warnings += _throttle_warnings(a, b, shared, ratios, processes, tick, better, margin, decision.verdict)
     warnings += _clock_warnings(a, b, shared, ratios, decision.verdict)
     return replace(decision, warnings=(*warnings, *decision.warnings))
-
-
-def autocorrelation(ratios: Floats) -> float:
-    """Lag-1 autocorrelation of log-ratios [rounds]; 0 where they do not vary."""
-    deviations = ratios - ratios.mean()
-    total = float((deviations * deviations).sum())
-    return float((deviations[1:] * deviations[:-1]).sum()) / total if total > 0 else 0.0
 
 
 def _processes(a: Timed, b: Timed, shared: Sequence[int]) -> NDArray[np.int64] | None:
@@ -152,48 +135,50 @@ def _judge_rounds(
             rounds_needed=ADVISED_ROUNDS,
             processes=count,
         )
-    decision = _judge(process_means(ratios, processes), tick, better, margin, basis, rounds / count)
-    spread = float(np.expm1(process_sd(ratios, processes)))
+    means = rules.process_means(ratios, processes)
+    decision = _judge(means, tick, better, margin, basis, rounds / count, fresh=True)
+    spread = float(np.expm1(rules.process_sd(ratios, processes)))
     return replace(decision, rounds=rounds, processes=count, process_sd=spread)
 
 
 def _judge(
-    ratios: Floats, tick: float, better: str, margin: float, basis: str, rounds_each: float = 1.0
+    ratios: Floats,
+    tick: float,
+    better: str,
+    margin: float,
+    basis: str,
+    rounds_each: float = 1.0,
+    *,
+    fresh: bool = False,
 ) -> Decision:
     """The decision by independent log-ratios, of rounds or of processes that have `rounds_each` rounds.
 
-    `tick` is the timer's, as a share of A; `basis` says how much data it is.
+    `tick` is what the timer may have moved their mean by; `basis` says how much data it is. `fresh`: the
+    log-ratios are of processes.
     """
-    estimated = estimate(ratios)
-    warnings = []
-    if (
-        estimated.error < 1e-12
-    ):  # every round says the same: the timer's tick is all that is known of the noise
-        estimated = estimated._replace(error=np.asarray(tick / 2 / t_quantile(0.995, estimated.units - 1)))
-        warnings.append(
-            f"the rounds do not differ at all: half a tick of the timer, {share_text(tick / 2)}, stands in"
-        )
+    estimated = rules.estimate(ratios, tick, fresh=fresh)
     mean, wide, narrow = float(estimated.mean), float(estimated.half(0.99)), float(estimated.half(0.95))
     effect = float(np.expm1(mean))
     interval = Interval(float(np.expm1(mean - wide)), float(np.expm1(mean + wide)))
     gate_interval = Interval(float(np.expm1(mean - narrow)), float(np.expm1(mean + narrow)))
     change = f"{change_text(effect)} (99 %: {interval}) {basis}"
     needed, remark = None, None
-    if bool(is_changed(estimated, margin)):
+    if bool(rules.asks_for_units(estimated)):
+        verdict = Verdict.UNCLEAR
+        remark = f"B is {_times_text(mean)} A: are both in ns? No change that large is judged"
+        reason = f"{change_text(effect)} {basis}; {remark}"
+    elif bool(rules.is_changed(estimated, margin)):
         verdict, reason, remark = verdict_of_change(mean, better), change, ""
-    elif bool(is_same(estimated, margin)):
+    elif bool(rules.is_same(estimated, margin)):
         verdict = Verdict.SAME
         within = f"within ±{share_text(margin)} (95 %: {gate_interval})"
         reason = f"{change_text(effect)} {basis}, {within}"
     else:
-        verdict, needed = Verdict.UNCLEAR, rounds_needed(estimated, margin, rounds_each)
-        remark = (
-            f"{needed} rounds would tell"
-            if needed
-            else f"too near ±{share_text(margin)} for any number of rounds"
-        )
+        verdict = Verdict.UNCLEAR
+        needed, remark = _what_would_tell(estimated, margin, rounds_each)
         reason = f"{change}; {remark}"
-    chance = float(t_quantile(POWER, estimated.units - 1) * estimated.error)
+    error = float(estimated.error * estimated.widening)
+    chance = float(t_quantile(POWER, estimated.units - 1)) * error
     # A change is found where it is outside the interval, and its median too is beyond the margin.
     detectable = max(wide + chance, np.log1p(margin) + MEDIAN_ERROR * chance)
     return Decision(
@@ -206,11 +191,47 @@ def _judge(
         detectable=float(np.expm1(detectable)),
         rounds=estimated.units,
         rounds_needed=needed,
-        p=float(p_values(estimated)),
-        fails_gate=bool(is_worse_beyond_margin(estimated, better, margin)),
-        warnings=tuple(warnings),
+        p=float(rules.p_values(estimated)),
+        fails_gate=bool(rules.is_worse_beyond_margin(estimated, better, margin)),
+        warnings=tuple(_estimate_warnings(estimated)),
         remark=remark,
     )
+
+
+def _what_would_tell(estimated: Estimate, margin: float, rounds_each: float) -> tuple[int | None, str]:
+    """How many rounds would settle what is unclear, None where no number would, and that in words."""
+    independent = estimated._replace(widening=1.0)
+    if bool(rules.is_changed(independent, margin) | rules.is_same(independent, margin)):
+        return None, f"rounds follow one another {_lag_text(estimated)}, which leaves the change open"
+    without_tick = estimated._replace(tick=0.0)
+    if bool(rules.is_changed(without_tick, margin) | rules.is_same(without_tick, margin)):
+        tick = share_text(float(np.expm1(estimated.tick)))
+        return None, f"a tick of the timer is {tick} of a sample: more calls a sample would tell"
+    needed = rules.rounds_needed(estimated, margin, rounds_each)
+    if needed:
+        return needed, f"{needed} rounds would tell"
+    return None, f"too near ±{share_text(margin)} for any number of rounds up to {rules.MAX_ROUNDS}"
+
+
+def _estimate_warnings(estimated: Estimate) -> list[str]:
+    """What widened the interval beyond the rounds' own scatter."""
+    warnings = []
+    if estimated.tick > 0:
+        tick = share_text(float(np.expm1(estimated.tick)))
+        warnings.append(f"samples stick to ticks of the timer: a tick, {tick}, is added to the interval")
+    if bool(estimated.correlated):
+        wider = f"the interval is {float(estimated.widening):.1f} times as wide"
+        warnings.append(f"rounds follow one another {_lag_text(estimated)}: {wider}")
+    return warnings
+
+
+def _lag_text(estimated: Estimate) -> str:
+    return f"(lag 1: {float(estimated.correlation):.2f})"
+
+
+def _times_text(log_ratio: float) -> str:
+    times = float(np.exp(abs(log_ratio)))
+    return f"{times:,.0f} times" if log_ratio > 0 else f"1/{times:,.0f} of"
 
 
 def _by_round(side: Timed, name: str, warm_up: int) -> dict[int, Floats]:
@@ -228,13 +249,15 @@ def _by_round(side: Timed, name: str, warm_up: int) -> dict[int, Floats]:
 
 
 def _ratios(a: Sequence[Floats], b: Sequence[Floats]) -> tuple[Floats, float]:
-    """log(B / A) of each round, whatever the number of samples, and the timer's tick as a share of A."""
-    level = float(np.median(np.concatenate(a)))
-    average = np.mean if level < SHORT_NS else np.median
-    steps = np.diff(np.unique(np.concatenate((*a, *b))))
-    tick = min(float(steps.min()), TICK_NS) if len(steps) else TICK_NS
-    ratios = [np.log(average(of_b) / average(of_a)) for of_a, of_b in zip(a, b, strict=True)]
-    return np.array(ratios), tick / level
+    """log(B / A) of each round, whatever the number of samples, and what the timer may move their mean by."""
+    whole_a, whole_b = np.concatenate(a), np.concatenate(b)
+    median_a, median_b = float(np.median(whole_a)), float(np.median(whole_b))
+    short = median_a < SHORT_NS
+    ratios = [
+        np.log(rules.round_ns(of_b, median_b, short) / rules.round_ns(of_a, median_a, short))
+        for of_a, of_b in zip(a, b, strict=True)
+    ]
+    return np.array(ratios, np.float64), float(rules.tick_error(whole_a, whole_b))
 
 
 def _throttle_warnings(
@@ -275,7 +298,7 @@ def _clock_warnings(a: Timed, b: Timed, shared: Sequence[int], ratios: Floats, v
     clock = np.log(clocks_by_round[1] / clocks_by_round[0])
     if abs(clock.mean()) > np.log1p(MARGIN):
         warnings.append(f"the SM clock was {change_text(float(np.expm1(clock.mean())))} in B")
-    cycles = estimate(ratios + clock)
+    cycles = rules.estimate(ratios + clock)
     if verdict.traits.moved and abs(cycles.mean) <= cycles.half(0.99):
         change = change_text(float(np.expm1(cycles.mean)))
         warnings.append(f"in cycles nothing moved ({change}): the clock did")
