@@ -89,18 +89,31 @@ class Metric:
     whole: str = ""  # the concept, or one of COMPUTED_WHOLES, that it is a part of; "" where it is of none
     whole_share: float = 0.0  # fraction of the whole that a change must exceed besides the threshold
 
-    @property
+    @cached_property
     def evidence(self) -> Evidence:
         """What kind of evidence carries it."""
         return evidence_of_name(self.alternatives[0].name)
 
+    @cached_property
+    def _on_chips(self) -> dict[str | None, tuple[tuple[str, ...], tuple[DerivedForm, ...]]]:
+        """The names and forms of the chips asked for so far: each launch asks for those of every metric."""
+        return {}
+
+    def _on(self, chip: str | None) -> tuple[tuple[str, ...], tuple[DerivedForm, ...]]:
+        if (known := self._on_chips.get(chip)) is not None:
+            return known
+        names = tuple(alternative.name for alternative in self.alternatives if alternative.allowed(chip))
+        forms = tuple(form for form in self.forms if form.allowed(chip)) if names else ()
+        self._on_chips[chip] = names, forms
+        return names, forms
+
     def names_for(self, chip: str | None) -> tuple[str, ...]:
         """The ncu names allowed on the chip, best first; all of them where the chip is not in the table."""
-        return tuple(alternative.name for alternative in self.alternatives if alternative.allowed(chip))
+        return self._on(chip)[0]
 
     def forms_for(self, chip: str | None) -> tuple[DerivedForm, ...]:
         """The derived forms allowed on the chip, best first; none where the chip lacks the concept itself."""
-        return tuple(form for form in self.forms if form.allowed(chip)) if self.names_for(chip) else ()
+        return self._on(chip)[1]
 
     def read(self, name: str, values: Mapping[str, Value], chip: str | None) -> Value:
         """The value by one of the names that `resolve` gives, an ncu name or a form's; else NOT_COLLECTED."""
