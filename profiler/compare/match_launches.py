@@ -12,11 +12,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from profiler.compare.kernel_pairs import Captures, KernelPair, captures
-from profiler.compare.propose_pairs import propose_pairs
+from profiler.compare.propose_pairs import SAME_OPCODES, opcode_overlap, propose_pairs
 from profiler.errors import UnknownName
 from profiler.evidence import Launch
 
 Group = tuple[str, tuple[str, ...]]  # base name, NVTX path
+
+# A function that a template is given: a lambda, as compilers number them within the function around it, or a
+# functor by the endings that are usual for its name.
+_FUNCTION = re.compile(
+    r"(?:\w+(?:\([^()]*\))?::)?[\[{]lambda\([^\]}]*[\]}](?:#\d+)?|\w*(?:[Ff]unctor\w*|Ops?|Func|Fn|_op|_fn|_func)\b"
+)
 
 
 class BadKernelPattern(UnknownName):
@@ -41,6 +47,7 @@ class PairedBy(StrEnum):
     """What makes two launches a pair."""
 
     NAME = "name"
+    TEMPLATE = "template"  # proposed: equal names, but the templates name other functions
     DECLARED = "declared"  # somebody said that the two names are one kernel
     SIMILAR_NAME = "similar name"  # proposed: the names differ in a version, a number or a variant
     POSITION = "position"  # proposed: nothing else was left on either side
@@ -53,11 +60,17 @@ class PairedBy(StrEnum):
     @property
     def is_proposed(self) -> bool:
         """Whether nobody said that the two are one kernel."""
-        return self in (PairedBy.SIMILAR_NAME, PairedBy.POSITION)
+        return self in (PairedBy.TEMPLATE, PairedBy.SIMILAR_NAME, PairedBy.POSITION)
+
+    @property
+    def decides(self) -> bool:
+        """Whether it is enough for a gate to pass or to fail by."""
+        return self not in (PairedBy.TEMPLATE, PairedBy.POSITION)
 
 
 _PAIRED_WORDS = {
     PairedBy.NAME: "",
+    PairedBy.TEMPLATE: "paired by name, but their templates name different functions",
     PairedBy.DECLARED: "paired as declared",
     PairedBy.SIMILAR_NAME: "paired by similar name, names differ",
     PairedBy.POSITION: "paired by position, names differ",
@@ -106,11 +119,21 @@ def match(
         pairs += declared
         left_a, left_b = _without(left_a, declared), _without(left_b, declared)
     by_name, only_a, only_b, ambiguous = _match_by_name(left_a, left_b)
-    pairs += by_name
+    of_launchers = [pair for pair in by_name if pair.by is PairedBy.TEMPLATE]
+    only_a, only_b = (
+        [*only_a, *(pair.a for pair in of_launchers)],
+        [*only_b, *(pair.b for pair in of_launchers)],
+    )
+    pairs += (pair for pair in by_name if pair.by is not PairedBy.TEMPLATE)
     for pair in [direction for either in kept for direction in (either, either.reversed)]:
         declared = _pair_declared(only_a, only_b, pair)
         pairs += declared
         only_a, only_b = _without(only_a, declared), _without(only_b, declared)
+    if propose:
+        still_left = {id(launch) for launch in (*only_a, *only_b)}
+        proposed = [pair for pair in of_launchers if still_left.issuperset((id(pair.a), id(pair.b)))]
+        pairs += proposed
+        only_a, only_b = _without(only_a, proposed), _without(only_b, proposed)
     if propose and only_a and only_b:
         left_a = [*only_a, *(launch for group in ambiguous for launch in group.a)]
         left_b = [*only_b, *(launch for group in ambiguous for launch in group.b)]
@@ -143,7 +166,10 @@ def _match_by_name(
     for group in dict.fromkeys((*groups_a, *groups_b)):
         left_a, left_b = groups_a.get(group, []), groups_b.get(group, [])
         for pair_up in _RULES:
-            new_pairs = [LaunchPair(x, y) for x, y in pair_up(left_a, left_b)]
+            new_pairs = [
+                LaunchPair(x, y, PairedBy.TEMPLATE if _run_other_functions(x, y) else PairedBy.NAME)
+                for x, y in pair_up(left_a, left_b)
+            ]
             pairs += new_pairs
             left_a, left_b = _without(left_a, new_pairs), _without(left_b, new_pairs)
         if left_a and left_b:  # launches on one side alone are new or gone, not ambiguous
@@ -237,6 +263,21 @@ def template_arguments(launch: Launch) -> str:
     return _template_arguments(launch.demangled)
 
 
+def _run_other_functions(a: Launch, b: Launch) -> bool:
+    """Whether the templates of two launches name different functions to run, and the code is not the same.
+
+    Kokkos, thrust and torch run all that they are given by a few kernels: what tells one from another is a
+    lambda or a functor among the template's arguments. Numbers and types that differ are another version.
+    """
+    if template_arguments(a) == template_arguments(b):
+        return False
+    functions_a, functions_b = (_functions_in(template_arguments(launch)) for launch in (a, b))
+    if not (functions_a - functions_b and functions_b - functions_a):
+        return False
+    shared = opcode_overlap(a.opcodes, b.opcodes)
+    return shared is None or shared < SAME_OPCODES  # a lambda gets another number by one before it
+
+
 def launch_differences(a: Launch, b: Launch) -> tuple[str, ...]:
     """Which of template, grid, block and NVTX range differ. An unknown size does not count as different."""
     differences = {
@@ -260,6 +301,12 @@ def _groups(launches: Iterable[Launch], kernels_with_ranges: frozenset[str]) -> 
         name = launch.base_name
         groups[name, launch.nvtx if name in kernels_with_ranges else ()].append(launch)
     return groups
+
+
+@lru_cache(maxsize=4096)
+def _functions_in(template: str) -> frozenset[str]:
+    """The lambdas and functors that template arguments name."""
+    return frozenset(match[0] for match in _FUNCTION.finditer(template))
 
 
 @lru_cache(maxsize=4096)  # a CUTLASS name has 5,000 characters, and a report hundreds of launches of it

@@ -17,7 +17,7 @@ OTHER_OPCODES = 0.25
 # Words in a kernel's name that tell how it works, not what it computes.
 _VARIANTS = """base baseline basic blocked coalesced fast fused gmem improved looping naive new old opt
 optimised optimized pad padded ref reference shared shuffle simple smem strided stripped tiled unroll unrolled
-vec vector vectorised vectorized vectors warp"""
+variant vec vector vectorised vectorized vectors warp"""
 # Words that kernels of every purpose share.
 _GENERIC = """backward bwd calculate calculation calculations compute cuda cudapy device element elementwise
 forward func function fwd global gpu grid impl kernel kernels launch loop main native nvidia run test triton
@@ -46,7 +46,7 @@ def propose_pairs(
     Only kernels that a single side has are proposed: a kernel that both have was not renamed. Grid and block
     must be known and equal. By name: the names are equal but for a version, a number or a word for a variant,
     and both launches stand at the same place of their report. By position: one launch a side is left in all,
-    and names or executed instructions do not speak for two different kernels.
+    or equally many of one kernel, and names or executed instructions do not speak for two different kernels.
     """
     names_a, names_b = {launch.base_name for launch in a}, {launch.base_name for launch in b}
     candidates_a = {id(launch): launch for launch in left_a if launch.base_name not in names_b}
@@ -58,12 +58,14 @@ def propose_pairs(
     ]
     taken = {id(launch) for proposal in proposals for launch in proposal[:2]}
     alone_a, alone_b = ([launch for launch in left if id(launch) not in taken] for left in (left_a, left_b))
-    if len(alone_a) == len(alone_b) == 1:
-        (x,), (y,) = alone_a, alone_b
-        by_name = _have_one_stem(x, y)
-        are_candidates = id(x) in candidates_a and id(y) in candidates_b and _alike(x, y)
-        if are_candidates and (by_name or may_be_one_kernel(x, y)):
-            proposals.append(Proposal(x, y, by_name))
+    if len(alone_a) == len(alone_b) and all(_are_of_one_kernel(alone) for alone in (alone_a, alone_b)):
+        pairs = list(zip(alone_a, alone_b, strict=True))
+        by_name = all(_have_one_stem(x, y) for x, y in pairs)
+        are_candidates = all(
+            id(x) in candidates_a and id(y) in candidates_b and _alike(x, y) for x, y in pairs
+        )
+        if are_candidates and (by_name or all(may_be_one_kernel(x, y) for x, y in pairs)):
+            proposals += [Proposal(x, y, by_name) for x, y in pairs]
     return proposals
 
 
@@ -113,6 +115,11 @@ def _alike(a: Launch, b: Launch) -> bool:
     if None in (a.grid, a.block) or (a.grid, a.block) != (b.grid, b.block):
         return False
     return a.nvtx == b.nvtx or not (a.nvtx and b.nvtx)
+
+
+def _are_of_one_kernel(launches: Sequence[Launch]) -> bool:
+    """Whether all are launches of one kernel, with one template, grid and block; False for no launch."""
+    return len({(x.base_name, x.demangled, x.grid, x.block, x.nvtx) for x in launches}) == 1
 
 
 def _have_one_stem(a: Launch, b: Launch) -> bool:

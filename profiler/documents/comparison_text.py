@@ -170,14 +170,16 @@ def pair_commands(comparison: Comparison) -> list[str]:
     """
     pairs = comparison.pairs
     proposed = {(pair.a.base_name, pair.b.base_name) for pair in pairs if pair.paired_by.is_proposed}
+    of_launchers = {(a, b) for a, b in proposed if a == b}
     doubted = {(pair.a.base_name, pair.b.base_name) for pair in pairs if pair.workload_change}
     ambiguous = {(group.base_name, group.base_name) for group in comparison.ambiguous}
     family = comparison.a.family if comparison.a.family == comparison.b.family else None
     keep = ("profiler", "pair", family) if family else ()
     compare = ("profiler", "compare", comparison.a.label, comparison.b.label)
     reasons = (
-        ("nobody declared that they are one kernel", keep, proposed),
-        ("if they are one kernel", keep, _only_names(comparison)),
+        ("nobody declared that they are one kernel", keep, proposed - of_launchers),
+        ("nobody declared that they run one function", compare, of_launchers),
+        ("if they are one kernel", keep, {(a, b) for a, b in _only_names(comparison) if a != b}),
         ("to judge them all the same", compare, doubted - proposed),
         ("to pair in order what is ambiguous", compare, ambiguous),
     )
@@ -196,7 +198,7 @@ def _only_names(comparison: Comparison) -> set[tuple[str, str]]:
     only_a, only_b = (
         {launch.base_name for launch in launches} for launches in (comparison.only_in_a, comparison.only_in_b)
     )
-    return {(a, b) for a in only_a for b in only_b if len(only_a) == len(only_b) == 1 and a != b}
+    return {(a, b) for a in only_a for b in only_b if len(only_a) == len(only_b) == 1}
 
 
 def _option(a: str, b: str) -> str:

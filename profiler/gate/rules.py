@@ -12,7 +12,6 @@ from profiler.compare import (
     LatencyComparison,
     MetricChange,
     PairComparison,
-    PairedBy,
 )
 from profiler.compare.metric_verdict import decide_inexact, is_exact
 from profiler.evidence import Evidence, Launch, MetricTable, State, Value, formatting
@@ -109,7 +108,7 @@ class PairRules:
                 launches, comparison.a.evidence, bool(baseline_wrong), bool(timed)
             ):
                 cause = _cause_of(finding, causes[launches.kernel])
-                if launches.paired_by is PairedBy.POSITION:  # what _how_paired says decides
+                if not launches.paired_by.decides:  # what _how_paired says decides
                     outcome = Outcome.NOTED if finding.check is not Check.COMPARABILITY else finding.outcome
                     finding = replace(finding, outcome=outcome)
                 yield replace(finding, kernel=launches.kernel, cause=cause)
@@ -221,10 +220,10 @@ class PairRules:
     def _how_paired(self, launches: PairComparison) -> Iterator[Finding]:
         """How launches of different names came to be a pair.
 
-        That nothing else was left is too little to pass or to fail by.
+        That nothing else was left, or that one launcher ran both, is too little to pass or to fail by.
         """
         line = f"{launches.kernel}: {launches.paired_by.words}"
-        if launches.paired_by is PairedBy.POSITION:
+        if not launches.paired_by.decides:
             line += f"; judged where --pair {launches.a.base_name}={launches.b.base_name} declares it"
             yield self._finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.UNCLEAR, line)
         elif launches.paired_by.words:

@@ -142,3 +142,28 @@ def test_a_proposed_pair_is_judged_unless_it_is_refused(
     assert main(["compare", old, new, "--no-guess"]) == 0, "without --fail nothing is judged"
     assert profiler.compare(old, new, guess=False).verdict.value == "missing"
     assert profiler.gate(new, baseline=old, guess=False).exit_code == 3
+
+
+def test_a_launcher_of_two_functions_neither_passes_nor_fails_a_gate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ncu_report")
+    paths = []
+    for functor, ns in (("FillFunctor", 1e6), ("AddFunctor", 2e6)):
+        launcher = LaunchResult(
+            "elementwise",
+            f"void elementwise<4, {functor}<float>>(int)",
+            f"_Z{functor}",
+            {**CHIP, "gpu__time_duration.sum": ns, "device__attribute_display_name": "NVIDIA Test 1"},
+            (64, 1, 1),
+        )
+        paths.append(tmp_path / f"{functor}.ncu-rep")
+        paths[-1].write_bytes(ReportFile((launcher,), SessionDetails(created=1730121091)).to_bytes())
+    fill, add = map(str, paths)
+    assert main(["compare", fill, add, "--fail"]) == 3
+    shown = capsys.readouterr().out
+    assert "elementwise: paired by name, but their templates name different functions" in shown
+    assert "judged where --pair elementwise=elementwise declares it" in shown
+    assert main(["compare", fill, add, "--fail", "--no-guess"]) == 3
+    assert "--pair elementwise=elementwise compares the two" in capsys.readouterr().out
+    assert main(["compare", fill, add, "--fail", "--pair", "elementwise=elementwise"]) == 1

@@ -1,8 +1,10 @@
 """Which launches pair, and which are listed instead of guessed."""
 
+from dataclasses import replace
+
 import pytest
 
-from profiler.compare import kernel_filter, launch_labels, template_arguments
+from profiler.compare import KernelPair, PairedBy, kernel_filter, launch_labels, template_arguments
 from profiler.compare.match_launches import BadKernelPattern, Matching, launch_differences, match
 from profiler.evidence import Launch
 from profiler.evidence.values import pack_values
@@ -42,6 +44,44 @@ def test_a_single_launch_pairs_though_template_grid_and_block_changed() -> None:
     assert ordinals(matching) == [(0, 0)]
     assert launch_differences(*matching.pairs[0][:2]) == ("template", "grid", "block")
     assert launch_differences(launch(), launch(grid=None, block=None)) == (), "not known is not different"
+
+
+KOKKOS = "<Kokkos::ParallelFor<bench(Config)::[lambda(const Member &) (instance {})], Kokkos::Cuda>>"
+TORCH = "<4, at::native::{}<float>, at::detail::Array<char *, 2>>"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "by"),
+    [
+        (KOKKOS.format(5), KOKKOS.format(5), PairedBy.NAME),
+        (KOKKOS.format(5), KOKKOS.format(2), PairedBy.TEMPLATE),
+        (TORCH.format("FillFunctor"), TORCH.format("CUDAFunctor_add"), PairedBy.TEMPLATE),
+        ("<run()::{lambda(int)#1}>", "<run()::{lambda(int)#2}>", PairedBy.TEMPLATE),
+        ("<ReduceOp<float, MaxOps<float>>>", "<ReduceOp<float, MeanOps<float>>>", PairedBy.TEMPLATE),
+        ("<128, 64, float>", "<64, 64, __half>", PairedBy.NAME),  # another version of one kernel
+        ("<Gemm<RowMajor>>", "<Gemm<ColumnMajor>>", PairedBy.NAME),
+        ("<FillFunctor<float>>", "<128>", PairedBy.NAME),  # no other function
+    ],
+)
+def test_a_launcher_that_runs_another_function_is_a_proposal(a: str, b: str, by: PairedBy) -> None:
+    sides = [side(launch(arguments=arguments)) for arguments in (a, b)]
+    assert [pair.by for pair in match(*sides).pairs] == [by]
+    refused = match(*sides, propose=False)
+    assert len(refused.pairs) == (by is PairedBy.NAME)
+    assert len(refused.only_in_a) == len(refused.only_in_b) == (by is not PairedBy.NAME)
+    declared = KernelPair("Kernel", "Kernel")
+    for pairs in (
+        match(*sides, asked=(declared,)).pairs,
+        match(*sides, propose=False, kept=(declared,)).pairs,
+    ):
+        assert len(pairs) == 1
+        assert not pairs[0].by.is_proposed
+
+
+def test_a_lambda_with_another_number_and_the_same_instructions_is_the_same_kernel() -> None:
+    mix = {"FFMA": 900.0, "LDG": 100.0}
+    a, b = (replace(launch(arguments=KOKKOS.format(number)), opcodes=mix) for number in (2, 3))
+    assert [pair.by for pair in match([a], [b]).pairs] == [PairedBy.NAME]
 
 
 def test_names_without_anything_in_common_do_not_pair() -> None:

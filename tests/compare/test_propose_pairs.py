@@ -47,6 +47,7 @@ def pairs(matching: Matching) -> list[tuple[str, str, str]]:
         ("gemm_v6_2", "gemm_v7_3"),
         ("rms_norm_matrix_kernel", "rms_norm_matrix_kernel_float4"),
         ("silu_naive", "silu"),
+        ("conv2d_baseline", "conv2d_variant_1"),
         ("nodeByPoint", "nodeByPoint5"),
         ("matrix_addition2D", "matrix_addition1D_strided"),
         ("ampere_sgemm_128x32_tn", "ampere_sgemm_64x64_tn"),
@@ -90,6 +91,14 @@ def test_the_last_launch_of_each_side_pairs_by_position() -> None:
     assert not matching.only_in_a + matching.only_in_b
     assert not match(a, [*b, launch("softmax_max", 2)]).pairs[1:], "two are left in B"
     assert not match(a, b, propose=False).pairs[1:]
+
+
+def test_equally_many_launches_of_a_single_kernel_pair_by_position() -> None:
+    a, b = (side(*[launch(name)] * 3) for name in ("matmul_kernel", "my_matmul"))
+    assert pairs(match(a, b)) == [("matmul_kernel", "my_matmul", "position")] * 3
+    assert not pairs(match(a, b[:2])), "of unequal numbers nobody knows which is which"
+    assert not pairs(match(a, [*b[:2], replace(b[2], grid=(32, 1, 1))]))
+    assert not pairs(match(a, [*b[:2], launch("fill", 2)]))
 
 
 @pytest.mark.parametrize("size", [{"grid": (32, 1, 1)}, {"block": (64, 1, 1)}, {"grid": None}])
