@@ -238,4 +238,4 @@ def test_a_derived_number_that_another_row_has_is_named_below_the_rows(ncar: Com
     start, end = output.index("Time"), output.index("Clock")
     labels = ["elapsed cycles", "active cycles, SM", "ncu duration"]
     assert [row for row in output[start + 1 : end - 1] if not row.startswith(tuple(labels))] == []
-    assert output[end - 1].startswith("said by another row: active cycles, scheduler (stand-in) · ")
+    assert output[end - 1].startswith("said by another row: active cycles, scheduler (derived) · ")
