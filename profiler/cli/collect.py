@@ -62,9 +62,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--processes",
         type=positive,
-        default=3,
         metavar="N",
-        help="fresh processes for the rounds (default: 3)",
+        help="fresh processes for the rounds (default: one a round, fewer where time is short, at least 5)",
     )
     command.add_argument(
         "--budget", metavar="TIME", help="such as 8m: most valuable first, the rest is named"
@@ -107,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
     limits, root = Limits.parse(arguments.budget, arguments.out), local_root()
     if arguments.dry_run:
         return _forecast(arguments, limits.budget_s)
-    collection = _open(arguments, TerminalListener("collect", arguments))
+    collection = _open(arguments, TerminalListener("collect", arguments), limits.budget_s)
     sealed = measure(collection, root, limits, seal_only=arguments.seal)
     if sealed is None:
         return INTERRUPTED
@@ -122,7 +121,7 @@ def split_list(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _open(arguments: argparse.Namespace, listener: Listener) -> Collection:
+def _open(arguments: argparse.Namespace, listener: Listener, budget_s: float | None) -> Collection:
     from profiler.catalog import load_catalog
     from profiler.collect import begin_collection, local_root, resume_collection
 
@@ -131,11 +130,11 @@ def _open(arguments: argparse.Namespace, listener: Listener) -> Collection:
     if arguments.seal:
         raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
     catalog = load_catalog(arguments.catalog)
-    return begin_collection(local_root(), catalog, _settings(arguments, catalog), listener)
+    return begin_collection(local_root(), catalog, _settings(arguments, catalog, budget_s), listener)
 
 
-def _settings(arguments: argparse.Namespace, catalog: Catalog) -> Settings:
-    from profiler.collect import collection_settings, publishable_command_line
+def _settings(arguments: argparse.Namespace, catalog: Catalog, budget_s: float | None) -> Settings:
+    from profiler.collect import collection_settings, fresh_processes, publishable_command_line
 
     settings = collection_settings(
         catalog,
@@ -146,17 +145,18 @@ def _settings(arguments: argparse.Namespace, catalog: Catalog) -> Settings:
         sanitize=split_list(arguments.sanitize),
         model=not arguments.no_model,
     )
-    return replace(
+    settings = replace(
         settings,
         rounds=arguments.rounds,
         samples=arguments.samples,
-        processes=arguments.processes,
         clock_control=arguments.clock_control,
         cache_control=arguments.cache_control,
         counters=not arguments.no_counters,
         keep_session=arguments.keep_session,
         command_line=publishable_command_line(["profiler", *sys.argv[1:]]),
     )
+    processes = arguments.processes or fresh_processes(settings, settings.select(catalog), budget_s)
+    return replace(settings, processes=processes)
 
 
 def _forecast(arguments: argparse.Namespace, budget_s: float | None) -> Exit:
@@ -168,7 +168,7 @@ def _forecast(arguments: argparse.Namespace, budget_s: float | None) -> Exit:
     if arguments.resume:
         raise ProfilerError("--dry-run plans a run that begins now: leave out --resume")
     catalog = load_catalog(arguments.catalog)
-    settings = _settings(arguments, catalog)
+    settings = _settings(arguments, catalog, budget_s)
     forecast = forecast_run(catalog, settings, detect_machine(settings.counters), budget_s)
     return print_document(ForecastDocument(forecast), arguments, print_forecast)
 

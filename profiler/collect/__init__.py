@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from profiler.collect.measurement import resume_collection as resume_collection
     from profiler.collect.ncu_command import Ncu as Ncu
     from profiler.collect.plan import Job as Job
+    from profiler.collect.plan import fresh_processes as fresh_processes
     from profiler.collect.provenance import overhead as overhead
     from profiler.collect.run_inputs import RunInputs as RunInputs
     from profiler.collect.run_inputs import UnfinishedRun as UnfinishedRun
@@ -52,7 +53,7 @@ __getattr__ = lazy(
     machine="Machine detect_machine",
     measurement="Limits Sealed begin_collection local_root measure resume_collection",
     ncu_command="Ncu",
-    plan="Job",
+    plan="Job fresh_processes",
     provenance="overhead",
     run_inputs="RunInputs UnfinishedRun begin_run resume_run",
     settings="Selection Settings collection_settings noise_settings publishable_command_line",

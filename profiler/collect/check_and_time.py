@@ -98,6 +98,7 @@ def timing_request(context: JobContext, job: Job) -> TimingRequest:
         workload=workload.sizes(),
         versions=tuple(context.version_code(name) for name in names),
         rounds=tuple(blocks[job.block] if blocks else range(settings.rounds)),
+        seed=settings.seed,
         samples=settings.samples,
         modes=modes,
         clock="none",  # clocks are not locked while latency is measured
@@ -125,7 +126,7 @@ def time_versions(context: JobContext, job: Job, timing: TimingRequest) -> TimeO
         if streak.why_no_more:  # the next block tries again, without those that failed
             results[name] = {"status": "skipped", "reason": streak.why_no_more, "samples": []}
             continue
-        # Rounds of the same number are read as alternating (A B B A), which versions timed alone are not.
+        # Rounds of the same number are read as alternating, which versions timed alone are not.
         rounds = tuple(number + place * context.settings.rounds for number in timing.rounds)
         limit_s = context.limits.of_work_within("time")
         if timing.max_seconds is not None:

@@ -25,6 +25,8 @@ PREPARE_S = 0.3  # for a version before it is timed
 FLOPS_PER_S = 2e12  # the mean of scalar and tensor core versions: larger workloads take longer
 PASSES = {"lean": 9, "full": 40}  # where they cannot be counted
 MODES = 2  # cold and warm
+FEWEST_PROCESSES = 5  # t of 4 degrees of freedom is 4.6 for 99 %; of 2 it is 9.9
+TIMING_SHARE, TIMING_S = 1 / 3, 600.0  # for starting the processes: of a budget, and without one
 _BUDGET = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
@@ -84,12 +86,27 @@ def plan_run(settings: Settings, selection: Selection, passes: Mapping[str, int 
     )
 
 
+def fresh_processes(settings: Settings, selection: Selection, budget_s: float | None = None) -> int:
+    """How many processes the rounds are spread over: as many as there are rounds, if the time allows.
+
+    Only processes are independent values, and starting one costs more than a round in it. Starting them and
+    preparing versions takes TIMING_SHARE of a budget or, without one, TIMING_S; never fewer than FEWEST.
+    """
+    starts_s = sum(
+        START_S["time"] + PREPARE_S * len(names)
+        for label in selection.workloads
+        if (names := selection.taking(label))
+    )
+    affordable = int((TIMING_SHARE * budget_s if budget_s else TIMING_S) / max(starts_s, 1.0))
+    return min(settings.rounds, max(FEWEST_PROCESSES, affordable))
+
+
 def plan_jobs(
     takes: Mapping[str, Sequence[str]],
     *,
     full: Sequence[str] = (),
     full_on: Sequence[str] = (),
-    blocks: int = 3,
+    blocks: int = FEWEST_PROCESSES,
     rounds: int = sample_schedule.ROUNDS,
     samples: int = sample_schedule.SAMPLES,
     passes: Mapping[str, int | None] | None = None,

@@ -46,6 +46,7 @@ def make_provenance(collection: Collection, outcomes: Outcomes, dropped: Sequenc
             "samples": settings.samples,
             **({"pairs": settings.pairs} if settings.pairs else {"processes": settings.processes}),
             "seed": settings.seed,
+            "order": "random in each round",
         },
         "states": [outcome["states"] for outcome in timed],
         "device": gpu or None,

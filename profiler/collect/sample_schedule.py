@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -43,15 +44,19 @@ class SampleBlock(TypedDict):
     throttled: list[int]
 
 
-def turns(versions: Sequence[str], rounds: Sequence[int], modes: Sequence[str]) -> Iterator[Turn]:
-    """The turns of every version in every round, A B B A: the order is reversed in odd rounds.
+def turns(
+    versions: Sequence[str], rounds: Sequence[int], modes: Sequence[str], seed: int = 0
+) -> Iterator[Turn]:
+    """The turns of every version in every round and mode, in an order drawn at random.
 
-    A GPU that warms up or drifts then favours no version. The number decides, not the place in the list, so
-    that rounds spread over several processes keep their order.
+    A GPU that warms up or drifts then favours no version, and one that comes and goes every two rounds does
+    not either: in a fixed A B B A one version would always meet its slow half. `seed` and the number of the
+    round decide, not the place in the list, so that rounds spread over several processes keep their order.
     """
     for number in rounds:
-        order = list(versions) if number % 2 == 0 else list(reversed(versions))
         for mode in modes:
+            order = list(versions)
+            random.Random(f"{seed} {number} {mode}").shuffle(order)
             for version in order:
                 yield Turn(number, mode, version)
 

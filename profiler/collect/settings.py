@@ -26,7 +26,7 @@ class Settings:
     workloads: tuple[Json, ...]  # sizes, the most important first
     rounds: int = ROUNDS
     samples: int = SAMPLES
-    processes: int = 3  # fresh processes that share the rounds
+    processes: int = 3  # fresh processes that share the rounds: see plan.fresh_processes
     clock_control: str = "none"
     cache_control: str = "none"
     full: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Settings:
     model: tuple[str, ...] = ()
     counters: bool = True
     keep_session: bool = False  # reports keep host names, users and paths
-    seed: int = 0
+    seed: int = 0  # of the inputs, and of the order of versions in each round
     command_line: str = ""
     pairs: int = 0  # A/A pairs of a noise run, two sessions (processes) of `rounds` each; 0: no noise run
 

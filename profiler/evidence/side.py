@@ -19,7 +19,7 @@ class Latency:
     run_id: str
     mode: str  # timer, cache and clock: "events; cache warm; clock none"
     ns: NDArray[np.float32]
-    rounds: NDArray[np.uint16]  # equal numbers of one run are one round of A B B A
+    rounds: NDArray[np.uint16]  # equal numbers of one run are one round of A and B
     clocks_mhz: NDArray[np.float32]  # one a sample, or none
     throttled: NDArray[np.uint32]  # positions of the samples taken while the GPU throttled
     created: datetime | None = None  # when the run was made

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from profiler.collect import Job, plan
+from profiler.catalog import load_catalog
+from profiler.collect import Job, collection_settings, fresh_processes, plan
 from profiler.collect.plan import Pace
 from profiler.errors import ProfilerError
 
@@ -79,3 +82,29 @@ def test_a_forecast_counts_building_and_names_what_the_budget_leaves_out() -> No
     cut = plan.forecast(planned, {"check": 3}, ended[3] + 1)
     assert [at is None for _, at in cut][:4] == [False] * 4
     assert cut[-1][1] is None
+
+
+def test_a_process_a_round_where_the_time_allows_and_five_where_it_does_not() -> None:
+    lineage = load_catalog()
+
+    def processes(versions: list[str], budget_s: float | None = None, rounds: int = 25) -> int:
+        settings = collection_settings(lineage, versions, workloads=["1x8x512x64"], model=False)
+        settings = replace(settings, rounds=rounds)
+        return fresh_processes(settings, settings.select(lineage), budget_s)
+
+    pair = ["v2d_b", "v2d_c"]
+    assert processes(pair) == 25
+    assert processes(pair, rounds=10) == 10
+    assert processes(pair, budget_s=60) == plan.FEWEST_PROCESSES
+    some = processes(pair, budget_s=240)
+    assert plan.FEWEST_PROCESSES < some < 25
+    assert some * (plan.START_S["time"] + 2 * plan.PREPARE_S) <= 240 * plan.TIMING_SHARE
+
+
+def test_every_process_is_in_the_forecast() -> None:
+    def seconds(blocks: int) -> float:
+        planned = plan.plan_jobs({"small": ["a", "b"]}, blocks=blocks)
+        return sum(job.seconds for job in planned if job.stage == "time")
+
+    each = plan.START_S["time"] + 2 * plan.PREPARE_S
+    assert seconds(25) - seconds(5) == pytest.approx(20 * each)

@@ -249,7 +249,7 @@ class LatencySampler:
                 most = timing.max_seconds
                 if most is not None and done and spent * (len(done) + 1) / len(done) > most:
                     break
-                for turn in sample_schedule.turns(alive, [number], timing.modes):
+                for turn in sample_schedule.turns(alive, [number], timing.modes, timing.seed):
                     if call := timed.get((turn.version, turn.mode)):
                         state = self._turn(call, number, state)
                 if not self._monitor.fast:

@@ -55,7 +55,8 @@ class TimingRequest:
 
     workload: Sizes
     versions: tuple[VersionCode, ...]
-    rounds: tuple[int, ...] = tuple(range(ROUNDS))  # their numbers decide the order within each
+    rounds: tuple[int, ...] = tuple(range(ROUNDS))  # their numbers and the seed decide the order in each
+    seed: int = 0
     samples: int = SAMPLES  # a round, version and mode
     modes: tuple[str, ...] = ("cold", "warm")
     clock: str = "none"  # how clocks are controlled, which is only named
