@@ -20,6 +20,9 @@ What is worse now in the index. The latency of calls and ncu durations: by the s
 newest run against the one before, and by the newest against the baseline (the pinned one, else the parent,
 else the version before). Compiler facts, modelled conflicts and counts that repeat exactly: between the runs
 of one version. What was right and is wrong now comes first, what is acknowledged last.
+A level that was there before with the same machine code is back in a known state of the machine, and a slow
+drift is no step: both are listed last, and nothing to acknowledge. What many series share on one run is one
+alarm, due to the environment.
 
 Launches are paired as `profiler compare` pairs them. One of another grid is another workload, unless a
 workload is declared (`import --workload`), and is held against the last run of its own size.
@@ -54,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
 def print_text(document: RegressionsDocument, _arguments: argparse.Namespace) -> None:
     """A row a regression, then for each why and how sure; what nobody could judge comes last."""
     report, coverage = document.report, document.report.coverage
+    for alarm in document.shared:
+        say(alarm.words)
     if report.regressions:
         _print_regressions(document)
     else:
@@ -95,17 +100,15 @@ def _print_regressions(document: RegressionsDocument) -> None:
 
 def _row(regression: Regression, due_to: str) -> tuple[str, ...]:
     from profiler.history import LATENCY
-    from profiler.statistics import Verdict
 
     series = regression.series
-    word = "⊘ wrong" if regression.became_wrong else Verdict.WORSE.label
     mode = series.mode if series.concept == LATENCY else ""
     place = ", ".join(filter(None, (series.workload, series.gpu, mode, series.evidence.value)))
     return (
         regression.subject,
         regression.label,
         regression.launch,
-        f"{word} {regression.change}".strip(),
+        f"{regression.verdict_label} {regression.change}".strip(),
         place,
         regression.since,
         due_to,

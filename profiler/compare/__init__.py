@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from profiler.compare.resolve_names import resolve_version as resolve_version
     from profiler.compare.resolve_names import side_of_report as side_of_report
     from profiler.compare.same_code import CodeChange as CodeChange
+    from profiler.compare.same_code import SameCodeLookup as SameCodeLookup
+    from profiler.compare.same_code import same_code_lookup as same_code_lookup
     from profiler.compare.workload_change import WorkloadChange as WorkloadChange
     from profiler.compare.workload_change import describe_sizes as describe_sizes
     from profiler.compare.workload_change import is_other_grid as is_other_grid
@@ -88,6 +90,6 @@ __getattr__ = lazy(
     repeated_numbers="split_repeats",
     resolve_names="""NothingShared StoreOpener VersionRef find_fact_pairs find_facts find_measured
     is_file_name refuse_unused_filters resolve resolve_all resolve_measured resolve_version side_of_report""",
-    same_code="CodeChange",
+    same_code="CodeChange SameCodeLookup same_code_lookup",
     workload_change="WorkloadChange describe_sizes is_other_grid",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
@@ -16,9 +17,14 @@ from profiler.regressions import (
     Coverage,
     Regression,
     RegressionReport,
+    SharedRegression,
     VersionRun,
+    count_alarms,
+    find_shared_regressions,
     load_regressions,
+    shared_run,
 )
+from profiler.statistics import LevelKind
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -56,17 +62,25 @@ class RegressionsDocument(Document):
         "due_to",
         "cause",
         "acknowledged",
+        "level",
+        "shared_run",
     )
+
+    @cached_property
+    def shared(self) -> tuple[SharedRegression, ...]:
+        """The alarms that many series share on one run."""
+        return find_shared_regressions(self.report, self.causes)
 
     @property
     def sentences(self) -> Sequence[str]:
-        """A sentence a regression; at the end what was looked at."""
+        """First the alarms that series share, then a sentence a regression; at the end what was looked at."""
         regressions = [
-            f"{regression.subject} {regression.what}: {regression.change or 'wrong'} "
+            f"{regression.subject} {regression.what}: {_level(regression)}{regression.change or 'wrong'} "
             f"since {regression.since}; {regression.how_sure}"
             for regression in self.report.regressions
         ]
-        return [*(regressions or ["nothing is worse now"]), self.report.coverage.words]
+        shared = [alarm.words for alarm in self.shared]
+        return [*shared, *(regressions or ["nothing is worse now"]), self.report.coverage.words]
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a regression; levels are in base units, effect and interval (low, high) shares of the old."""
@@ -76,6 +90,8 @@ class RegressionsDocument(Document):
         """Every regression with its cause; changes are shares of the old level: 0.03 is 3 % more."""
         return {
             "schema": SCHEMA,
+            "alarms": count_alarms(self.report.open, self.shared),
+            "shared": [_shared_dict(alarm) for alarm in self.shared],
             "regressions": [self._regression_dict(regression) for regression in self.report.regressions],
             "looked_at": _coverage_dict(self.report.coverage),
         }
@@ -103,6 +119,8 @@ class RegressionsDocument(Document):
             cause.due_to,
             cause.words or None,
             regression.acknowledged is not None,
+            regression.level.value,
+            shared_run(self.shared, regression),
         )
 
     def _regression_dict(self, regression: Regression) -> dict[str, object]:
@@ -114,6 +132,10 @@ class RegressionsDocument(Document):
             "grid": regression.grid,
             "block": regression.block,
             "found_by": regression.kind,
+            "level": regression.level.value,
+            "equal_level": regression.equal and _run_dict(regression.equal),
+            "is_open": regression.is_open,
+            "shared_run": shared_run(self.shared, regression),
             "before": _run_dict(regression.before),
             "possible": [_run_dict(run) for run in regression.possible],
             "now": _run_dict(regression.now),
@@ -154,6 +176,22 @@ def _acknowledgement_dict(acknowledgement: Acknowledgement) -> dict[str, str]:
         "until": acknowledgement.until,
         "who": acknowledgement.who,
         "why": acknowledgement.why,
+    }
+
+
+def _level(regression: Regression) -> str:
+    """What a level that is not new is, to stand before the size of the change."""
+    return "" if regression.level is LevelKind.NEW else f"{regression.level}, "
+
+
+def _shared_dict(alarm: SharedRegression) -> dict[str, object]:
+    return {
+        "run": _run_dict(alarm.run),
+        "gpu": alarm.gpu or None,
+        "regressions": len(alarm.regressions),
+        "series": alarm.series,
+        "environment": alarm.environment or None,
+        "sentence": alarm.words,
     }
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from profiler.history.overview import OverviewCell as OverviewCell
     from profiler.history.overview import OverviewRow as OverviewRow
     from profiler.history.overview import load_overview as load_overview
+    from profiler.history.shared_steps import MIN_SHARE as MIN_SHARE
+    from profiler.history.shared_steps import MIN_SHARED as MIN_SHARED
     from profiler.history.shared_steps import SharedStep as SharedStep
     from profiler.history.shared_steps import find_shared_steps as find_shared_steps
     from profiler.history.speedups import Speedup as Speedup
@@ -45,7 +47,7 @@ __getattr__ = lazy(
     joined_parts="joined_arrays",
     lineage="Lineage VersionStatus load_lineage load_lineages",
     overview="Overview OverviewCell OverviewRow load_overview",
-    shared_steps="SharedStep find_shared_steps",
+    shared_steps="MIN_SHARE MIN_SHARED SharedStep find_shared_steps",
     speedups="Speedup load_speedups",
     trend="LATENCY Trend TrendPoint load_latency_trends load_trends",
     version_latency="VersionLatency",

@@ -14,7 +14,7 @@ from profiler.history.change_points import RUNS, History, Step
 from profiler.statistics import MIN_POINTS, Verdict
 
 MIN_SHARED = 3  # series that step on one run; two may do so by chance
-_MIN_SHARE = 0.5  # of the series that have points on both sides of the run
+MIN_SHARE = 0.5  # of the series that have points on both sides of the run
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
     for gpu, run_id, direction in sorted(by_run, key=lambda key: (-len(by_run[key]), created[key[1]])):
         steps = [pair for pair in by_run[gpu, run_id, direction] if id(pair[1]) not in taken]
         could_show = [history for history in over_runs if _could_show(history, gpu, created[run_id])]
-        if len(steps) < MIN_SHARED or len(steps) < _MIN_SHARE * len(could_show):
+        if len(steps) < MIN_SHARED or len(steps) < MIN_SHARE * len(could_show):
             continue
         taken |= {id(step) for _, step in steps}
         verdicts = [step.verdict for _, step in steps]

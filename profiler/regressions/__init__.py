@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from profiler.regressions.report import find_regressions as find_regressions
     from profiler.regressions.report import load_regressions as load_regressions
     from profiler.regressions.search import Coverage as Coverage
+    from profiler.regressions.shared_regressions import SharedRegression as SharedRegression
+    from profiler.regressions.shared_regressions import count_alarms as count_alarms
+    from profiler.regressions.shared_regressions import find_shared_regressions as find_shared_regressions
+    from profiler.regressions.shared_regressions import shared_run as shared_run
 
 __getattr__ = lazy(
     __name__,
@@ -22,4 +26,5 @@ __getattr__ = lazy(
     regression="Regression RegressionKind SeriesKey VersionRun",
     report="RegressionReport find_regressions load_regressions",
     search="Coverage",
+    shared_regressions="SharedRegression count_alarms find_shared_regressions shared_run",
 )

@@ -50,7 +50,7 @@ class CauseFinder:
 
     def find(self, regression: Regression) -> Cause:
         """The cause of a regression, explained by counters where both runs have them."""
-        changes = self._changes(regression)
+        changes = self.changes(regression)
         environment = "; ".join(
             f"{change.field} {change.before} → {change.after}" for change in changes.environment
         )
@@ -69,7 +69,11 @@ class CauseFinder:
             parts.append(environment)
         return Cause("; ".join(filter(None, parts)), due_to, environment)
 
-    def _changes(self, regression: Regression) -> RunChanges:
+    def has_other_code(self, regression: Regression) -> bool:
+        """Whether other machine code, known to be other, came with it."""
+        return self.changes(regression).code.word == CHANGED
+
+    def changes(self, regression: Regression) -> RunChanges:
         """What changed between the last run with the old level and the first that surely has the new one."""
         load = run_code_loader(self.root)
         before, after = regression.before, regression.possible[-1]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from profiler.evidence import Evidence, Value, formatting
 from profiler.gate import Acknowledgement, LapsedAcknowledgement
 from profiler.history import LATENCY
-from profiler.statistics import Interval, NoiseFloor, change_text, share_text
+from profiler.statistics import Interval, LevelKind, NoiseFloor, Verdict, change_text, share_text
 
 CORRECTNESS = "correctness"  # the concept of results that were right and are wrong
 _OF_CALLS = (CORRECTNESS, LATENCY)  # concepts of whole calls
@@ -80,6 +80,24 @@ class Regression:
     lapsed: LapsedAcknowledgement | None = None  # the acknowledgement that let it pass and has ended
     grid: tuple[int, int, int] | None = None  # of the launch now; None for what is of no single launch
     block: tuple[int, int, int] | None = None
+    level: LevelKind = LevelKind.NEW  # what the level now is: only a new one is a regression
+    equal: VersionRun | None = None  # the first run of the earlier level that equals it
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody has to look: nobody let it pass, and it is no known state and no drift."""
+        return self.acknowledged is None and self.level is LevelKind.NEW
+
+    @property
+    def verdict_label(self) -> str:
+        """Sign and words of the verdict, or what a level that is not new is."""
+        if self.became_wrong:
+            return "⊘ wrong"
+        return (
+            Verdict.WORSE.label
+            if self.level is LevelKind.NEW
+            else f"{Verdict.CHANGED.traits.sign} {self.level}"
+        )
 
     @property
     def became_wrong(self) -> bool:
@@ -143,6 +161,8 @@ class Regression:
         parts = []
         if self.interval is not None:
             parts.append(f"{self.interval_kind}: {self.interval}")
+        if self.equal is not None:
+            parts.append(f"as since {self.equal.words}")
         parts.append(self.basis)
         if self.detectable is not None:
             parts.append(f"{share_text(self.detectable)} would have shown")
@@ -153,6 +173,8 @@ class Regression:
         """Until when somebody let it pass, or that nobody did, in a word or two."""
         if self.acknowledged:
             return self.acknowledged.until
+        if self.level is not LevelKind.NEW:
+            return "not needed"
         return self.lapsed.brief if self.lapsed else "no"
 
     @property
@@ -163,8 +185,8 @@ class Regression:
 
     @property
     def command(self) -> str:
-        """The command that acknowledges it; "" for wrong results."""
-        if self.became_wrong:
+        """The command that acknowledges it; "" for wrong results, and where there is nothing to let pass."""
+        if self.became_wrong or self.level is not LevelKind.NEW:
             return ""
         series = self.series
         words = ["profiler", "acknowledge", self.subject, "--concept", series.concept]

@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from profiler.bundles import decisions
-from profiler.compare import HEADLINE, NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing
+from profiler.compare import (
+    HEADLINE,
+    NO_PAIRS,
+    UNKNOWN_NOISE,
+    NoiseModel,
+    Pairing,
+    SameCodeLookup,
+    same_code_lookup,
+)
 from profiler.evidence import MetricTable
 from profiler.gate import (
     Acknowledgement,
@@ -22,6 +30,7 @@ from profiler.regressions.exact_regressions import find_exact_regressions
 from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind, SeriesKey
 from profiler.regressions.search import Coverage, Search
 from profiler.regressions.time_regressions import find_time_regressions
+from profiler.statistics import LevelKind
 
 if TYPE_CHECKING:
     from profiler.bundles import Root
@@ -37,8 +46,8 @@ class RegressionReport:
 
     @property
     def open(self) -> tuple[Regression, ...]:
-        """The regressions that nobody acknowledged."""
-        return tuple(regression for regression in self.regressions if regression.acknowledged is None)
+        """The regressions that nobody acknowledged; a known state or a drift is none."""
+        return tuple(regression for regression in self.regressions if regression.is_open)
 
 
 def find_regressions(
@@ -51,6 +60,7 @@ def find_regressions(
     acknowledged: Sequence[Acknowledgement] = (),
     pins: Sequence[Pin] = (),
     pairing: Pairing = NO_PAIRS,
+    same_code: SameCodeLookup | None = None,
 ) -> RegressionReport:
     """What is worse now in every family, or in one.
 
@@ -58,14 +68,16 @@ def find_regressions(
     before, and by the newest runs against the baseline (`Baselines.for_regressions`). What repeats exactly
     (facts of the compiler and of the model, counts) is compared between the runs of one version. A rejected
     version has nothing to lose, and a wrong one no speed. `noise` judges values of two runs;
-    kernels that `pairing` keeps as one are one series.
+    kernels that `pairing` keeps as one are one series. `same_code` tells a state of the machine from other
+    code with the level of an earlier run; None looks into PROFILER_DATA's bundles.
     """
+    same_code = same_code or same_code_lookup()
     coverage = Coverage()
     by_series: dict[SeriesKey, Regression] = {}
     for name in [family] if family is not None else store.families():
         own_pins = tuple(pin for pin in pins if pin.family == name)
         baselines = Baselines(store, name, own_pins, (lineages or {}).get(name))
-        search = Search(store, table, baselines, coverage, noise, pairing)
+        search = Search(store, table, baselines, coverage, noise, pairing, same_code)
         coverage.families += 1
         # In this order: of two regressions of one series the first explains more.
         for regression in (
@@ -93,12 +105,18 @@ def load_regressions(
         acknowledged=list_acknowledgements(records),
         pins=list_pins(records),
         pairing=Pairing.of_records(records),
+        same_code=same_code_lookup(root.url),
     )
 
 
 def _of_one_series(first: Regression, other: Regression) -> Regression:
     """The regression of a series that was found first, unless its newest runs got worse again since."""
     # A change point needs several runs, so a second, newer slowdown shows in the newest runs alone.
+    is_same_run = other.kind is RegressionKind.BASELINE and other.before.run_id == other.now.run_id
+    # No state of the machine explains what alternating rounds of one run show, and a drift nothing at all.
+    is_explained = first.level is LevelKind.KNOWN and not is_same_run
+    if first.level is not LevelKind.NEW and other.level is LevelKind.NEW and not is_explained:
+        return other
     is_newer = other.possible[0].created > first.possible[-1].created
     if is_newer and (first.kind, other.kind) == (RegressionKind.STEP, RegressionKind.RUNS):
         return replace(other, earlier_steps=first.earlier_steps + 1)
@@ -130,4 +148,4 @@ def _weight(regression: Regression) -> tuple[object, ...]:
     concepts = (CORRECTNESS, LATENCY, HEADLINE)
     concept = regression.series.concept
     rank = concepts.index(concept) if concept in concepts else len(concepts)
-    return regression.acknowledged is not None, rank, -regression.size, regression.series
+    return not regression.is_open, rank, -regression.size, regression.series

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing
+from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing, SameCodeLookup
 from profiler.evidence import Evidence, MetricTable
 from profiler.history import Baseline, Baselines, Lineage, LostPin
 from profiler.history.lineage import REJECTED
@@ -36,6 +36,8 @@ class Coverage:
     series: Counter[str] = field(default_factory=Counter)  # by kind of evidence
     pairs: int = 0  # newest results compared with the run before or a baseline
     unclear: Counter[UnclearReason] = field(default_factory=Counter)
+    # By GPU and run: the lines of timed calls and durations that have a value there and an earlier one.
+    lines: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @property
     def words(self) -> str:
@@ -58,6 +60,7 @@ class Search:
     coverage: Coverage  # of all families searched so far; it is added to
     noise: NoiseModel = UNKNOWN_NOISE
     pairing: Pairing = NO_PAIRS
+    same_code: SameCodeLookup = lambda _a, _b: None  # whether two runs of a version ran equal code
 
     @property
     def family(self) -> str:

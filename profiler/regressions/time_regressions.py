@@ -32,6 +32,7 @@ from profiler.statistics import (
     ChangePoint,
     Decision,
     Interval,
+    LevelKind,
     NoiseFloor,
     Verdict,
     judge_live_pair,
@@ -58,6 +59,7 @@ class _PointPair(NamedTuple):
     held_against: str  # the baseline's label; "" for the version's own past
     first: TrendPoint  # the first point with the level of `now`
     kind: RegressionKind  # RUNS or BASELINE
+    line: Trend | None = None  # RUNS: the part of the series that the two are in
 
 
 def find_time_regressions(search: Search) -> Iterator[Regression]:
@@ -66,6 +68,7 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
     pairs: list[_PointPair] = []
     for series in load_latency_trends(search.store, family=search.family, wrong=search.wrong):
         search.coverage.series[series.evidence.value] += 1
+        _count_lines(series, search)
         timed |= {(point.version, series.workload or "", series.gpu or "") for point in series.points}
         yield from _steps(series, search, LATENCY_METRIC)
         pairs += _pairs(series, search, _slower_than_floor(series, search))
@@ -87,6 +90,10 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
     newest_runs = _newest_runs(trends)
     for series in trends:
         search.coverage.series[series.evidence.value] += 1
+        if not any(
+            (point.version, series.workload or "", series.gpu or "") in timed for point in series.points
+        ):
+            _count_lines(series, search)
         regressions = [*_steps(series, search, metric)]
         for point_pair in _pairs(series, search, partial(_takes_longer, series, metric, search)):
             regressions += _judge_duration(point_pair, metric, search)
@@ -178,6 +185,14 @@ def _newest_runs(trends: Sequence[Trend]) -> dict[tuple[object, ...], datetime]:
     return newest
 
 
+def _count_lines(series: Trend, search: Search) -> None:
+    """Count the lines that have a value before that of each run, so that it could have shown as worse."""
+    for line in _lines(series, search):
+        runs = [point.run_id for point in line.points if point.on_line]
+        for run_id in dict.fromkeys(runs[1:]):
+            search.coverage.lines[series.gpu or "", run_id] += 1
+
+
 def _lines(series: Trend, search: Search) -> list[Trend]:
     """The parts of a series with one level each: a version's runs, or all runs of versions like commits."""
     if search.lineage is None:
@@ -204,9 +219,12 @@ def _of_one_size(line: Trend, search: Search) -> Trend:
 
 
 def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression]:
-    """For each line, the last step for the worse whose level still holds."""
+    """For each line, the last step for the worse whose level still holds.
+
+    A new level comes before a known state or a drift, which are listed where there is no other.
+    """
     for line in _lines(series, search):
-        steps = change_points.change_points_in(line, metric)
+        steps = [_with_own_kind(step, line, search) for step in change_points.change_points_in(line, metric)]
         points = [point for point in line.points if point.on_line]
         if not steps or not points or not line.points[-1].on_line:
             continue
@@ -215,9 +233,11 @@ def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression
             step
             for step in steps
             if step.direction > 0
+            and step.kind is not LevelKind.LEFT
             and _still_holds(step, level_now, metric)
             and not _is_by_clock(line, step, level_now, search)
         ]
+        standing = [step for step in standing if step.is_alarm] or standing
         if not standing:
             continue
         step, newest = standing[-1], points[-1]
@@ -238,7 +258,38 @@ def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression
             "95 %",
             floor=_floor(line, step.before, search),
             earlier_steps=len(standing) - 1,
+            level=step.kind,
+            equal=None if step.related is None else _version_run(line.points[step.related]),
         )
+
+
+def _with_own_kind(step: ChangePoint, line: Trend, search: Search) -> ChangePoint:
+    """The step, as one to a new level where other code came with it: that is no state of the machine."""
+    if step.related is None:
+        return step
+    ends = [line.points[at] for at in (step.earliest - 1, step.latest)]
+    before, after = ((point.run_id, point.version) for point in ends)
+    if search.same_code(before, after) is not False:
+        return step
+    return replace(step, kind=LevelKind.NEW, related=None)
+
+
+def _in_known_state(regression: Regression, line: Trend | None, metric: Metric, search: Search) -> Regression:
+    """The regression of the newest runs, as a known state where their level is one that came and went before.
+
+    The newest runs may be too few for a step of their own. Without a line it is returned as it is.
+    """
+    now = regression.b.number
+    if line is None or now is None or search.same_code(regression.before[:2], regression.now[:2]) is False:
+        return regression
+    for step in change_points.change_points_in(line, metric):
+        if step.related is None or _with_own_kind(step, line, search).is_alarm:
+            continue
+        for level, at in ((step.before, step.earliest - 1), (step.after, step.index)):
+            if abs(now - level) <= metric.threshold * abs(level):
+                equal = _version_run(line.points[at])
+                return replace(regression, level=LevelKind.KNOWN, equal=equal)
+    return regression
 
 
 def _still_holds(step: ChangePoint, level_now: float, metric: Metric) -> bool:
@@ -265,7 +316,7 @@ def _pairs(series: Trend, search: Search, is_worse: _IsWorse) -> list[_PointPair
             last_good = _last_before_worse(points, is_worse)
             a, first, b = points[last_good], points[last_good + 1], points[-1]
             held_against = "" if a.version == b.version else f"the version before, {a.version}"
-            pairs.append(_PointPair(series, a, b, held_against, first, RegressionKind.RUNS))
+            pairs.append(_PointPair(series, a, b, held_against, first, RegressionKind.RUNS, line))
     newest = {point.version: point for point in series.points if point.on_line}
     for version in newest:
         if point_pair := _baseline_pair(series, search, version, newest):
@@ -385,7 +436,7 @@ def _judge_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[Re
         if decision.verdict is Verdict.UNCLEAR:
             search.coverage.unclear[_why_unclear(point_pair, decision)] += 1
         if decision.verdict is Verdict.WORSE:
-            yield Regression(
+            regression = Regression(
                 _series_key(point_pair.series, point_pair.now.version),
                 LATENCY,
                 point_pair.kind,
@@ -402,6 +453,7 @@ def _judge_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[Re
                 aa_floor,
                 point_pair.held_against,
             )
+            yield _in_known_state(regression, point_pair.line, LATENCY_METRIC, search)
 
 
 def _share_rounds(point_pair: _PointPair, a: SampleArrays, b: SampleArrays) -> bool:
@@ -425,7 +477,7 @@ def _judge_duration(point_pair: _PointPair, metric: Metric, search: Search) -> I
     if judgement.verdict is Verdict.UNCLEAR:
         search.coverage.unclear[UnclearReason(_SHORT, "profiler collect VERSION")] += 1
     if judgement.verdict is Verdict.WORSE:
-        yield Regression(
+        regression = Regression(
             _series_key(series, now.version),
             series.label,
             point_pair.kind,
@@ -441,6 +493,7 @@ def _judge_duration(point_pair: _PointPair, metric: Metric, search: Search) -> I
             judgement.limit,
             held_against=point_pair.held_against,
         )
+        yield _in_known_state(regression, point_pair.line, metric, search)
 
 
 def _floor(series: Trend, ns: float, search: Search) -> NoiseFloor | None:

@@ -19,6 +19,7 @@ from profiler.gate import acknowledgement
 from profiler.history import baselines, lineage, load_latency_trends
 from profiler.regressions import CauseFinder, Regression, RegressionKind, RegressionReport, find_regressions
 from profiler.regressions.regression import CORRECTNESS
+from profiler.statistics import LevelKind
 from profiler.store import import_paths, open_store
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
@@ -208,6 +209,84 @@ class TestCalls:
         assert [point.on_line for point in series.points] == [True, False]
         assert series.points[1].gap == "not collected"
         assert series.points[1].value.state.words == "not collected"
+
+
+def at_levels(*levels: float, count: int = 9, **changed: Any) -> list[Run]:
+    """Runs of v1 whose level changes every `count` runs."""
+    values = [ns * at for seed, ns in enumerate(levels) for at in wander(30 + seed, count)]
+    return [run({"v1": ns}, day, **changed) for day, ns in enumerate(values)]
+
+
+class TestStates:
+    def test_a_level_that_was_there_before_is_listed_and_not_open(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        timed_runs.seal(tmp_path, *at_levels(170e3, 180e3, 170e3, 180e3))
+        report = look(tmp_path)
+        (regression,) = report.regressions
+        assert (regression.level, regression.is_open, report.open) == (LevelKind.KNOWN, False, ())
+        assert regression.equal is not None
+        assert regression.equal.created.day == 10
+        assert regression.command == ""
+        assert cli.main(["regressions"]) == 0
+        assert "Δ back in a known state +" in capsys.readouterr().out
+        assert cli.main(["regressions", "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["alarms"] == 0
+        assert document["regressions"][0]["level"] == "back in a known state"
+
+    def test_a_known_level_that_came_with_other_code_is_open(self, tmp_path: Path) -> None:
+        runs = at_levels(170e3, 180e3, 170e3, 180e3)
+        with_code = [
+            replace(run({"v1": 1.0}, day, sass={"v1": "ab"[day // 9 % 2]}), results=())
+            for day in range(len(runs))
+        ]
+        for day, made in enumerate(runs):
+            (row,) = made.results
+            code = timed_runs.static("ab"[day // 9 % 2])
+            with_code[day] = replace(made, results=(replace(row, facts=(code,)),))
+        timed_runs.seal(tmp_path, *with_code)
+        regression = only(tmp_path)
+        assert (regression.level, regression.is_open) == (LevelKind.NEW, True)
+
+    def test_the_newest_run_in_a_known_state_is_not_open(self, tmp_path: Path) -> None:
+        runs = [*at_levels(170e3, 180e3, 170e3), run({"v1": 180e3}, 27)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        regression = only(tmp_path)
+        assert (regression.kind, regression.level) == (RegressionKind.RUNS, LevelKind.KNOWN)
+        assert look(tmp_path).open == ()
+
+    def test_a_new_level_above_known_states_is_open(self, tmp_path: Path) -> None:
+        timed_runs.seal(tmp_path, *at_levels(170e3, 180e3, 170e3, 180e3, 200e3))
+        assert only(tmp_path).is_open
+
+    @pytest.mark.slow
+    def test_a_slow_drift_is_listed_as_one(self, tmp_path: Path) -> None:
+        runs = [run({"v1": 170e3 * at * (1 + 0.2 * day / 60)}, day) for day, at in enumerate(wander(40, 60))]
+        timed_runs.seal(tmp_path, *runs)
+        regression = only(tmp_path)
+        assert (regression.level, regression.is_open) == (LevelKind.DRIFT, False)
+
+    @pytest.mark.slow
+    def test_what_many_versions_share_on_one_run_is_one_alarm(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        noise = [wander(50 + number, 20) for number in range(4)]
+        runs = []
+        for day in range(20):
+            slow = 1.05 if day >= 12 else 1.0
+            levels = {f"v{at}": 170e3 * (4 - at) * noise[at][day] * slow for at in range(4)}
+            runs.append(run(levels, day, told={"driver": "570.1" if day < 12 else "580.2"}))
+        timed_runs.seal(tmp_path, *runs)
+        assert len(look(tmp_path).open) == 4
+        assert cli.main(["regressions"]) == 0
+        text = capsys.readouterr().out
+        assert "one alarm, due to the environment: 4 of 4 series worse +" in text
+        assert "(driver 570.1 → 580.2)" in text
+        assert cli.main(["regressions", "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["alarms"] == 1
+        assert {row["shared_run"] for row in document["regressions"]} == {runs[12].run_id}
 
 
 class TestFacts:

@@ -11,7 +11,15 @@ from profiler.bundles.decisions import decision_ids
 from profiler.gate import list_acknowledgements
 from profiler.history import Overview, load_overview
 from profiler.history.baselines import list_pins
-from profiler.regressions import Cause, CauseFinder, Regression, RegressionReport, find_regressions
+from profiler.regressions import (
+    Cause,
+    CauseFinder,
+    Regression,
+    RegressionReport,
+    SharedRegression,
+    find_regressions,
+    find_shared_regressions,
+)
 from profiler.ui.data import lineages
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, pairing, store
 
@@ -49,6 +57,11 @@ def _regressions(data_version: DataVersion, decisions: tuple[str, ...], today: d
 def _cause_finder(data_version: DataVersion) -> CauseFinder:
     table = metric_table(data_version)
     return CauseFinder(store(), open_root(), table, noise(data_version), pairing(data_version))
+
+
+def shared_regressions(data_version: DataVersion) -> tuple[SharedRegression, ...]:
+    """The alarms that many series share on one run."""
+    return find_shared_regressions(regressions(data_version), _cause_finder(data_version))
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)

@@ -29,7 +29,10 @@ with errors_shown():
     listed = regressions[: regression_list.ROWS_SHOWN]
     # A cause is read from bundles: only those of the rows shown are looked for.
     causes = [current_state.cause(data_version, regression) for regression in listed]
-    st.html(regression_list.tiles(regressions, causes, report.coverage))
+    shared = current_state.shared_regressions(data_version)
+    st.html(regression_list.tiles(regressions, causes, report.coverage, shared))
+    for line in regression_list.shared_notes(shared, regressions):
+        st.html(line)
     if listed:
         selected = regression_list.choose(listed, st.query_params.get("at"))
         st.html(regression_list.table(listed, causes, selected, family))
@@ -39,7 +42,7 @@ with errors_shown():
         if selected:
             st.html(markup.section_head(regression_list.title(selected), "the selected row"))
             st.html(regression_list.details(selected, causes[listed.index(selected)]))
-            if selected.command and not selected.acknowledged:
+            if selected.command and selected.is_open:
                 st.html(markup.note("Let it pass, for a reason and until some day or run:"))
                 st.code(selected.command, language=None)
     else:

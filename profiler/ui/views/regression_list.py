@@ -8,8 +8,17 @@ from hashlib import sha256
 from profiler.compare import latency_words
 from profiler.evidence import Evidence, formatting
 from profiler.history import LATENCY
-from profiler.regressions import Cause, Coverage, Regression, RegressionKind, RegressionReport, VersionRun
-from profiler.statistics import Verdict
+from profiler.regressions import (
+    Cause,
+    Coverage,
+    Regression,
+    RegressionKind,
+    RegressionReport,
+    SharedRegression,
+    VersionRun,
+    count_alarms,
+)
+from profiler.statistics import LevelKind, Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.data.part_names import mode_name
 from profiler.ui.markup import Column, Html, Row, Tile
@@ -48,13 +57,20 @@ def choose(regressions: Sequence[Regression], key_in_address: str | None) -> Reg
     return next(named, regressions[0] if regressions else None)
 
 
-def tiles(regressions: Sequence[Regression], causes: Sequence[Cause], coverage: Coverage) -> Html:
+def tiles(
+    regressions: Sequence[Regression],
+    causes: Sequence[Cause],
+    coverage: Coverage,
+    shared: Sequence[SharedRegression] = (),
+) -> Html:
     """How many are open, acknowledged, due to the environment, and how many results cannot be judged."""
-    # An acknowledged one stays in the list and counts as nothing to do.
-    still_open = [regression for regression in regressions if regression.acknowledged is None]
+    # An acknowledged one, a known state and a drift stay in the list and count as nothing to do.
+    still_open = [regression for regression in regressions if regression.is_open]
     versions = len({regression.subject for regression in still_open})
     of_versions = f"of {versions} version{'s' * (versions != 1)}" if still_open else "nothing"
-    acknowledged = len(regressions) - len(still_open)
+    acknowledged = sum(regression.acknowledged is not None for regression in regressions)
+    alarms = count_alarms(still_open, shared)
+    of_rows = f"{len(still_open)} rows " if alarms < len(still_open) else ""
     wrong = sum(regression.became_wrong for regression in still_open)
     same_code = sum(cause.is_environment for cause in causes)
     unclear = sum(coverage.unclear.values())
@@ -63,9 +79,9 @@ def tiles(regressions: Sequence[Regression], causes: Sequence[Cause], coverage: 
         (
             Tile(
                 "Worse now",
-                markup.verdict_count(Verdict.WORSE, len(still_open)),
+                markup.verdict_count(Verdict.WORSE, alarms),
                 "",
-                f"{of_versions}; {acknowledged} acknowledged",
+                f"{of_rows}{of_versions}; {acknowledged} acknowledged",
             ),
             Tile("Wrong now", f"⊘ {wrong}" if wrong else "0", "", "right in an earlier run"),
             Tile("Same machine code", str(same_code), "", "the environment moved, not the kernel"),
@@ -139,6 +155,15 @@ def notes(coverage: Coverage) -> list[Html]:
     return [markup.note(line) for line in (*lines, coverage.words)]
 
 
+def shared_notes(shared: Sequence[SharedRegression], regressions: Sequence[Regression]) -> list[Html]:
+    """A line for each alarm that several of these regressions share."""
+    return [
+        markup.note(f"{Verdict.WORSE.traits.sign} {alarm.words}")
+        for alarm in shared
+        if any(regression in regressions for regression in alarm.regressions)
+    ]
+
+
 def nothing_worse(coverage: Coverage) -> Html:
     """That nothing is worse, or that there are no results to tell from."""
     if not coverage.series:
@@ -149,6 +174,9 @@ def nothing_worse(coverage: Coverage) -> Html:
 def _verdict(regression: Regression) -> Html:
     if regression.became_wrong:
         return markup.status_tag("wrong")
+    if regression.level is not LevelKind.NEW:
+        words = f"{regression.verdict_label} {regression.change}"
+        return markup.tag("span", words, "v quiet", regression.how_sure)
     return markup.verdict(Verdict.WORSE, regression.change, regression.how_sure)
 
 
