@@ -122,8 +122,9 @@ def change(a: Value, b: Value) -> Html:
 def verdict(word: Verdict, change: str = "", reason: str = "") -> Html:
     """The verdict: sign and word, coloured only where it judges; `change` follows the word."""
     css = word.traits.colour or "quiet"
-    text = word.words + (f" {change}" if change else "")
-    return tag("span", Html(f"<i>{word.traits.sign}</i> {escaped(text)}"), f"v {css}", reason)
+    # On a phone the words may break, but none from its sign and no number from its unit.
+    words = join((word.words, tag("span", change, "nw") if change else ""))
+    return tag("span", Html(f"<i>{word.traits.sign}</i>&nbsp;{words}"), f"v {css}", reason)
 
 
 def verdict_count(word: Verdict, number: int) -> Html:

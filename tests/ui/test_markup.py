@@ -29,9 +29,9 @@ def test_text_with_blank_lines_stays_on_one_line() -> None:
 def test_every_verdict_has_its_sign_and_word_and_only_two_are_coloured() -> None:
     for verdict in Verdict:
         shown = markup.verdict(verdict)
-        assert f"<i>{verdict.traits.sign}</i> {verdict.words}" in shown
+        assert f"<i>{verdict.traits.sign}</i>&nbsp;{verdict.words}" in shown
         assert (f"v {verdict}" in shown) == (verdict in (Verdict.BETTER, Verdict.WORSE))
-    assert "≠</i> not comparable" in markup.verdict(Verdict.NOT_COMPARABLE)
+    assert "≠</i>&nbsp;not comparable" in markup.verdict(Verdict.NOT_COMPARABLE)
 
 
 def test_a_missing_value_is_a_hatch_with_its_reason_and_no_digit() -> None:
