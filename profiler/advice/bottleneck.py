@@ -328,7 +328,7 @@ def _bank_conflicts(metrics: LaunchMetrics) -> _Answers:
             inputs = (*inputs, latency, *stalls)
             share = part * sum(stall.number for stall in stalls) / latency.number
         text = (
-            f"{excess.text} of {wavefronts.text} shared-memory wavefronts are excess, by access pattern "
+            f"{excess.count} of {wavefronts.count} shared-memory wavefronts are excess, by access pattern "
             f"({format_share(part)})."
         )
         yield _statement(metrics, "shared:excess", LEVER, text, inputs, share=share, lever=SWIZZLE)

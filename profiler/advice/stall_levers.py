@@ -64,8 +64,8 @@ def _wait_for_shared_memory(metrics: LaunchMetrics) -> Advice:
     if excess.number > MAX_PART * wavefronts.number:
         return Advice("", "whether the access pattern is to blame is unknown", doubted(*inputs))
     if excess.number > 0:
-        share = f" of {wavefronts.text}" if wavefronts.number else ""
-        words = f"{excess.text}{share} wavefronts are excess: bank conflicts by access pattern"
+        share = f" of {wavefronts.count}" if wavefronts.number else ""
+        words = f"{excess.count}{share} wavefronts are excess: bank conflicts by access pattern"
         return Advice(SWIZZLE, words, inputs)
     lever = "fewer and wider shared-memory accesses (ldmatrix, 128 bits), or fewer special functions"
     return Advice(lever, "no wavefront is excess: the access pattern is right", inputs)

@@ -63,6 +63,11 @@ class MetricInput:
         return is_number and is_plausible(self.value) and not self.doubted
 
     @property
+    def count(self) -> str:
+        """The number alone, for a sentence that says what is counted; some ncu call wavefronts `sectors`."""
+        return str(formatting.quantity(Value(self.value.number)))
+
+    @property
     def text(self) -> str:
         """The number with its unit."""
         return str(formatting.quantity(self.value))

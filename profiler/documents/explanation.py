@@ -24,7 +24,7 @@ from profiler.errors import Exit
 from profiler.evidence import Evidence, MetricTable, formatting
 from profiler.explain import CounterMove, Explanation, counters_to_collect, explain
 from profiler.explain.explanation import count_launches, describe_depth
-from profiler.explain.sentence import format_change, format_side, split_notes
+from profiler.explain.sentence import NO_CHANGE, format_change, format_side, split_notes
 from profiler.explain.time_identity import NO_SPLIT, largest_step_us, waterfall_steps
 from profiler.gate import gate_comparisons
 from profiler.statistics import Verdict
@@ -279,14 +279,12 @@ def cause_rows(explanation: Explanation) -> list[tuple[str, str, str]]:
         return []
     largest = max(a_us, b_us)
     steps = waterfall_steps(a_us, explanation.split)
-    causes = [
-        (
-            step.label,
-            format_change(step.us, largest, largest_step_us(steps)),
-            formatting.percent_change(100 * step.us / a_us),
-        )
-        for step in steps
-    ]
+    causes = []
+    for step in steps:
+        change = format_change(step.us, largest, largest_step_us(steps))
+        # What is nothing beside the largest step may be much of an A that is far shorter than B.
+        share = 0.0 if change == NO_CHANGE else 100 * step.us / a_us
+        causes.append((step.label, change, formatting.percent_change(share)))
     change = formatting.percent_change(100 * (explanation.delta_us or 0) / a_us)
     return [
         ("A", format_side(a_us, largest), ""),

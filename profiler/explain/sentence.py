@@ -12,6 +12,7 @@ from profiler.statistics import Verdict
 
 UNDIVIDED = "no counters on both sides divide the cycles"
 NOTHING_MOVED = "no counter beyond its threshold"
+NO_CHANGE = "±0"  # a time that rounds to nothing beside what it stands with
 _MAIN_SHARE = 0.5  # a cause is the main one from this share of the change on
 _OFFSET_SHARE = 0.1  # a cause against the change is worth a clause from this share on
 
@@ -63,7 +64,7 @@ def format_change(us: float, largest: float | None = None, change: float | None 
     """A change in time with its sign, `+1.04 ms`, written as `format_time` does; `±0` for next to nothing."""
     text = format_time(us, largest, change)
     if not _shows_anything(text):
-        return "±0"
+        return NO_CHANGE
     return text if us < 0 else f"+{text}"
 
 

@@ -49,3 +49,13 @@ def test_waiting_for_data_is_hidden_below_the_peak_and_saved_at_it() -> None:
 
 def test_a_reason_that_nobody_knows_has_no_advice() -> None:
     assert advice_for_stall("brand_new", metrics()) == ("", "", ())
+
+
+def test_wavefronts_are_counted_though_an_old_ncu_calls_them_sectors() -> None:
+    values = {
+        TABLE.by_concept["shared_excess"].names_for("sm_90")[0]: Value(254e6, ""),
+        TABLE.by_concept["shared_wavefronts_source"].names_for("sm_90")[0]: Value(513e6, "sectors"),
+    }
+    launch = LaunchMetrics(replace(made.launch(), values=pack_values(values)), TABLE, "sm_90")
+    words = advice_for_stall("short_scoreboard", launch).words
+    assert words == "254 M of 513 M wavefronts are excess: bank conflicts by access pattern"

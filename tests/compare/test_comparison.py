@@ -106,7 +106,10 @@ def test_the_verdict_on_a_duration(
 def test_an_unclear_verdict_says_why_and_what_to_do(table: metric_table.MetricTable) -> None:
     reason = change_of(compare(side(launch(11_000.0)), side(launch(12_500.0)), table), "duration").reason
     assert "under 50 µs" in reason
-    assert "profile several launches" in reason
+    assert "moves as much by itself: profile several launches" in reason
+    far = change_of(compare(side(launch(11_000.0)), side(launch(440_000.0)), table), "duration")
+    assert far.verdict is Verdict.UNCLEAR
+    assert "is judged by several a side, not by one" in far.reason, "40 times as long is no noise"
 
 
 def test_on_a_short_launch_rates_are_unclear_and_counts_are_judged(table: metric_table.MetricTable) -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from profiler.cli import main
 from profiler.documents import UnmeasuredDocument, compare_sides, explain_comparison, explain_names
+from profiler.documents.explanation import cause_rows
 from profiler.errors import Exit
 from profiler.evidence import load_metrics
+from profiler.explain import Term, TimeSplit, explain
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 from tests.documents.test_comparison import facts, no_store, side
 
@@ -45,6 +47,18 @@ def test_the_rows_of_a_pair_add_up_to_its_change(ncar: tuple[str, str]) -> None:
         assert math.fsum(terms.us) == pytest.approx(terms.delta_us.iloc[0])
         assert terms.cause.tolist()[-1] == "residue"
         assert not terms.is_cause.tolist()[-1]
+
+
+def test_a_cause_that_is_nothing_beside_the_longer_side_has_no_share_of_the_shorter() -> None:
+    comparison = compare_sides(side(1.0), side(253.0), TABLE).comparison
+    (explanation,) = explain(comparison, TABLE)
+    terms = (Term("work", 251_850.0), Term("parallelism", -150.0), Term("clock", 300.0))
+    split = TimeSplit(terms, 0.0, 252_000.0, "waiting undivided")
+    rows = cause_rows(replace(explanation, a_us=1000.0, b_us=253_000.0, split=split))
+    by_label = {label: cells for label, *cells in rows}
+    assert by_label["parallelism"] == ["±0", "±0 %"]
+    assert by_label["clock"] == ["±0", "±0 %"]
+    assert by_label["work"][0] == "+252 ms"
 
 
 def test_a_pair_that_did_not_move_is_a_row_without_a_cause() -> None:
