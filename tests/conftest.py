@@ -24,6 +24,9 @@ from tests.reportfiles import made_reports as reportfiles
 ROOT = Path(__file__).resolve().parent.parent
 # PROFILER_TEST_REPORTS names another folder; one that is absent makes the tests run as in a bare clone.
 REPORTS = Path(os.environ.get("PROFILER_TEST_REPORTS") or ROOT.parent / "shared" / "reports")
+# The files that take longest, so that no worker is left alone with one at the end. What the first one builds
+# is then there for all.
+FIRST = ("test_attention_lineage.py", "test_cpu_check.py")
 FAMILIES = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")
 
 
@@ -34,14 +37,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("reports", kinds, indirect=True, scope="session")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a compiler that is missing here; importing torch takes seconds."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Skip what needs a compiler that is missing here, mark what imports torch, and begin with FIRST."""
     for item in items:
         if "torch" in getattr(item, "fixturenames", ()):
-            item.add_marker("slow")
+            item.add_marker("slow")  # the import takes seconds
         needed = [name for mark in item.iter_markers("compiler") for name in mark.args]
         if reason := toolchain.missing(*needed):
             item.add_marker(pytest.mark.skip(reason=reason))
+    yield
+    items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
 
 
 def pytest_collection() -> None:

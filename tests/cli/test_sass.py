@@ -215,20 +215,20 @@ def test_a_version_of_another_catalogue_is_built_from_there(tmp_path: Path, caps
 
 @needs_sass
 def test_a_listing_names_its_functions(capsys: Caught) -> None:
-    _, text = told(capsys, "v1", "--arch", "sm_80", "--hot", 1)
+    _, text = told(capsys, "v1", "--arch", "sm_90a", "--hot", 1)
     assert "Li128" in text.partition("[2]")[0]
     assert "Li64" in text.partition("[2]")[2]
 
 
 @needs_sass
 def test_two_versions_of_the_catalogue_are_built_and_aligned(capsys: Caught) -> None:
-    found = document(capsys, "v2d_a", "attention/v2d_b", "--kernel", "Li64", "--arch", "sm_80")
+    found = document(capsys, "v2d_a", "attention/v2d_b", "--kernel", "Li64", "--arch", "sm_90a")
     assert found["different"]
     assert len(found["functions"]) == 1
     assert found["moved"] == [], "nothing was measured"
-    same = document(capsys, "v2d_a", "v2d_a", "--arch", "sm_80")
+    same = document(capsys, "v2d_a", "v2d_a", "--arch", "sm_90a")
     assert not same["different"]
-    code, text = told(capsys, "v2d_a", "--kernel", "no_such_function", "--arch", "sm_80")
+    code, text = told(capsys, "v2d_a", "--kernel", "no_such_function", "--arch", "sm_90a")
     assert code == 2
     assert "has no function like 'no_such_function'" in text
 
