@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+import numpy as np
+
 from profiler.compare.clock_drift import CYCLES, HEADLINE, TIME_CONCEPTS, explain_by_clock
 from profiler.compare.comparability import Difference, find_differences
 from profiler.compare.counter_noise import CounterKey, CounterNoise, CounterNoiseLookup
@@ -19,7 +21,13 @@ from profiler.compare.match_launches import (
     launch_labels,
     match,
 )
-from profiler.compare.metric_verdict import SHORT_NS, judge, missing_reason, noise_interval
+from profiler.compare.metric_verdict import (
+    DETERMINISTIC_GROUPS,
+    SHORT_NS,
+    judge,
+    missing_reason,
+    noise_interval,
+)
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.compare.wholes import Whole, find_whole
 from profiler.compare.workload_change import WorkloadChange, find_workload_change
@@ -35,7 +43,7 @@ from profiler.evidence import (
     chip_of,
     formatting,
 )
-from profiler.statistics import Interval, Verdict
+from profiler.statistics import Interval, Verdict, discoveries
 
 _ARROW = " → "  # between the two labels of a pair; in no kernel's name
 
@@ -57,6 +65,7 @@ class MetricChange:
     unreplicated: bool  # better or worse by one launch a side, without learned noise
     judged: bool = True  # whether metrics.txt says which direction is better
     noise_share: float | None = None  # share of a that a change must exceed, from A/A pairs; None: not known
+    p: float | None = None  # the chance that equal builds differ as much, from A/A pairs; None: not known
     judged_by: str = ""  # the concept that decides where another does: cycles, where the clock alone moved
 
     @property
@@ -213,7 +222,7 @@ def compare(
         not blocking,
         differences,
         same,
-        tuple(sorted(pairs, key=_longest_first)),
+        tuple(sorted(judge_counters_together(pairs), key=_longest_first)),
         tuple(filter(is_chosen, matching.only_in_a)),
         tuple(filter(is_chosen, matching.only_in_b)),
         tuple(group for group in matching.ambiguous if any(map(is_chosen, (*group.a, *group.b)))),
@@ -227,7 +236,38 @@ def judge_every_metric(
     """A pair of a comparison judged again, by every metric of another, larger table."""
     blocking = [difference.words for difference in comparison.blocked_by]
     judge_pair = _metric_judge(comparison.a, comparison.b, table, blocking, noise).pair
-    return judge_pair(pair.a, pair.b, pair.kernel, pair.paired_by)
+    (judged,) = judge_counters_together([judge_pair(pair.a, pair.b, pair.kernel, pair.paired_by)])
+    return judged
+
+
+def judge_counters_together(pairs: Sequence[PairComparison]) -> list[PairComparison]:
+    """The pairs with every change that chance explains among so many counters as unclear.
+
+    Durations are a family of their own: the other counters must not cost them power. Of a launch with learned
+    noise, a counter that is the same without it counts as a row too; launches without any do not.
+    """
+    rows = [
+        (index, place, change)
+        for index, pair in enumerate(pairs)
+        if any(change.p is not None for change in pair.metrics)
+        for place, change in enumerate(pair.metrics)
+        if change.p is not None or _is_wobbling_and_equal(change)
+    ]
+    unclear: dict[tuple[int, int], MetricChange] = {}
+    for is_headline in (True, False):
+        family = [row for row in rows if (row[2].concept == HEADLINE) is is_headline]
+        p = np.array([1.0 if change.p is None else change.p for _, _, change in family])
+        for (index, place, change), stands in zip(family, discoveries(p), strict=True):
+            if not stands and (change.verdict.traits.moved or change.verdict is Verdict.CHANGED):
+                reason = f"{change.reason}; among {len(family)} counters chance does as much"
+                unclear[index, place] = replace(change, verdict=Verdict.UNCLEAR, reason=reason)
+    return [
+        replace(
+            pair,
+            metrics=tuple(unclear.get((index, place), change) for place, change in enumerate(pair.metrics)),
+        )
+        for index, pair in enumerate(pairs)
+    ]
 
 
 def judge_duration(
@@ -360,7 +400,7 @@ class _MetricJudge:
         other_work: WorkloadChange | None,
     ) -> MetricChange:
         name_a, value_a, name_b, value_b = self._values(metric, a, b)
-        verdict, reason, change_pct, limit = judge(
+        verdict, reason, change_pct, limit, p = judge(
             metric,
             (name_a, name_b),
             value_a,
@@ -389,9 +429,10 @@ class _MetricJudge:
             change_pct,
             verdict,
             reason,
-            verdict.traits.moved and metric.evidence is Evidence.MEASURED and limit is None,
+            verdict.traits.moved and metric.evidence is Evidence.MEASURED and p is None,
             metric.better != "-",
             limit,
+            p,
         )
 
 
@@ -408,6 +449,11 @@ def _by_cycles_where_the_clock_moved(
         else change
         for change in metrics
     )
+
+
+def _is_wobbling_and_equal(change: MetricChange) -> bool:
+    has_numbers = change.a.number is not None and change.b.number is not None
+    return has_numbers and change.verdict is Verdict.SAME and change.group not in DETERMINISTIC_GROUPS
 
 
 def _opcode_changes(a: Launch, b: Launch) -> tuple[OpcodeChange, ...]:

@@ -13,13 +13,13 @@ import numpy as np
 from profiler.bundles import ncu_mode
 from profiler.compare.same_code import SameCodeLookup, same_code_lookup
 from profiler.evidence import Evidence, Launch, Side
-from profiler.statistics import MIN_COUNTER_PAIRS, counter_noise, share_text
+from profiler.statistics import Wobble, counter_noise, share_text
 
 if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
     from profiler.store import ResultInfo, Store
 
-MAX_PAIRS = 20  # newest pairs that the noise of one kernel is learned from
+MAX_PAIRS = 50  # newest pairs that the noise of one kernel is learned from
 MAX_RUNS = 100  # newest runs among which pairs of equal machine code are looked for
 MAX_KERNELS = 10  # kernels of one key: those with most pairs
 INSTRUCTIONS_EXECUTED = ("smsp__inst_executed.sum", "sm__inst_executed.sum")
@@ -30,14 +30,22 @@ _RowPair = tuple["ResultInfo", "ResultInfo"]
 class CounterNoise(NamedTuple):
     """How far a counter varies from run to run of one build."""
 
-    share: float  # of its value
-    pairs: int  # how many A/A pairs it was learned from
+    wobble: Wobble
     kernel: str  # whose pairs they are; "": those of all kernels of the family on that workload
+
+    @property
+    def judges(self) -> bool:
+        """Whether a change can be called better or worse by it: by enough pairs, of the kernel itself.
+
+        Other noise excuses a change, and calls none better or worse: kernels differ too much.
+        """
+        return bool(self.kernel) and self.wobble.judges
 
     @property
     def words(self) -> str:
         """The noise as a phrase, with what it was learned from."""
-        return f"{self.pairs} A/A pairs of {self.kernel or 'its family'} wobble by {share_text(self.share)}"
+        largest = share_text(self.wobble.largest)
+        return f"{self.wobble.pairs} A/A pairs of {self.kernel or 'its family'} wobble by up to {largest}"
 
 
 class CounterKey(NamedTuple):
@@ -75,31 +83,30 @@ class LearnedNoise:
         self._learned: dict[tuple[str, str, bool], CounterNoise | None] = {}
 
     def of(self, kernel: str, metric: str, between_runs: bool) -> CounterNoise | None:
-        """The noise of a metric for this kernel, else for all kernels together; None with too few pairs.
+        """The noise of a metric for this kernel, else for all kernels together; None without a pair.
 
-        Pairs of two runs are preferred to pairs within a report; with `between_runs` only they count.
+        Pairs of two runs are preferred to pairs within a report; with `between_runs` only they count. Where
+        neither are enough to judge by, the kernel's own are preferred.
         """
         question = kernel, metric, between_runs
         if question not in self._learned:
-            self._learned[question] = next(self._candidates(*question), None)
+            candidates = list(self._candidates(*question))
+            weak = candidates[0] if candidates else None
+            self._learned[question] = next((noise for noise in candidates if noise.judges), weak)
         return self._learned[question]
 
     def _candidates(self, kernel: str, metric: str, between_runs: bool) -> Iterator[CounterNoise]:
-        """The noise by each choice of pairs that has enough of them, best choice first."""
+        """The noise by each choice of pairs that has any, best choice first."""
         for name in (kernel, ""):
             within = [pair for pair in self.pairs if name in ("", pair.kernel)]
             across = [pair for pair in within if pair.between_runs]
             for pairs in (across,) if between_runs else (across, within):
-                if len(pairs) < MIN_COUNTER_PAIRS:
-                    continue
                 a, b = (
                     np.array([_number(launch, metric) for launch in launches], np.float64)
                     for launches in ([pair.a for pair in pairs], [pair.b for pair in pairs])
                 )
-                share = counter_noise(a, b)
-                if share is not None:
-                    count = int((np.isfinite(a) & np.isfinite(b) & (a != 0) & (b != 0)).sum())
-                    yield CounterNoise(share, count, name)
+                if (wobble := counter_noise(a, b)) is not None:
+                    yield CounterNoise(wobble, name)
 
 
 def counter_noise_lookup(store_opener: StoreOpener, data: str | None = None) -> CounterNoiseLookup:

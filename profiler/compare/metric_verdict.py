@@ -9,7 +9,7 @@ from typing import NamedTuple
 from profiler.compare.counter_noise import CounterNoise
 from profiler.compare.wholes import Whole
 from profiler.evidence import Evidence, Metric, State, Value, formatting
-from profiler.statistics import Decision, Interval, Verdict, judge_counter, share_text
+from profiler.statistics import Decision, Interval, Verdict, Wobble, judge_counter, share_text
 
 SHORT_NS = 50_000  # of shorter launches, one a side cannot tell a change from noise
 # Equal launches of one report were seen up to 14 % apart at 2 µs; those of a sort, by their data, 69 %.
@@ -25,7 +25,8 @@ class Judgement(NamedTuple):
     verdict: Verdict
     reason: str
     change_pct: float | None = None  # of A; None without two numbers, or where A is 0 and B is not
-    limit: float | None = None  # share of A that learned noise allows; None: noise was not used
+    limit: float | None = None  # share of A that learned noise allows; None: not used, or A is 0
+    p: float | None = None  # the chance that equal builds differ as much; None: noise was not used
 
     @property
     def interval(self) -> Interval | None:
@@ -65,17 +66,19 @@ def judge(
         sizes = " → ".join(str(formatting.quantity(value)) for value in (a, b))
         reason = f"{sizes} of {whole.words}: a change under {share_text(metric.whole_share)} of {whole.name}"
         return Judgement(Verdict.SAME, reason, change_pct)
+    threshold, exceeds = _threshold(metric, a.number, difference)
     # What is computed from several counters, of several replay passes, does not repeat as a count does.
     exact = is_exact(metric, a.unit) and a.derivation is None
-    if noise and a.number and metric.evidence is Evidence.MEASURED and not exact:
+    if noise and metric.evidence is Evidence.MEASURED and not exact:
         between_runs = metric.group in SESSION_GROUPS or "/s" in a.unit or a.unit == "hz"
         learned = noise(names[0], between_runs)
         # Short launches vary so differently that only pairs of the same kernel count.
         if learned and (learned.kernel or not short):
-            decision = decide_inexact(metric, a.number, b.number, learned.share)
-            reason = f"{decision.reason}; {learned.words}"
-            return Judgement(decision.verdict, reason, change_pct, decision.detectable)
-    threshold, exceeds = _threshold(metric, a.number, difference)
+            decision = decide_inexact(metric, a.number, b.number, learned.wobble)
+            if learned.judges or (exceeds and learned.wobble.excuses(a.number, b.number)):
+                reason = f"{decision.reason}; {learned.words}"
+                p = decision.p if learned.judges else None
+                return Judgement(decision.verdict, reason, change_pct, decision.detectable, p)
     if not exceeds:
         return Judgement(Verdict.SAME, f"within {threshold}", change_pct)
     off = a.derivation.most_off_pct if a.derivation else None
@@ -98,14 +101,14 @@ def judge(
     return Judgement(verdict, f"over {threshold}, {metric.better} is better; {certainty}", change_pct)
 
 
-def decide_inexact(metric: Metric, a: float, b: float, noise_share: float | None) -> Decision:
-    """Judge a counter that does not repeat exactly: without known noise a larger change is unclear.
-
-    `a` must not be 0; `noise_share` is a share of it.
-    """
+def decide_inexact(metric: Metric, a: float, b: float, noise: Wobble | None) -> Decision:
+    """Judge a counter that does not repeat exactly: without known noise a larger change is unclear."""
     points = metric.threshold_pp
-    margin = metric.threshold if points is None else points / abs(a)
-    return judge_counter(a, b, better=metric.better, exact=False, noise=noise_share, margin=margin)
+    if points is None:
+        margin = metric.threshold
+    else:
+        margin = points / abs(a) if a else math.inf if abs(b) <= points else 0.0
+    return judge_counter(a, b, better=metric.better, exact=False, noise=noise, margin=margin)
 
 
 def noise_interval(change_pct: float | None, noise_share: float | None) -> Interval | None:

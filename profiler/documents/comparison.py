@@ -432,6 +432,8 @@ def _change_dict(change: MetricChange) -> dict[str, object]:
     }
     if change.noise_share is not None:
         document |= {"interval": change.interval, "detectable": change.noise_share}
+    if change.p is not None:
+        document["p"] = change.p
     if change.judged_by:
         document["judged_by"] = change.judged_by
     return document | _state_dict("a", change.a) | _state_dict("b", change.b)

@@ -307,8 +307,8 @@ class PairRules:
     def _judge_without_noise(self, change: MetricChange) -> MetricChange:
         """The change of a counter that varies from run to run: unclear where its noise is unknown."""
         a, b = change.a.number, change.b.number
-        moved = change.verdict.traits.moved and change.noise_share is None
-        if not (moved and a and b is not None):
+        moved = change.verdict.traits.moved and change.p is None
+        if not moved or a is None or b is None:
             return change
         decision = decide_inexact(self.table.by_concept[change.concept], a, b, None)
         way_out = (

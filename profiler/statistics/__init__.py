@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from profiler.statistics.changepoint import change_points as change_points
     from profiler.statistics.changepoint import change_points_of as change_points_of
     from profiler.statistics.counters import MIN_COUNTER_PAIRS as MIN_COUNTER_PAIRS
+    from profiler.statistics.counters import Wobble as Wobble
     from profiler.statistics.counters import counter_noise as counter_noise
     from profiler.statistics.counters import judge_counter as judge_counter
     from profiler.statistics.decision import Decision as Decision
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from profiler.statistics.facts import note_same_code as note_same_code
     from profiler.statistics.live_pair import LIVE_PAIR as LIVE_PAIR
     from profiler.statistics.live_pair import judge_live_pair as judge_live_pair
+    from profiler.statistics.multiple_testing import discoveries as discoveries
     from profiler.statistics.multiple_testing import judge_together as judge_together
     from profiler.statistics.noise_floor import ADVISED_FLOOR_PAIRS as ADVISED_FLOOR_PAIRS
     from profiler.statistics.noise_floor import MIN_FLOOR_PAIRS as MIN_FLOOR_PAIRS
@@ -44,13 +46,13 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     changepoint="MIN_POINTS ChangePoint LevelKind change_points change_points_of",
-    counters="MIN_COUNTER_PAIRS counter_noise judge_counter",
+    counters="MIN_COUNTER_PAIRS Wobble counter_noise judge_counter",
     decision="Decision Interval change_text share_text",
     facts="""BUDGET_LABEL OVER_BUDGET WATCHED_FACTS Fact FactChange FactsDecision WatchedFact
     excess_over_budget judge_facts note_same_code""",
     noise_floor="""ADVISED_FLOOR_PAIRS MIN_FLOOR_PAIRS STORED_BASELINE NoiseFloor floor_of_ratios
     floor_of_sessions judge_stored_baseline typical_ns""",
-    multiple_testing="judge_together",
+    multiple_testing="discoveries judge_together",
     live_pair="LIVE_PAIR judge_live_pair",
     verdict="Verdict heaviest",
 )

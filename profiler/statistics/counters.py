@@ -1,8 +1,9 @@
 """Counters: those that repeat exactly are compared exactly, others by how far they vary in A/A pairs.
 
-Source: docs/verdicts.md. Instructions and launch geometry repeat exactly for one build on the same
-data; hit rates, DRAM bytes and stalls do not, and how far they vary differs from GPU to GPU: it is learned
-from pairs of runs of one build (A/A), never typed in.
+Source: docs/verdicts.md, measured by bench/verdicts.py. Instructions and launch geometry repeat exactly for
+one build on the same data; hit rates, DRAM bytes and stalls do not, and how far they vary differs from GPU to
+GPU: it is learned from pairs of launches of one build (A/A), never typed in. How rare a change is among them
+is counted (see exceedance), so that every change has a p-value, and all of a comparison are judged together.
 
 Assumed: the A/A pairs are of the same kernel, workload, GPU and clock control.
 """
@@ -10,6 +11,7 @@ Assumed: the A/A pairs are of the same kernel, workload, GPU and clock control.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,29 +23,99 @@ from profiler.statistics.decision import (
     share_text,
     verdict_of_change,
 )
+from profiler.statistics.exceedance import SHAPE_PAIRS, likely_tail, limits, p_values
 from profiler.statistics.verdict import Verdict
 
 COUNTER = "counter"
 MIN_NOISE = 0.001  # as a share: no counter is taken to vary less
-NOISE_MADS = 5.0  # median absolute A/A changes beyond which a change is no noise
-MIN_COUNTER_PAIRS = 5  # A/A pairs from which a counter's noise is learned
+MIN_COUNTER_PAIRS = 20  # fewer A/A pairs excuse a change, and call none better or worse
+CHANGED_P = 0.01  # the chance below which a change is no noise
+
+Floats = NDArray[np.float64]
 
 
-def counter_noise(a: NDArray[np.float64], b: NDArray[np.float64]) -> float | None:
-    """How far a counter moves by itself, as a share, from A/A pairs [pairs].
+@dataclass(frozen=True)
+class Wobble:
+    """How far a counter moves by itself: the log-ratios of A/A pairs, ascending."""
 
-    None for fewer than MIN_COUNTER_PAIRS. Pairs in which a side is 0 or not finite are left out.
+    sizes: tuple[float, ...]
+    # Added to both counts of a ratio, where pairs have a zero on one side: a typical other side of these.
+    offset: float = 0.0
+
+    @property
+    def pairs(self) -> int:
+        """How many A/A pairs it was learned from."""
+        return len(self.sizes)
+
+    @property
+    def judges(self) -> bool:
+        """Whether there are enough pairs to call a change better or worse."""
+        return self.pairs >= MIN_COUNTER_PAIRS
+
+    def p(self, a: float, b: float) -> float:
+        """The chance that two launches of one build differ as much."""
+        size = np.minimum(log_ratios(np.array([a]), np.array([b]), self.offset), 1e9)
+        p = float(p_values(size, self._seen)[0])
+        # Where no pair has a zero on one side, the next may be the first: how far it is off says nothing.
+        return max(p, 1 / (self.pairs + 1)) if size[0] == 1e9 else p
+
+    def excuses(self, a: float, b: float) -> bool:
+        """Whether two launches of one build may differ as much."""
+        return self.p(a, b) > CHANGED_P
+
+    def is_beyond_all(self, a: float, b: float) -> bool:
+        """Whether the change would be no noise if the tail were as the shape of the pairs hints."""
+        size = log_ratios(np.array([a]), np.array([b]), self.offset)[0]
+        return bool(size > limits(self._seen, CHANGED_P, tail=likely_tail(self._seen)))
+
+    def share(self, a: float) -> float:
+        """The share of `a` beyond which a change is no noise; infinite where `a` is 0."""
+        share = float(np.expm1(limits(self._seen, CHANGED_P)))
+        return max(MIN_NOISE, share * (abs(a) + self.offset) / abs(a)) if a else math.inf
+
+    @property
+    def largest(self) -> float:
+        """The largest change of a pair, as a share of a count that is far from 0."""
+        return float(np.expm1(self.sizes[-1]))
+
+    @property
+    def _seen(self) -> Floats:
+        return np.array(self.sizes)
+
+
+def log_ratios(a: Floats, b: Floats, offset: float | Floats = 0.0) -> Floats:
+    """The sizes of log(b / a) with `offset` added to both: 0 where they are equal, inf from or to 0."""
+    a, b = np.abs(a) + offset, np.abs(b) + offset
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes: Floats = np.where(a == b, 0.0, np.abs(np.log(b / a)))
+    return sizes
+
+
+def zero_offset(a: Floats, b: Floats) -> Floats:
+    """What to add to the counts of A/A pairs [..., pairs], so that a zero on one side has a size: [...].
+
+    The mean of the sides beside a zero; 0 where no pair has one zero.
     """
+    one_zero = (a == 0) != (b == 0)
+    count = one_zero.sum(axis=-1)
+    other = np.where(one_zero, np.abs(a) + np.abs(b), 0.0).sum(axis=-1)
+    offset: Floats = other / np.maximum(count, 1)
+    return offset
+
+
+def counter_noise(a: Floats, b: Floats) -> Wobble | None:
+    """How far a counter moves by itself, from A/A pairs [pairs]; None without a pair of finite numbers."""
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    usable = np.isfinite(a) & np.isfinite(b) & (a != 0) & (b != 0)
-    if usable.sum() < MIN_COUNTER_PAIRS:
+    finite = np.isfinite(a) & np.isfinite(b)
+    a, b = a[finite], b[finite]
+    if not len(a):
         return None
-    changes = np.abs(b[usable] / a[usable] - 1)
-    return max(MIN_NOISE, NOISE_MADS * float(np.median(changes)))
+    offset = float(zero_offset(a, b))
+    return Wobble(tuple(np.sort(log_ratios(a, b, offset)).tolist()), offset)
 
 
 def judge_counter(
-    a: float, b: float, *, better: str, exact: bool, noise: float | None = None, margin: float = 0.0
+    a: float, b: float, *, better: str, exact: bool, noise: Wobble | None = None, margin: float = 0.0
 ) -> Decision:
     """Judge a counter of B against A's. `noise` is counter_noise's; a change up to `margin` is not relevant.
 
@@ -56,21 +128,50 @@ def judge_counter(
         return Decision(Verdict.SAME, "equal", COUNTER, effect=0.0)
     effect = difference / abs(a) if a else None  # from 0 every change is beyond any share
     change = f"from 0 to {b:g}" if effect is None else change_text(effect)
-    limit = margin if exact else max(margin, noise or 0.0)
-    beyond = effect is None or abs(effect) > limit
-    if not exact and noise is None and beyond:
-        reason = f"{change}, and no A/A pairs say how far this counter moves by itself"
-        return Decision(Verdict.UNCLEAR, reason, COUNTER, effect=effect)
-    verdict = verdict_of_change(difference, better) if beyond else Verdict.SAME
-    limit_text = f"{'over' if beyond else 'within'} {share_text(limit)}" if limit else "exact"
-    if not exact and noise is not None and noise >= margin:
-        limit_text += ", its wobble in A/A pairs"
+    relevant = abs(effect) > margin if effect is not None else not math.isinf(margin)
+    if not exact and relevant:
+        return _judge_wobbling(a, b, change, effect, better, noise, margin)
+    verdict = verdict_of_change(difference, better) if relevant else Verdict.SAME
+    limit_text = f"{'over' if relevant else 'within'} {share_text(margin)}" if margin else "exact"
     return Decision(
         verdict,
         f"{change}, {limit_text}",
         COUNTER,
         effect=effect,
-        interval=None if exact or effect is None else Interval(effect - limit, effect + limit),
-        detectable=limit,
+        detectable=margin if noise is None or not a else max(margin, noise.share(a)),
+        p=None if exact or noise is None else noise.p(a, b),
+        fails_gate=verdict.traits.fails,
+    )
+
+
+def _judge_wobbling(
+    a: float, b: float, change: str, effect: float | None, better: str, noise: Wobble | None, margin: float
+) -> Decision:
+    """Judge a relevant change of a counter that does not repeat exactly."""
+    if noise is None:
+        reason = f"{change}, and no A/A pairs say how far this counter moves by itself"
+        return Decision(Verdict.UNCLEAR, reason, COUNTER, effect=effect)
+    p, share = noise.p(a, b), noise.share(a)
+    if share < 1:
+        wobble = f"{share_text(max(share, margin))}, its wobble in A/A pairs"
+    else:  # near 0 a share says little
+        wobble = f"what it wobbles by in {noise.pairs} A/A pairs"
+    if p <= CHANGED_P and noise.judges and (effect is None or abs(effect) > MIN_NOISE):
+        verdict, reason = verdict_of_change(b - a, better), f"{change}, over {wobble}"
+    elif p <= CHANGED_P or noise.is_beyond_all(a, b):
+        needed = SHAPE_PAIRS if noise.judges else MIN_COUNTER_PAIRS
+        verdict = Verdict.UNCLEAR
+        reason = f"{change}, beyond all {noise.pairs} A/A pairs, and {needed} would tell noise from a change"
+    else:
+        verdict, reason = Verdict.SAME, f"{change}, within {wobble}"
+    return Decision(
+        verdict,
+        reason,
+        COUNTER,
+        effect=effect,
+        interval=None if effect is None else Interval(effect - share, effect + share),
+        detectable=max(share, margin) if math.isfinite(share) else None,
+        rounds=noise.pairs,
+        p=p,
         fails_gate=verdict.traits.fails,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,7 @@ from profiler.evidence import (
 )
 from profiler.evidence.values import pack_values
 from profiler.reports import read
-from profiler.statistics import LIVE_PAIR, STORED_BASELINE, Decision, Interval, Verdict
+from profiler.statistics import LIVE_PAIR, STORED_BASELINE, Decision, Interval, Verdict, Wobble
 
 TABLE = metric_table.load_metrics()
 NAMES = {name for metric in TABLE.metrics for name in metric.names_for(None)}
@@ -355,7 +356,9 @@ def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> No
     for noise, wanted in (
         (UNKNOWN_NOISE, {"unreplicated: one launch a side, under the profiler"}),
         (
-            NoiseModel(counter_noise=lambda _key, kernel, *_: CounterNoise(0.1, 9, kernel)),
+            NoiseModel(
+                counter_noise=lambda _key, kernel, *_: CounterNoise(Wobble((math.log(1.1),) * 120), kernel)
+            ),
             {
                 "+68 % to +88 % by A/A pairs, under the profiler; 10 % would have shown",
                 "the change by A/A pairs, under the profiler; its split of one launch a side",

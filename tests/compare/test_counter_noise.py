@@ -9,15 +9,18 @@ import pytest
 
 from profiler.bundles import COLLECT, Run, bundle, location, ncu_mode
 from profiler.compare import (
+    HEADLINE,
     Comparison,
     CounterKey,
     CounterNoise,
     MetricChange,
     NoiseModel,
+    PairComparison,
     compare,
     counter_noise,
     resolve_names,
 )
+from profiler.compare.comparison import judge_counters_together
 from profiler.compare.same_code import same_code_lookup
 from profiler.errors import Exit
 from profiler.evidence import Launch, Session, Side, Value, metric_table
@@ -90,23 +93,27 @@ def learned_noise(
 
 
 class TestLearned:
-    def test_ten_repeats_in_one_report_are_five_pairs_and_the_rule_sizes_their_wobble(
+    def test_forty_repeats_in_one_report_are_twenty_pairs_and_the_rule_sizes_their_wobble(
         self, store: Store
     ) -> None:
-        read = spread(10, 0.004)
+        read = spread(40, 0.004)
         add(store, "v1", launches(read))
         side = store.side(family="gemms", version="v1")
         noise = learned_noise(store, side, "gemm", READ, False)
         assert noise is not None
-        moved = np.abs(np.array(read[1::2]) / np.array(read[::2]) - 1)
-        assert noise.pairs == 5
-        assert noise.share == pytest.approx(5 * np.median(moved))
+        moved = np.sort(np.abs(np.log(np.array(read[1::2]) / np.array(read[::2]))))
+        assert noise.wobble.pairs == 20
+        assert noise.wobble.sizes == pytest.approx(moved)
         assert noise.kernel == "gemm"
+        assert noise.judges
 
-    def test_fewer_than_five_pairs_teach_nothing(self, store: Store) -> None:
-        add(store, "v1", launches(spread(9, 0.004)))
+    def test_fewer_than_twenty_pairs_excuse_a_change_and_call_none_worse(self, store: Store) -> None:
+        add(store, "v1", launches(spread(39, 0.004)))
         side = store.side(family="gemms", version="v1")
-        assert learned_noise(store, side, "gemm", READ, False) is None
+        noise = learned_noise(store, side, "gemm", READ, False)
+        assert noise is not None
+        assert noise.wobble.pairs == 19
+        assert not noise.judges
 
     def test_repeats_that_executed_other_instructions_did_other_work(self, store: Store) -> None:
         executed = [4096.0 + place for place in range(10)]
@@ -123,12 +130,12 @@ class TestLearned:
         assert learned_noise(store, side, "gemm", READ, False) is None
 
     def test_a_kernel_with_too_few_pairs_goes_by_all_of_the_family(self, store: Store) -> None:
-        held = launches(spread(8, 0.004)) + launches(spread(4, 0.004, 9), name="softmax")
+        held = launches(spread(40, 0.004)) + launches(spread(1, 0.004, 9), name="softmax")
         add(store, "v1", [replace(one, ordinal=place) for place, one in enumerate(held)])
         side = store.side(family="gemms", version="v1")
         noise = learned_noise(store, side, "softmax", READ, False)
         assert noise is not None
-        assert (noise.pairs, noise.kernel) == (6, "")
+        assert (noise.wobble.pairs, noise.kernel, noise.judges) == (20, "", False)
 
     def test_another_gpu_clock_or_workload_lends_nothing(self, store: Store) -> None:
         add(store, "v1", launches(spread(10, 0.004)))
@@ -143,7 +150,7 @@ class TestLearned:
             assert learned_noise(store, other, "gemm", READ, False) is None
 
     def test_it_is_learned_anew_when_the_index_changed(self, store: Store) -> None:
-        add(store, "v1", launches(spread(2, 0.004)))
+        add(store, "v1", launches(spread(1, 0.004)))
         side = store.side(family="gemms", version="v1")
         assert learned_noise(store, side, "gemm", READ, False) is None
         add(store, "v1", launches(spread(10, 0.004)), minute=1)
@@ -179,30 +186,30 @@ class TestSessions:
         self, store: Store, data: Path
     ) -> None:
         """Of two versions one launch each, the second slower by more than the threshold."""
-        times = spread(10, 0.01, 5)
-        self.collected(store, data, ["aa"] * 10, times)
-        self.collected(store, data, ["bb"], [1.03 * times[-1]], "v2", 20)
+        times = spread(40, 0.01, 5)
+        self.collected(store, data, ["aa"] * 40, times)
+        self.collected(store, data, ["bb"], [1.03 * times[-1]], "v2", 41)
         by_pairs = find_regressions(store, TABLE, noise=NoiseModel.of_store(lambda: store))
         by_threshold = find_regressions(store, TABLE)
         assert by_pairs.regressions == ()
         assert [regression.basis for regression in by_threshold.regressions] == [
             "unreplicated: one launch a side"
         ]
-        self.collected(store, data, ["cc"], [1.5 * LEVEL], "v3", 30)
+        self.collected(store, data, ["cc"], [1.5 * LEVEL], "v3", 50)
         (regression,) = find_regressions(store, TABLE, noise=NoiseModel.of_store(lambda: store)).regressions
         assert regression.series.version == "v3"
         assert regression.interval is not None
         assert 0.3 < regression.interval.low < regression.effect < regression.interval.high < 0.7
         assert regression.how_sure.startswith("A/A pairs: +")
-        assert "5 A/A pairs of gemm wobble by" in regression.how_sure
+        assert "20 A/A pairs of gemm wobble by" in regression.how_sure
         assert "unreplicated" not in regression.how_sure
 
     def test_runs_of_one_machine_code_are_pairs_for_the_duration_too(self, store: Store, data: Path) -> None:
-        side = self.collected(store, data, ["aa"] * 10, spread(10, 0.01, 5))
+        side = self.collected(store, data, ["aa"] * 4, spread(4, 0.01, 5))
         for name, between_runs in ((READ, False), (made.DURATION, True)):
             noise = learned_noise(store, side, "gemm", name, between_runs)
             assert noise is not None
-            assert noise.pairs == 5
+            assert noise.wobble.pairs == 2
 
     def test_runs_of_other_machine_code_are_none(self, store: Store, data: Path) -> None:
         side = self.collected(store, data, [f"{place:02x}" for place in range(10)], spread(10, 0.01, 5))
@@ -217,7 +224,7 @@ class TestSessions:
     ) -> None:
         """Who is asked reads a bundle. The pairs are of the newest runs, whichever version they are of."""
         for minute, read in enumerate(spread(counter_noise.MAX_RUNS + 20, 0.004)):
-            add(store, "old" if minute < 60 else "new", launches([read]), minute)
+            add(store, "old" if minute < (20 if equal else 60) else "new", launches([read]), minute)
         place = counter_noise.CounterKey("gemms", "", GPU, ncu_mode(SESSION))
         met: list[tuple[tuple[str, str], tuple[str, str]]] = []
 
@@ -258,8 +265,8 @@ class TestJudged:
     def test_a_change_within_the_wobble_is_the_same_and_one_beyond_it_names_wobble_and_pairs(
         self, store: Store
     ) -> None:
-        read = spread(10, 0.02)
-        for version, factor in (("v1", 1.0), ("within", 1.04), ("beyond", 1.5)):
+        read = spread(40, 0.02)
+        for version, factor in (("v1", 1.0), ("within", 1.04), ("beyond", 1.9)):
             add(store, version, launches([factor * size for size in read]))
         within, beyond = (change(versus(store, "v1", name)) for name in ("within", "beyond"))
         assert within.noise_share is not None
@@ -269,7 +276,7 @@ class TestJudged:
         assert not beyond.unreplicated
         assert "its wobble in A/A pairs; " in beyond.reason
         assert "A/A pairs of gemm wobble by" in beyond.reason
-        assert beyond.interval == pytest.approx((0.5 - within.noise_share, 0.5 + within.noise_share))
+        assert beyond.interval == pytest.approx((0.9 - within.noise_share, 0.9 + within.noise_share))
 
     def test_without_pairs_the_threshold_alone_decides_as_ever(self, store: Store) -> None:
         add(store, "v1", launches([LEVEL]))
@@ -291,14 +298,14 @@ class TestJudged:
         assert (one.verdict, one.noise_share) == (Verdict.WORSE, None)
 
     def test_the_overview_counts_no_counter_worse_that_moves_so_by_itself(self, store: Store) -> None:
-        read = spread(10, 0.02)
+        read = spread(40, 0.02)
         for minute, (version, factor) in enumerate((("v1", 1.0), ("v2", 1.04))):
             add(store, version, launches([factor * size for size in read]), minute)
         (by_pairs,) = load_overview(store, TABLE, rows=3, noise=NoiseModel.of_store(lambda: store)).cells
         (by_threshold,) = load_overview(store, TABLE, rows=3).cells
         assert [row.worse for row in by_threshold.rows] == [1, 1, 1]
         assert [row.worse for row in by_pairs.rows] == [0, 0, 0]
-        assert (by_pairs.hidden_rows, dict(by_pairs.tally)) == (7, {Verdict.SAME: 10})
+        assert (by_pairs.hidden_rows, dict(by_pairs.tally)) == (37, {Verdict.SAME: 40})
 
 
 class TestGate:
@@ -310,8 +317,8 @@ class TestGate:
         return one, verdicts.exit_code()
 
     def test_asked_for_and_beyond_its_wobble_a_counter_fails(self, store: Store) -> None:
-        add(store, "v1", launches(spread(10, 0.004)))
-        add(store, "v2", launches([1.5 * LEVEL] * 10))
+        add(store, "v1", launches(spread(40, 0.004)))
+        add(store, "v2", launches([1.5 * LEVEL] * 40))
         one, code = self.verdict(store, ["dram_read"])
         assert one is not None
         assert (one.outcome, code) == (Outcome.FAILED, Exit.REGRESSION)
@@ -328,7 +335,7 @@ class TestGate:
         assert one is not None
         assert (one.verdict, one.outcome, code) == (Verdict.UNCLEAR, Outcome.UNJUDGED, Exit.UNJUDGED)
         assert "no A/A pairs say how far" in one.line
-        assert "import reports with 10 launches" in one.line
+        assert "import reports with 40 launches" in one.line
 
 
 def test_the_four_launches_of_a_real_report_are_the_same_work_and_too_few(
@@ -343,4 +350,44 @@ def test_the_four_launches_of_a_real_report_are_the_same_work_and_too_few(
     place = counter_noise.CounterKey("gemms", "", stored.gpu or "", ncu_mode(stored.session))
     learned = counter_noise.learn(store, place, lambda *_: None)
     assert [(pair.a.ordinal, pair.b.ordinal) for pair in learned.pairs] == [(0, 1), (2, 3)]
-    assert learned.of("adamw_kernel2", READ, False) is None
+    noise = learned.of("adamw_kernel2", READ, False)
+    assert noise is not None
+    assert not noise.judges
+
+
+class TestTogether:
+    def changes(self, p: Sequence[float], concept: str = "dram_read") -> PairComparison:
+        """A pair with changes of these p-values, worse from .01 down."""
+        pair = compare(*two_sides(), TABLE).pairs[0]
+        kind = change(compare(*two_sides(), TABLE), concept)
+        rows = tuple(
+            replace(kind, verdict=Verdict.WORSE if chance <= 0.01 else Verdict.SAME, p=chance) for chance in p
+        )
+        return replace(pair, metrics=rows)
+
+    def test_one_of_a_hundred_counters_beyond_its_wobble_is_unclear(self) -> None:
+        chance = [(place + 1) / 101 for place in range(100)]
+        (pair,) = judge_counters_together([self.changes(chance)])
+        assert pair.metrics[0].verdict is Verdict.UNCLEAR
+        assert pair.metrics[0].reason.endswith("; among 100 counters chance does as much")
+
+    def test_what_is_rare_among_a_hundred_stands(self) -> None:
+        (pair,) = judge_counters_together([self.changes([0.0001, *[0.5] * 99])])
+        assert pair.metrics[0].verdict is Verdict.WORSE
+
+    def test_all_pairs_of_a_comparison_are_one_table_and_durations_a_family_of_their_own(self) -> None:
+        alone = self.changes([0.004])
+        assert judge_counters_together([alone])[0].metrics[0].verdict is Verdict.WORSE
+        many = judge_counters_together([alone, *[self.changes([0.5])] * 40])
+        assert many[0].metrics[0].verdict is Verdict.UNCLEAR
+        apart = judge_counters_together([alone, *[self.changes([0.5], HEADLINE)] * 40])
+        assert apart[0].metrics[0].verdict is Verdict.WORSE
+
+
+def two_sides() -> tuple[Side, Side]:
+    """The same kernel, which reads more in the second."""
+    a, b = (
+        Side(name, tuple(launches([size])), GPU, "9.0", session=SESSION)
+        for name, size in (("a", LEVEL), ("b", 1.5 * LEVEL))
+    )
+    return a, b

@@ -8,7 +8,7 @@ import pytest
 
 from profiler.compare import CounterKey, CounterNoise, NoiseModel, compare, resolve_all
 from profiler.evidence import metric_table
-from profiler.statistics import NoiseFloor
+from profiler.statistics import NoiseFloor, Wobble
 from profiler.store import Store
 
 KEY = CounterKey("family", "", "GPU", "")
@@ -41,7 +41,7 @@ def test_an_index_is_opened_once_for_all_lookups(tmp_path: Path, monkeypatch: py
 
 
 def test_a_model_without_something_still_knows_the_rest() -> None:
-    noise = NoiseModel(lambda *_: FLOOR, lambda *_: CounterNoise(0.1, 9, "kernel"), lambda *_: True)
+    noise = NoiseModel(lambda *_: FLOOR, lambda *_: CounterNoise(Wobble((0.1,)), "kernel"), lambda *_: True)
     without_code = noise.without_same_code()
     assert without_code.same_code(("r1", "v1"), ("r2", "v1")) is None
     assert without_code.floor("GPU", "events", 1e6) is FLOOR

@@ -226,7 +226,7 @@ class TestCounters:
         assert lines(verdicts, NOTED)[0].startswith("DRAM read: 1.21 GB → 1.25 GB")
         (finding,) = judged(a, b, table, on=("dram_read",)).of(UNJUDGED)
         assert "unclear: +3.3 %, and no A/A pairs say how far this counter moves by itself" in finding.line
-        assert "import reports with 10 launches of it" in finding.line
+        assert "import reports with 40 launches of it" in finding.line
         (finding,) = judged(a, b, table, on=("dram_read",), rerun_command="again").of(UNJUDGED)
         assert finding.line.endswith("collect both again")
         assert finding.next_command == "again"

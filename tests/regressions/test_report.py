@@ -19,7 +19,7 @@ from profiler.gate import acknowledgement
 from profiler.history import baselines, lineage, load_latency_trends
 from profiler.regressions import CauseFinder, Regression, RegressionKind, RegressionReport, find_regressions
 from profiler.regressions.regression import CORRECTNESS
-from profiler.statistics import LevelKind
+from profiler.statistics import LevelKind, Wobble
 from profiler.store import import_paths, open_store
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
@@ -462,7 +462,7 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
         store,
         location.open_root(),
         metric_table.load_metrics(),
-        NoiseModel(counter_noise=lambda _key, kernel, *_: CounterNoise(1.0, 9, kernel)),
+        NoiseModel(counter_noise=lambda _key, kernel, *_: CounterNoise(Wobble((0.7,) * 20), kernel)),
     )
     assert "waiting" not in causes.find(regression).words, "A/A pairs move as far: splitting noise misleads"
     store.close()

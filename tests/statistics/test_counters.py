@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.statistics import Verdict, counters
+from profiler.statistics import Decision, Verdict, counters
 
 
 def test_one_instruction_more_is_worse_where_counts_repeat() -> None:
@@ -22,25 +22,79 @@ def test_what_is_relevant_bounds_an_exact_counter_too() -> None:
     assert "within 1 %" in decision.reason
 
 
+def learned(sd: float, pairs: int, seed: int = 1) -> counters.Wobble:
+    rng = np.random.default_rng(seed)
+    a = rng.normal(1e6, 2e3, pairs)
+    noise = counters.counter_noise(a, a * (1 + rng.normal(0, sd, pairs)))
+    assert noise is not None
+    return noise
+
+
+def judged(a: float, b: float, noise: counters.Wobble, margin: float = 0.0) -> Decision:
+    return counters.judge_counter(a, b, better="lower", exact=False, noise=noise, margin=margin)
+
+
 def test_a_wobble_is_learned_from_equal_builds() -> None:
-    rng = np.random.default_rng(1)
-    a = rng.normal(1e6, 2e3, 40)
-    learned = counters.counter_noise(a, a * (1 + rng.normal(0, 0.004, 40)))
-    assert learned is not None
-    assert 0.008 < learned < 0.022
-    assert (
-        counters.judge_counter(100, 100.7, better="lower", exact=False, noise=learned).verdict is Verdict.SAME
-    )
-    decision = counters.judge_counter(100, 106, better="lower", exact=False, noise=learned)
+    noise = learned(0.004, 50)
+    assert 0.008 < noise.share(100) < 0.022
+    assert judged(100, 100.7, noise).verdict is Verdict.SAME
+    decision = judged(100, 106, noise)
     assert decision.verdict is Verdict.WORSE
     assert "wobble" in decision.reason
+    assert decision.p is not None
+    assert decision.p < 0.002
 
 
-def test_a_wobble_is_at_least_a_thousandth_and_needs_pairs() -> None:
-    assert counters.counter_noise(np.full(8, 5.0), np.full(8, 5.0)) == counters.MIN_NOISE
-    assert counters.counter_noise(np.full(4, 5.0), np.full(4, 5.0)) is None
-    zeros = np.array([0.0, 0.0, 5.0, 5.0, 5.0, 5.0, np.nan])
-    assert counters.counter_noise(zeros, np.full(7, 5.0)) is None, "a side of 0 says nothing"
+def test_of_fewer_than_twenty_pairs_nothing_is_worse() -> None:
+    decision = judged(100, 150, learned(0.004, 19))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "beyond all 19 A/A pairs, and 20 would tell" in decision.reason
+    assert judged(100, 150, learned(0.004, 20)).verdict is Verdict.WORSE
+    assert judged(100, 100.3, learned(0.004, 19)).verdict is Verdict.SAME
+
+
+def test_a_wobble_is_at_least_a_thousandth() -> None:
+    still = counters.counter_noise(np.full(20, 5.0), np.full(20, 5.0))
+    assert still is not None
+    assert still.share(5.0) == counters.MIN_NOISE
+    assert judged(1e6, 1e6 + 900, still).verdict is Verdict.UNCLEAR
+    assert judged(1e6, 1e6 + 1100, still).verdict is Verdict.WORSE
+    assert counters.counter_noise(np.array([np.nan]), np.array([1.0])) is None
+
+
+def test_zeros_count() -> None:
+    """Between 0 and 4 by itself: 0 to 2 is no change, 0 to 3,000 is one."""
+    rng = np.random.default_rng(2)
+    a, b = (rng.poisson(1.0, 60).astype(float) for _ in range(2))
+    noise = counters.counter_noise(a, b)
+    assert noise is not None
+    assert noise.pairs == 60
+    assert noise.offset > 1
+    assert judged(0, 2, noise).verdict is judged(2, 0, noise).verdict is Verdict.SAME
+    assert judged(0, 3000, noise).verdict is Verdict.WORSE
+
+
+def test_a_first_zero_says_how_many_pairs_had_none() -> None:
+    none, many = (counters.counter_noise(np.zeros(pairs), np.zeros(pairs)) for pairs in (20, 120))
+    assert none is not None
+    assert many is not None
+    decision = judged(0, 3, none)
+    assert decision.verdict is Verdict.UNCLEAR
+    assert decision.p == pytest.approx(1 / 21)
+    assert judged(0, 3, many).verdict is Verdict.WORSE
+
+
+@pytest.mark.parametrize("pairs", [20, 50])
+def test_equal_builds_are_called_changed_in_one_of_a_hundred_at_most(pairs: int) -> None:
+    """Counts of equal launches: 3 on average, zeros among them, and 1e6 give or take 0.3 %."""
+    rng = np.random.default_rng(pairs)
+    wrong = []
+    for number in range(400):
+        draw = (lambda n: rng.poisson(3.0, n)) if number % 2 else (lambda n: rng.normal(1e6, 3e3, n))
+        noise = counters.counter_noise(draw(pairs), draw(pairs))
+        assert noise is not None
+        wrong += [judged(*pair, noise).fails_gate for pair in zip(draw(20), draw(20), strict=True)]
+    assert np.mean(wrong) < 0.01
 
 
 def test_without_pairs_what_wobbles_and_moved_is_unclear() -> None:
