@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from profiler.store import Store
 
 
+_NUMBER = re.compile(r"\d+")
 _KERNELS_NAMED = 3  # of those that ran in one version alone
 
 
@@ -135,6 +139,7 @@ def _table(trends: Sequence[Trend], last: int, every: bool) -> TrendTable:
         alone = [trend for trend in trends if trend not in rows and numbers[id(trend)] == [position]]
         if alone:
             left_out.append(_kernels_of_one_version(alone, position))
+    left_out += _numbered_names([trend for trend in trends if trend not in rows])
     hidden = sum(not numbers[id(trend)] and trend not in rows for trend in trends)
     if hidden:
         left_out.append(f"{hidden} kernel{'s have' if hidden > 1 else ' has'} no number in these versions")
@@ -165,6 +170,25 @@ def _kernels_of_one_version(trends: Sequence[Trend], position: int) -> str:
     ]
     more = f" and {len(trends) - len(named)} more" if len(trends) > len(named) else ""
     return f"in {trends[0].points[position].version} alone: {', '.join(named)}{more}"
+
+
+def _numbered_names(trends: Sequence[Trend]) -> list[str]:
+    """What makes kernels one whose names differ in a number alone, and of which no version ran two."""
+    by_pattern: dict[str, list[Trend]] = {}
+    for trend in trends:
+        if (pattern := _NUMBER.sub("*", trend.base_name)) != trend.base_name:
+            by_pattern.setdefault(pattern, []).append(trend)
+    sentences = []
+    for pattern, of_pattern in by_pattern.items():
+        names = {trend.base_name for trend in of_pattern}
+        ran = Counter(
+            point.version for trend in of_pattern for point in trend.points if point.value.number is not None
+        )
+        if len(names) > 1 and max(ran.values(), default=0) == 1:
+            command = shlex.join(("profiler", "pair", trends[0].family, f"{pattern}={pattern}"))
+            words = f"{len(names)} of these names differ in a number alone: if they are one kernel,"
+            sentences.append(f"{words} `{command}` makes them one row")
+    return sentences
 
 
 def load_trend(

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -77,7 +78,13 @@ def one_kernel(names: Collection[str], pairs: Iterable[KernelPair]) -> Mapping[s
 
 
 def _names_of_pair(names: Sequence[str], pair: KernelPair) -> list[tuple[str, str]]:
-    """The two names of each kernel that a pair is about, by the rule that pairs launches."""
+    """The two names of each kernel that a pair is about, by the rule that pairs launches.
+
+    A pattern beside itself is of a kernel with a number of its build in its name: all that fit are one.
+    """
+    if pair.a == pair.b:
+        fitting = [name for name in names if captures(pair.a, name) is not None]
+        return list(pairwise(fitting))
     texts_a = {name: found for name in names if (found := captures(pair.a, name)) is not None}
     texts_b = {name: found for name in names if (found := captures(pair.b, name)) is not None}
     equal = [(a, b) for a, text in texts_a.items() for b, other in texts_b.items() if text == other]

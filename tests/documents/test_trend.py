@@ -85,6 +85,21 @@ def test_versions_and_kernels_without_a_line_are_counted_by_their_reason() -> No
     )
 
 
+def test_names_that_differ_in_a_number_alone_come_with_the_command_that_joins_them() -> None:
+    builds = (
+        ("step_6374#0", (1.0, None, None)),
+        ("step_6928#0", (None, 2.0, None)),
+        ("step_7140#0", (None, None, 3.0)),
+    )
+    [table] = trend_tables(trends(*builds), last=8)
+    assert table.left_out[-1] == (
+        "3 of these names differ in a number alone: if they are one kernel, "
+        "`profiler pair f 'step_*=step_*'` makes them one row"
+    )
+    [both_ran] = trend_tables(trends(*builds[:2], ("step_1#0", (1.0, None, None))), last=8)
+    assert not any("profiler pair" in line for line in both_ran.left_out), "one version has two of them"
+
+
 def test_the_newest_versions_with_a_value_are_the_columns() -> None:
     rows = trends(("a#0", (1.0, 2.0, 3.0, None)), ("b#0", (7.0, None, None, None)))
     [table] = trend_tables(rows, last=2)

@@ -62,6 +62,9 @@ def test_pairs_of_pairs_are_one_kernel_and_patterns_join_what_they_stand_for() -
     found = one_kernel(names, [KernelPair("*_v6", "*_v7")])
     assert found["gemm_v6"] == found["gemm_v7"] != found["sum_v6"] == found["sum_v7"]
     assert "gemm_v8" not in found
+    numbered = one_kernel(names, [KernelPair("gemm_v*", "gemm_v*")])
+    assert len({numbered[name] for name in names[:3]}) == 1, "a pattern beside itself: all that fit are one"
+    assert "sum_v6" not in numbered
 
 
 def test_the_arrays_of_a_kernel_under_two_names_are_one_in_the_order_of_time(store: Store) -> None:
