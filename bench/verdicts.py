@@ -4,8 +4,9 @@
     python bench/verdicts.py --repeats 2000
 
 FPR is how often two equal builds are called different, power how often a true change of that size is. Our
-rules are the product's own code. `design` is how the samples were taken: 25 rounds A B B A of 4 samples in 3
-fresh processes (what `profiler collect` does), in a process a turn (harder), or 100 samples of A, then of B.
+rules are the product's own code. `design` is how the samples were taken: 25 rounds of A and B, 4 samples
+each, in 25 fresh processes (what `profiler collect` does), in a process a turn (harder), or 100 samples of A,
+then of B. Rows L1 to L6 are one kind of noise each (bench/live_pair_noise.py).
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from scipy.stats import mannwhitneyu
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.live_pair_noise import live_noise
 from bench.simulator import SCENARIOS, alone, in_turn, paired
 from profiler.statistics import MIN_FLOOR_PAIRS, exceedance, ratios, typical_ns
 from profiler.statistics.multiple_testing import which_stand
 from profiler.statistics.noise_floor import CHANGED_P
 
 ROUNDS, SAMPLES = 25, 4
-DESIGNS = {"3 processes": 3, "a process a turn": 0}
+DESIGNS = {"25 processes": 25, "a process a turn": 0}
 CHANGES = (0.01, 0.02, 0.05)
 FLOORS = 200
 ROWS, PLANTED = 1500, 0.05  # of a comparison; the share of its rows that changed
@@ -40,11 +42,16 @@ Rule = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]]
 
 
 def round_t(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return ratios.is_changed(ratios.estimate(ratios.log_ratios(a, b)))
+    return ratios.is_changed(_estimate(a, b))
 
 
 def gate(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return ratios.is_worse_beyond_margin(ratios.estimate(ratios.log_ratios(a, b)))
+    return ratios.is_worse_beyond_margin(_estimate(a, b))
+
+
+def _estimate(a: NDArray[np.float64], b: NDArray[np.float64]) -> ratios.Estimate:
+    tick = ratios.tick_error(_flat(a), _flat(b))
+    return ratios.estimate(ratios.log_ratios(a, b), tick, fresh=True)
 
 
 def mann_whitney(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -86,7 +93,7 @@ def pairs(repeats: int) -> Figures:
                     seed=seed + place,
                     processes=processes,
                 )
-                others = OTHERS if design == "3 processes" else {}
+                others = OTHERS if design == "25 processes" else {}
                 for name, rule in (OURS | others).items():
                     found[name, design, scenario, change] = 100 * float(rule(*sides).mean())
             sides = in_turn(scenario, repeats, ROUNDS * SAMPLES, change=change, seed=seed + 5)
@@ -210,7 +217,7 @@ def tables() -> list[Line]:
         changes = np.where(rng.random(ROWS) < PLANTED, rng.uniform(0.02, 0.05, ROWS), 0.0) * (not quiet)
         options = {"rounds": ROUNDS, "samples": SAMPLES, "processes": 0}
         a, b = paired("server", ROWS, change=0.0, seed=900 + table, **options)
-        found = ratios.estimate(ratios.log_ratios(a, b) + np.log1p(changes)[:, None])
+        found = ratios.estimate(ratios.log_ratios(a, b) + np.log1p(changes)[:, None], fresh=True)
         stands = which_stand(np.expm1(found.mean), ratios.p_values(found))
         if quiet:
             false_tables += bool(stands.any())
@@ -230,28 +237,6 @@ def tables() -> list[Line]:
     ]
 
 
-def asked_for(repeats: int) -> None:
-    """Whether the rounds that an unclear verdict asks for settle it."""
-    print("\nUnclear at 25 rounds, and collected again with the rounds asked for")
-    for scenario, change in (("server", 0.003), ("boost", 0.0), ("boost", 0.01)):
-        a, b = paired(scenario, min(repeats, 400), rounds=ROUNDS, samples=SAMPLES, change=change, seed=41)
-        found = ratios.estimate(ratios.log_ratios(a, b))
-        open_ones = np.flatnonzero(~ratios.is_changed(found) & ~ratios.is_same(found))
-        each = zip(*(part[open_ones] for part in found[:3]), strict=True)
-        needed = [ratios.rounds_needed(ratios.Estimate(*one, ROUNDS)) for one in each]
-        counts = [count for count in needed if count]
-        settled = 0
-        for place, count in enumerate(counts):
-            more = paired(scenario, 1, rounds=count, samples=SAMPLES, change=change, seed=4000 + place)
-            again = ratios.estimate(ratios.log_ratios(*more))
-            settled += bool(ratios.is_changed(again)[0] or ratios.is_same(again)[0])
-        middle = int(np.median(counts)) if counts else 0
-        print(
-            f"  {scenario:8} true change {change:4.1%}: {len(open_ones)} of {len(a)} unclear, {len(counts)} "
-            f"of them with an answer (median {middle} rounds), {settled} then settled"
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -261,13 +246,12 @@ def main() -> None:
     begun = time.perf_counter()
     found = pairs(arguments.repeats)
     print_pairs(found)
-    lines = [*pair_targets(found), *baselines(arguments.repeats), *tables()]
-    asked_for(arguments.repeats)
+    lines = [*pair_targets(found), *baselines(arguments.repeats), *tables(), *live_noise(arguments.repeats)]
     print(f"\nTargets, live pairs in the worse of the two designs ({arguments.repeats:,} repeats a cell)")
     for name, what, figure, sign, target in lines:
         met = figure <= target if sign == "<=" else figure >= target
         print(
-            f"  {name}  {what:38}{figure:8.2f} %   target {sign} {target:g} %   {'met' if met else 'MISSED'}"
+            f"  {name}  {what:46}{figure:8.2f} %   target {sign} {target:g} %   {'met' if met else 'MISSED'}"
         )
     print(f"\n{time.perf_counter() - begun:.0f} s")
 

@@ -24,7 +24,8 @@ SETTLED = 0.85  # the chance that the rounds asked for settle it: near the margi
 UNITS_FACTOR = 20.0  # a larger change is more likely a mix of ns and µs than a change
 TRIMMED = 0.2  # share of the rounds left out at each end by the trimmed mean
 # The trimmed mean is taken where its error is this much smaller: only heavy tails make it so.
-CLEARLY_NARROWER = 0.75
+CLEARLY_NARROWER = 0.6
+TRIMMED_ROUNDS = 8  # of fewer the error of a trimmed mean is too often too small
 # Lag-1 autocorrelation of 25 rounds beyond which they follow one another and their interval is widened. Fresh
 # processes in an order drawn at random have no cause to: for them more of it has to be seen.
 MAX_AUTOCORRELATION, MAX_OF_PROCESSES = 0.3, 0.4
@@ -212,7 +213,7 @@ def _trimmed(ratios: Floats) -> tuple[Floats, Floats]:
     units = ratios.shape[-1]
     cut = int(TRIMMED * units)
     kept = units - 2 * cut
-    if not cut:
+    if units < TRIMMED_ROUNDS:
         return ratios.mean(axis=-1), np.full(ratios.shape[:-1], np.inf)
     ordered = np.sort(ratios, axis=-1)
     inner = ordered[..., cut : units - cut]
@@ -277,33 +278,38 @@ def p_values(estimated: Estimate) -> Floats:
 def rounds_needed(estimated: Estimate, margin: float = MARGIN, rounds_each: float = 1.0) -> int | None:
     """Rounds in all that, collected again, would settle what is unclear: four times in five or more.
 
-    The chance is SETTLED at the estimated effect, and on average over all effects and spreads that the rounds
-    so far leave possible, each as likely as they make it. An effect at the margin is settled by no number.
-    `rounds_each`: of a process, where the estimate is of processes. None where more than MAX_ROUNDS would be
-    needed.
+    The chance is SETTLED if the effect is as estimated, if there is none, and on average over all effects
+    that the rounds so far leave possible, each as likely as they make it; so too the spread. An effect at the
+    margin is settled by no number. `rounds_each`: of a process, where the estimate is of processes. None
+    where more than MAX_ROUNDS would be needed.
     """
     from scipy.special import chdtri, ndtr, ndtri
 
     degrees = estimated.units - 1
     chances = (np.arange(_NODES) + 0.5) / _NODES
-    error = float(estimated.error * estimated.widening)
-    spreads = error * np.sqrt(estimated.units) * np.sqrt(degrees / chdtri(degrees, chances))[:, None, None]
-    # Given the spread the effect is normal about its estimate; the sign does not matter.
-    effects = abs(float(estimated.mean)) + (
-        spreads / np.sqrt(estimated.units) * ndtri(chances)[None, :, None]
-    )
+    spread = float(estimated.error * estimated.widening) * np.sqrt(estimated.units)
+    spreads = (spread * np.sqrt(degrees / chdtri(degrees, chances)))[:, None, None]
     most = max(int(MAX_ROUNDS / rounds_each), estimated.units + 1)
-    counts = np.unique(np.geomspace(max(MIN_PROCESSES, estimated.units + 1), most, _COUNTS).astype(np.int64))
-    errors = spreads / np.sqrt(counts)
+    fewest = max(MIN_PROCESSES, estimated.units + 1)
+    counts = np.unique(np.geomspace(fewest, most, _COUNTS).astype(np.int64))
+    errors = spreads / np.sqrt(counts)  # [spreads, 1, counts]
     limit, tick = float(np.log1p(margin)), float(estimated.tick)
-    found = np.zeros(np.broadcast_shapes(errors.shape, effects.shape))
     wide, narrow = (t_quantile(level, counts - 1) * errors + tick for level in (0.995, 0.975))
-    inside = limit - narrow
-    for effect in (effects, -effects):
-        by_interval = ndtr((effect - wide) / errors)
-        by_median = ndtr((effect - limit) / (MEDIAN_ERROR * errors))  # which varies more than the mean
-        found += np.minimum(by_interval, by_median)
-    found += np.where(inside > 0, ndtr((inside - effects) / errors) - ndtr((-inside - effects) / errors), 0.0)
-    chance = np.minimum(found.mean(axis=(0, 1)), found[:, _NODES // 2].mean(axis=0))
+
+    def settled(effects: Floats) -> Floats:
+        """The chance of a verdict at each number of rounds, for effects [spreads or 1, effects, 1]."""
+        inside = limit - narrow
+        same = np.where(inside > 0, ndtr((inside - effects) / errors) - ndtr((-inside - effects) / errors), 0)
+        # The median has to be beyond the margin too, and varies more than the mean.
+        up, down = (
+            np.minimum(ndtr((effect - wide) / errors), ndtr((effect - limit) / (MEDIAN_ERROR * errors)))
+            for effect in (effects, -effects)
+        )
+        average: Floats = (same + up + down).mean(axis=(0, 1))
+        return average
+
+    as_estimated = np.full((1, 1, 1), abs(float(estimated.mean)))
+    possible = as_estimated + spreads / np.sqrt(estimated.units) * ndtri(chances)[None, :, None]
+    chance = np.min([settled(effects) for effects in (as_estimated, 0 * as_estimated, possible)], axis=0)
     enough = np.flatnonzero(chance >= SETTLED)
     return int(-(-counts[enough[0]] * rounds_each // 5) * 5) if len(enough) else None
