@@ -21,7 +21,7 @@ CONFIDENCE = 0.95  # of both intervals
 # The interval of a size is wider than that of two means: the place is chosen, lone spikes are levelled, and a
 # step too small to be found may lie beside it, which shows as halves of a side that differ. Both factors are
 # calibrated in bench/history.py, so that the interval holds for steps that were found.
-_SIZE_FACTOR, _HALVES_WEIGHT = 1.3, 0.7
+_SIZE_FACTOR, _HALVES_WEIGHT = 1.35, 0.7
 
 # Two-sided 97.5 % of the normal distribution, and the 95 % point of the likelihood ratio of a position:
 # -2 ln(1 - sqrt(0.95)). Source: Hansen 2000, "Sample splitting and threshold estimation", Econometrica 68.

@@ -17,8 +17,8 @@ _GAP = 4.0  # deviations within two states that lie between them, where values a
 _CHANGES = 4  # of the state that such a series has at least
 _INNER = 0.3  # of the gap: a value further than that from both states belongs to that of the value before
 _FEW = 2  # values in a state before a step that make the state known
-_EQUAL_DEVIATIONS = 0.9  # scales how far apart two means of one level may lie; tuned in bench/history.py
-_EQUAL_SHARE, _DIFFERENT_SHARE = 0.05, 0.35  # of a step: nearer levels are equal, further ones are not
+_EQUAL_DEVIATIONS = 1.5  # scales how far apart two means of one level may lie; tuned in bench/history.py
+_EQUAL_SHARE, _DIFFERENT_SHARE = 0.15, 0.35  # of a step: nearer levels are equal, further ones are not
 _OLDER_LEVELS = 10.0  # how much less likely any older level is than the one before the last step
 _JUMP_SHARE = 0.65  # of a step that remains between the lines on its two sides, else it may be drift
 _LINE_VARIANCES = 8.0  # by which the lines may fit worse than the levels, a step
@@ -178,9 +178,12 @@ def level_kinds(
             kinds[k - 1] = DRIFT
             continue
         step = abs(means[k] - means[k - 1])
+        # Its first points alone, so that the answer stays as it is when the level grows.
+        until = min(edges[k + 1], at + window)
+        mean = mean_and_squares(z, at, until)[0]
         nearest, same = np.inf, -1
         for j in range(k - 1):
-            points = 1.0 / (edges[k + 1] - at) + 1.0 / (edges[j + 1] - edges[j])
+            points = 1.0 / (until - at) + 1.0 / (edges[j + 1] - edges[j])
             error = deviation * np.sqrt(memory * points)
             # Equal where an old level is likelier than a new one, which may lie anywhere about as far as
             # the step; the more levels came back before, the likelier that this one did.
@@ -189,7 +192,7 @@ def level_kinds(
             limit = _EQUAL_DEVIATIONS * error * np.sqrt(2.0 * np.log(likelier))
             if j == k - 2:
                 limit = max(limit, _EQUAL_SHARE * step)
-            distance = abs(means[k] - means[j])
+            distance = abs(mean - means[j])
             if distance <= min(limit, _DIFFERENT_SHARE * step) and distance < nearest:
                 nearest, same = distance, j
         if same >= 0:
