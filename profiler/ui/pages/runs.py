@@ -28,9 +28,9 @@ with words_box:
     words = filters.text("find a run", "find", "version, GPU, run id …")
 matches = run_list.matching(runs, family, words)
 run = run_list.choose(runs, matches, st.query_params.get("run"))
-table_box.html(run_list.table(matches, run))
-with table_box:
+with table_box:  # above the runs, of which there may be a hundred
     mixed_families.show(data_version, family)
+    st.html(run_list.table(matches, run))
 filters.write_url()
 if run is None:
     st.stop()
