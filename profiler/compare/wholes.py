@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from profiler.evidence import MetricTable, Value, formatting
+from profiler.evidence.metric_table import COMPUTED_WHOLES
 
 _NS_PER_SECOND = 1e9
 
@@ -38,8 +39,8 @@ def find_whole(name: str, table: MetricTable, a: NumberOf, b: NumberOf) -> Whole
     By the smaller side a change is more often relevant: what is little of a large whole may be much of what
     is left of it.
     """
-    if name == "dram_capacity":
-        return _dram_capacity(a, b)
+    if name in COMPUTED_WHOLES:
+        return _dram_whole(name, a, b)
     metric = table.by_concept.get(name)
     numbers = (a(name), b(name))
     if metric is None or numbers[0] is None or numbers[1] is None:
@@ -47,12 +48,17 @@ def find_whole(name: str, table: MetricTable, a: NumberOf, b: NumberOf) -> Whole
     return Whole(name, min(numbers[0], numbers[1]), metric.unit, metric.label)
 
 
-def _dram_capacity(a: NumberOf, b: NumberOf) -> Whole | None:
-    """The bytes that DRAM could move in the launch's time, both sides by the first way that both allow."""
+def _dram_whole(name: str, a: NumberOf, b: NumberOf) -> Whole | None:
+    """What DRAM could move in the launch's time, or in a second of it, by the first way that both allow."""
+    seconds_a, seconds_b = ((number("duration") or 0) / _NS_PER_SECOND for number in (a, b))
     for size_a, size_b in zip(_dram_sizes(a), _dram_sizes(b), strict=True):
         if size_a is not None and size_b is not None:
-            number, label = min(size_a, size_b)
-            return Whole("dram_capacity", number, "byte", label)
+            if name == "dram_capacity":
+                number, label = min(size_a, size_b)
+                return Whole(name, number, "byte", label)
+            if seconds_a and seconds_b:
+                rate = min(size_a[0] / seconds_a, size_b[0] / seconds_b)
+                return Whole(name, rate, "byte/s", size_a[1].removesuffix(" in the time"))
     return None
 
 

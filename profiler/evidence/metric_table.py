@@ -36,7 +36,7 @@ GROUPS = (
     "modelled",
 )
 # Wholes that no counter holds: `profiler/compare/wholes.py` computes them from several.
-COMPUTED_WHOLES = ("dram_capacity",)
+COMPUTED_WHOLES = ("dram_capacity", "dram_rate")
 DEFAULT_PATH = shipped("metrics.txt")
 
 MAX_BYTES = 16 << 20  # of a metrics file: a device would never end

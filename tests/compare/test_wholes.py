@@ -27,6 +27,7 @@ UNITS = {
     PEAK: "byte/cycle",
     CLOCK: "hz",
     BUSY: "%",
+    "dram__bytes.sum.per_second": "byte/s",
     LATENCY: "cycle",
     BARRIER: "inst",
 }
@@ -167,3 +168,16 @@ def test_a_unit_that_the_label_has_is_not_said_twice(table: MetricTable) -> None
     whole = find_whole("l2_sectors", table, lambda _: 109e6, lambda _: 109e6)
     assert whole is not None
     assert whole.words == "109 M L2 sectors"
+
+
+def test_dram_bandwidth_is_held_against_what_dram_could_do(table: MetricTable) -> None:
+    bandwidth, roof = "dram__bytes.sum.per_second", {PEAK: 1000.0, CLOCK: 1e9}
+    little = change(table, "dram_bandwidth", {bandwidth: 4.97e9, **roof}, {bandwidth: 4.73e9, **roof})
+    assert little.verdict is Verdict.SAME
+    assert little.reason == (
+        "4.97 GB/s → 4.73 GB/s of 1.00 TB/s that DRAM could move: a change under 1 % of dram_rate"
+    )
+    much = change(table, "dram_bandwidth", {bandwidth: 4.97e11, **roof}, {bandwidth: 4.73e11, **roof})
+    assert much.verdict is Verdict.CHANGED
+    alone = change(table, "dram_bandwidth", {bandwidth: 4.97e9}, {bandwidth: 4.73e9})
+    assert alone.verdict is Verdict.CHANGED, "nothing says how much DRAM could do"
