@@ -39,10 +39,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(tmp_path: Path, committed_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The committed runs, named by nothing but the `data` argument."""
-    folder = tmp_path / "lineage"
-    shutil.copytree(ROOT / "data", folder, ignore=shutil.ignore_patterns("index.db*"))
+    folder = Path(shutil.copytree(committed_data, tmp_path / "lineage"))
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "empty"))
     monkeypatch.delenv("PROFILER_DB", raising=False)
     return folder

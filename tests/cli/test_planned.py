@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import main
-from tests.conftest import ROOT
 from tests.toolchain import needs_nvcc, needs_sass
 
 WHY = "needs a Hopper GPU to be written against"
 
 
 @pytest.fixture(autouse=True)
-def _clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("runs", "decisions"):
-        shutil.copytree(ROOT / "data" / name, tmp_path / "data" / name)
+def _clone(tmp_path: Path, committed_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(committed_data, tmp_path / "data")
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
     monkeypatch.delenv("PROFILER_DB", raising=False)

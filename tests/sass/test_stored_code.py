@@ -274,11 +274,9 @@ def test_a_bundle_from_elsewhere_whose_code_is_damaged_is_not_imported(tmp_path:
 
 
 @pytest.fixture
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def clone(tmp_path: Path, committed_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The committed data on a machine without nvcc, cuobjdump and nvdisasm."""
-    data = tmp_path / "data"
-    for name in ("runs", "decisions"):
-        shutil.copytree(ROOT / "data" / name, data / name)
+    data = Path(shutil.copytree(committed_data, tmp_path / "data"))
     monkeypatch.setenv("PROFILER_DATA", str(data))
     monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
     monkeypatch.delenv("PROFILER_DB", raising=False)

@@ -39,11 +39,9 @@ def plain(html: str) -> str:
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Path:
+def clone(tmp_path: Path, committed_data: Path) -> Path:
     """The committed data, of a machine without compilers: nothing here runs one."""
-    for name in ("runs", "decisions"):
-        shutil.copytree(Path(__file__).parents[2] / "data" / name, tmp_path / "data" / name)
-    return tmp_path / "data"
+    return Path(shutil.copytree(committed_data, tmp_path / "data"))
 
 
 @pytest.mark.usefixtures("pages_of")

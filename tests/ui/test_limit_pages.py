@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.ui.test_pages import charts, page, text
 
 pytestmark = [pytest.mark.usefixtures("pages_of"), pytest.mark.slow]  # the pages are run whole
@@ -16,10 +15,9 @@ BASELINE = {"family": "ncar", "find": "Baseline", "launch": MENDED}
 
 
 @pytest.fixture
-def lineage_data(tmp_path: Path) -> Path:
+def lineage_data(tmp_path: Path, committed_data: Path) -> Path:
     """The committed lineage: static and modelled facts, nothing measured."""
-    shutil.copytree(ROOT / "data" / "runs", tmp_path / "data" / "runs")
-    return tmp_path / "data"
+    return Path(shutil.copytree(committed_data, tmp_path / "data"))
 
 
 def test_a_launch_stands_under_its_roofs(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
