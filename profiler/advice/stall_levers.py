@@ -71,6 +71,20 @@ def _wait_for_shared_memory(metrics: LaunchMetrics) -> Advice:
     return Advice(lever, "no wavefront is excess: the access pattern is right", inputs)
 
 
+def _drain_stores(metrics: LaunchMetrics) -> Advice:
+    """Atomics drain like stores, and are not made faster by a wider access."""
+    atomics, stores = metrics.opcodes("RED", "ATOM", "ATOMG"), metrics.opcodes("STG", "ST")
+    inputs = (atomics, stores)
+    if not all_valid(inputs):
+        return Advice("", "whether stores or atomics drain is unknown", inputs)
+    if atomics.number <= stores.number:
+        return Advice("store the result wide and coalesced", "", inputs)
+    words = f"{atomics.count} atomic instructions beside {stores.count} stores"
+    return Advice(
+        "fewer atomics: add up in the warp and the block first, then one atomic a block", words, inputs
+    )
+
+
 STALL_REASONS = {
     "long_scoreboard": StallReason("data from L1, L2 or DRAM", _wait_for_data),
     "short_scoreboard": StallReason("shared memory or special functions (exp, rcp)", _wait_for_shared_memory),
@@ -108,7 +122,7 @@ STALL_REASONS = {
         "the target of a branch", "fewer branches in the loop: predicates, loop bounds known"
     ),
     "dispatch_stall": StallReason("the dispatcher"),
-    "drain": StallReason("stores that drain at the warp's end", "store the result wide and coalesced"),
+    "drain": StallReason("stores and atomics that drain at the warp's end", _drain_stores),
     "membar": StallReason("a memory fence", "fewer or narrower fences: block scope where that is enough"),
     "sleeping": StallReason("its own sleep", "sleep less: wait on an mbarrier in place of polling"),
     "misc": StallReason("something that ncu does not name"),

@@ -59,3 +59,22 @@ def test_wavefronts_are_counted_though_an_old_ncu_calls_them_sectors() -> None:
     launch = LaunchMetrics(replace(made.launch(), values=pack_values(values)), TABLE, "sm_90")
     words = advice_for_stall("short_scoreboard", launch).words
     assert words == "254 M of 513 M wavefronts are excess: bank conflicts by access pattern"
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "lever", "words"),
+    [
+        ({"STG": 100.0, "RED": 10.0}, "store the result wide and coalesced", ""),
+        (
+            {"RED.E": 32768.0, "EXIT": 5.0},
+            "fewer atomics: add up",
+            "32.8 k atomic instructions beside 0 stores",
+        ),
+        ({}, "", "whether stores or atomics drain is unknown"),
+    ],
+)
+def test_atomics_that_drain_are_not_stored_wider(opcodes: dict[str, float], lever: str, words: str) -> None:
+    launch = replace(made.launch(), opcodes=opcodes)
+    advice = advice_for_stall("drain", LaunchMetrics(launch, TABLE, "sm_90"))
+    assert (advice.lever[: len(lever)], advice.words) == (lever, words)
+    assert bool(advice.lever) is bool(lever)
