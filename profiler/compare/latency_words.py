@@ -51,7 +51,13 @@ def basis(comparison: LatencyComparison) -> str:
         return "not timed on both sides"
     if decision.interval is None:
         return "one run" if comparison.live else "two runs"
-    return rests_on(decision)
+    return rests_on(decision) + process_spread(decision)
+
+
+def process_spread(decision: Decision) -> str:
+    """How far the processes of a live pair lie apart: `, which differ by 0.3 % (sd)`; "" where not known."""
+    spread = decision.process_sd
+    return "" if spread is None else f", which differ by {share_text(spread)} (sd)"
 
 
 def detectable(decision: Decision) -> str:

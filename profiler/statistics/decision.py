@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from profiler.statistics.verdict import Verdict
+
+UNITS_FACTOR = 20.0  # a larger change is more likely a mix of ns and µs than a change
 
 
 class Interval(NamedTuple):
@@ -50,6 +53,15 @@ def verdict_of_change(change: float, better: str) -> Verdict:
     if better == "-":
         return Verdict.CHANGED
     return Verdict.BETTER if (change < 0) == (better == "lower") else Verdict.WORSE
+
+
+def units_question(log_ratio: float) -> str:
+    """What to ask before a change that large is judged; "" up to a factor of UNITS_FACTOR."""
+    if abs(log_ratio) <= math.log(UNITS_FACTOR):
+        return ""
+    times = f"{math.exp(abs(log_ratio)):,.0f}"
+    size = f"{times} times" if log_ratio > 0 else f"1/{times} of"
+    return f"B is {size} A: are both in ns? No change that large is judged"
 
 
 def share_text(size: float) -> str:

@@ -24,6 +24,7 @@ from profiler.statistics.decision import (
     Interval,
     change_text,
     share_text,
+    units_question,
     verdict_of_change,
 )
 from profiler.statistics.ratios import (
@@ -163,9 +164,8 @@ def _judge(
     gate_interval = Interval(float(np.expm1(mean - narrow)), float(np.expm1(mean + narrow)))
     change = f"{change_text(effect)} (99 %: {interval}) {basis}"
     needed, remark = None, None
-    if bool(rules.asks_for_units(estimated)):
-        verdict = Verdict.UNCLEAR
-        remark = f"B is {_times_text(mean)} A: are both in ns? No change that large is judged"
+    if question := units_question(mean):
+        verdict, remark = Verdict.UNCLEAR, question
         reason = f"{change_text(effect)} {basis}; {remark}"
     elif bool(rules.is_changed(estimated, margin)):
         verdict, reason, remark = verdict_of_change(mean, better), change, ""
@@ -175,7 +175,7 @@ def _judge(
         reason = f"{change_text(effect)} {basis}, {within}"
     else:
         verdict = Verdict.UNCLEAR
-        needed, remark = _what_would_tell(estimated, margin, rounds_each)
+        needed, remark = _what_would_tell(estimated, margin, rounds_each, fresh)
         reason = f"{change}; {remark}"
     error = float(estimated.error * estimated.widening)
     chance = float(t_quantile(POWER, estimated.units - 1)) * error
@@ -198,7 +198,9 @@ def _judge(
     )
 
 
-def _what_would_tell(estimated: Estimate, margin: float, rounds_each: float) -> tuple[int | None, str]:
+def _what_would_tell(
+    estimated: Estimate, margin: float, rounds_each: float, fresh: bool
+) -> tuple[int | None, str]:
     """How many rounds would settle what is unclear, None where no number would, and that in words."""
     independent = estimated._replace(widening=1.0)
     if bool(rules.is_changed(independent, margin) | rules.is_same(independent, margin)):
@@ -209,7 +211,9 @@ def _what_would_tell(estimated: Estimate, margin: float, rounds_each: float) -> 
         return None, f"a tick of the timer is {tick} of a sample: more calls a sample would tell"
     needed = rules.rounds_needed(estimated, margin, rounds_each)
     if needed:
-        return needed, f"{needed} rounds would tell"
+        # More rounds in as few processes would tell nothing new of what processes have of their own.
+        processes = f" in {-int(-needed // rounds_each)} processes" if fresh else ""
+        return needed, f"{needed} rounds{processes} would tell"
     return None, f"too near ±{share_text(margin)} for any number of rounds up to {rules.MAX_ROUNDS}"
 
 
@@ -227,11 +231,6 @@ def _estimate_warnings(estimated: Estimate) -> list[str]:
 
 def _lag_text(estimated: Estimate) -> str:
     return f"(lag 1: {float(estimated.correlation):.2f})"
-
-
-def _times_text(log_ratio: float) -> str:
-    times = float(np.exp(abs(log_ratio)))
-    return f"{times:,.0f} times" if log_ratio > 0 else f"1/{times:,.0f} of"
 
 
 def _by_round(side: Timed, name: str, warm_up: int) -> dict[int, Floats]:

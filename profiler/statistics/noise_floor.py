@@ -23,6 +23,7 @@ from profiler.statistics.decision import (
     Interval,
     change_text,
     share_text,
+    units_question,
     verdict_of_change,
 )
 from profiler.statistics.exceedance import SHAPE_PAIRS, likely_tail, limits, newest_alike, p_values
@@ -124,6 +125,8 @@ def judge_stored_baseline(
     """
     ratio = float(np.log(typical_ns(b_ns) / typical_ns(a_ns)))
     effect = float(np.expm1(ratio))
+    if question := units_question(ratio):
+        return Decision(Verdict.UNCLEAR, question, STORED_BASELINE, effect=effect)
     if floor is None or floor.pairs < MIN_FLOOR_PAIRS:
         lack = f"a floor of {floor.pairs} A/A pairs is none: {MIN_FLOOR_PAIRS} are needed" if floor else ""
         reason = (

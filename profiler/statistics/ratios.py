@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.statistics.decision import UNITS_FACTOR
+
 MARGIN = 0.005  # a smaller change counts as none
 # Below it a tick of the timer (about 1 µs) is over 1 %: medians stick to ticks, means do not.
 SHORT_NS = 100_000.0
@@ -21,7 +23,6 @@ MIN_PROCESSES = 3  # nor are fewer of these: two say next to nothing of how far 
 MAX_ROUNDS = 1000  # nobody would collect more
 POWER = 0.8  # the chance with which a detectable change is found
 SETTLED = 0.85  # the chance that the rounds asked for settle it: near the margin it holds less often
-UNITS_FACTOR = 20.0  # a larger change is more likely a mix of ns and µs than a change
 TRIMMED = 0.2  # share of the rounds left out at each end by the trimmed mean
 # The trimmed mean is taken where its error is this much smaller: only heavy tails make it so.
 CLEARLY_NARROWER = 0.6

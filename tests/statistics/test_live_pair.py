@@ -400,3 +400,10 @@ def test_rounds_asked_for_tell_in_four_of_five() -> None:
         assert answers
         settled.append(float(np.mean(answers)))
     assert min(settled) >= 0.8, settled
+
+
+def test_what_processes_would_tell_is_said_in_processes() -> None:
+    decision = judge_live_pair(*in_processes(0.003, 5, seed=3, change=0.0))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert decision.rounds_needed is not None
+    assert f"{decision.rounds_needed} rounds in {decision.rounds_needed // 5} processes" in decision.reason

@@ -120,3 +120,10 @@ def test_a_sample_that_is_no_latency_is_refused(bad: list[float]) -> None:
         typical_ns(np.array(bad))
     with pytest.raises(ValueError, match="finite"):
         floor_of_ratios(np.array([np.nan]))
+
+
+def test_a_change_beyond_a_factor_of_20_asks_for_the_units() -> None:
+    decision = judge_stored_baseline(run(1.0, 1), run(0.001, 2), even_floor(60))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "both in ns" in decision.reason
+    assert not decision.fails_gate
