@@ -11,6 +11,7 @@ from profiler.compare import EnvironmentChange
 from profiler.compare.same_code import CHANGED, SAME
 from profiler.evidence import Evidence
 from profiler.history.change_points import RUNS, History, Step
+from profiler.history.trend import TrendPoint
 from profiler.statistics import MIN_POINTS, Verdict
 
 MIN_SHARED = 3  # series that step on one run; two may do so by chance
@@ -42,8 +43,8 @@ class SharedStep:
 def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
     """The alarms that at least MIN_SHARED series, and half of those on that GPU, share; oldest first.
 
-    A step whose machine code changed with it has a cause of its own, and one that may lie in several runs
-    belongs to that of them which most others share.
+    A step whose machine code changed with it has a cause of its own. One belongs to the run that most others
+    share of those in which it may lie and the run on either side.
     """
     over_runs = [history for history in histories if history.over == RUNS]
     by_run: dict[tuple[str | None, str, int], list[tuple[History, Step]]] = defaultdict(list)
@@ -54,14 +55,19 @@ def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
         for step in history.steps:
             if not step.is_alarm or step.circumstances.code.word == CHANGED:
                 continue
-            for point in step.possible:
+            for point in _runs_near(history, step):
                 created[point.run_id] = point.created
                 key = (history.series.gpu, point.run_id, step.change_point.direction)
                 by_run[key].append((history, step))
     shared: list[SharedStep] = []
     taken: set[int] = set()
-    # The run that most series share comes first; of equal ones the older.
-    for gpu, run_id, direction in sorted(by_run, key=lambda key: (-len(by_run[key]), created[key[1]])):
+
+    def rank(key: tuple[str | None, str, int]) -> tuple[object, ...]:
+        """The run that most series share comes first; of equal ones that with most likeliest places."""
+        likeliest = sum(step.likeliest.run_id == key[1] for _, step in by_run[key])
+        return -len(by_run[key]), -likeliest, created[key[1]], key[1]
+
+    for gpu, run_id, direction in sorted(by_run, key=rank):
         steps = [pair for pair in by_run[gpu, run_id, direction] if id(pair[1]) not in taken]
         could_show = [history for history in over_runs if _could_show(history, gpu, created[run_id])]
         if len(steps) < MIN_SHARED or len(steps) < MIN_SHARE * len(could_show):
@@ -85,6 +91,12 @@ def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
             )
         )
     return tuple(sorted(shared, key=lambda step: (step.created, step.run_id)))
+
+
+def _runs_near(history: History, step: Step) -> Sequence[TrendPoint]:
+    """The points with which a step may have begun, and one on each side: noise may move its place by one."""
+    place = step.change_point
+    return history.series.points[max(0, place.earliest - 1) : place.latest + 2]
 
 
 def _could_show(history: History, gpu: str | None, at: datetime) -> bool:

@@ -81,6 +81,7 @@ class Regression:
     grid: tuple[int, int, int] | None = None  # of the launch now; None for what is of no single launch
     block: tuple[int, int, int] | None = None
     level: LevelKind = LevelKind.NEW  # what the level now is: only a new one is a regression
+    beside: tuple[VersionRun, ...] = ()  # the runs next to `possible`: noise may move a step's place by one
     equal: VersionRun | None = None  # the first run of the earlier level that equals it
 
     @property

@@ -48,11 +48,17 @@ def find_shared_regressions(report: RegressionReport, causes: CauseFinder) -> tu
         if regression.series.evidence is not Evidence.MEASURED:
             continue
         if regression.kind in (RegressionKind.STEP, RegressionKind.RUNS):
-            for run in regression.possible:
+            for run in (*regression.possible, *regression.beside):
                 by_run[regression.series.gpu, run.run_id].append((regression, run))
     shared: list[SharedRegression] = []
     taken: set[int] = set()
-    for gpu, run_id in sorted(by_run, key=lambda key: -len(by_run[key])):
+
+    def rank(key: tuple[str, str]) -> tuple[int, int]:
+        """The run that most share comes first; of equal ones that in which most can have begun."""
+        possible = sum(run in regression.possible for regression, run in by_run[key])
+        return -len(by_run[key]), -possible
+
+    for gpu, run_id in sorted(by_run, key=rank):
         candidates = [pair for pair in by_run[gpu, run_id] if id(pair[0]) not in taken]
         series = report.coverage.lines[gpu, run_id]
         if not _are_many(candidates, series):

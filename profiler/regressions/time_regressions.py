@@ -241,6 +241,8 @@ def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression
         if not standing:
             continue
         step, newest = standing[-1], points[-1]
+        is_drift = step.kind is LevelKind.DRIFT
+        places = line.points[step.earliest - 1], *line.points[step.latest + 1 : step.latest + 2]
         # If a later step changed the level again, this step's interval is not that of the whole change.
         is_last = step is steps[-1]
         yield Regression(
@@ -252,13 +254,14 @@ def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression
             _version_run(newest),
             Value(step.before, newest.value.unit),
             Value(level_now, newest.value.unit),
-            f"change point, t {step.t:.1f}",
+            "the values move slowly, without a step" if is_drift else f"change point, t {step.t:.1f}",
             level_now / step.before - 1 if step.before else None,
-            Interval(*sorted((step.size_low, step.size_high))) if is_last else None,
+            Interval(*sorted((step.size_low, step.size_high))) if is_last and not is_drift else None,
             "95 %",
             floor=_floor(line, step.before, search),
             earlier_steps=len(standing) - 1,
             level=step.kind,
+            beside=tuple(_version_run(point) for point in places),
             equal=None if step.related is None else _version_run(line.points[step.related]),
         )
 
