@@ -78,7 +78,7 @@ def table(overview: Overview, metrics: MetricTable) -> Html:
     columns = (
         Column("launch", cut=2),
         Column("time", right=True),
-        Column("since the version before"),
+        Column("since the version before", wrap=True),
         Column("other metrics", wide=True),
         *(Column(metrics.by_concept[concept].label, right=True, wide=True) for concept in concepts),
     )

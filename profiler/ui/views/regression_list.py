@@ -106,7 +106,7 @@ def table(
         address = addresses.regressions(None if family == ALL else family, key(regression))
         cells = (
             markup.link(address, markup.cut_name(name), name),
-            markup.join((regression.label, _part(regression, " wide"))),
+            markup.join((regression.label, _part(regression))),
             _verdict(regression),
             _interval(regression),
             _workload_and_gpu(regression),
@@ -212,15 +212,15 @@ def _floor(regression: Regression) -> Html:
     return markup.backticks_as_code(words)
 
 
-def _part(regression: Regression, css: str = "") -> Html:
+def _part(regression: Regression) -> Html:
     """How the calls were timed, or the kernel; facts of the main function need no name."""
     series = regression.series
     if series.concept == LATENCY:
-        return markup.tag("span", mode_name(series.mode), f"m{css}", series.mode)
+        return markup.tag("span", mode_name(series.mode), "m", series.mode)
     # No line breaks within the grid, whose thousands are parted by spaces.
     grid = regression.grid_words
     words = markup.join((regression.kernel, markup.tag("span", grid, "nw") if grid else ""), ", ")
-    return markup.tag("span", words, f"c m{css}", series.mode) if words else words
+    return markup.tag("span", words, "c m", series.mode) if words else words
 
 
 def _workload_and_gpu(regression: Regression) -> Html:
