@@ -19,7 +19,7 @@ def test_a_floor_is_printed_and_is_a_row(store: Store, capsys: pytest.CaptureFix
     answer = assert_same_as_printed(document, capsys, "noise", "--list")
     (row,) = document.to_frame().to_dict("records")
     (floor,) = answer["floors"]
-    assert (row["gpu"], row["class"], row["pairs"]) == (timed_runs.GPU, "medium", 20)
+    assert (row["gpu"], row["class"], row["pairs"]) == (timed_runs.GPU, "medium", 50)
     assert row["limit"] == floor["limit"] > 0
     assert document.sentences == answer["missing"] == []
 
