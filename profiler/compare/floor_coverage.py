@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from profiler.bundles import NOISE, Root, Run, list_runs, load_run
 from profiler.compare.latency import noise_command
-from profiler.compare.noise_floor import FloorKey, StoredFloor, floors_of_runs
+from profiler.compare.noise_floor import FloorKey, StoredFloor, find_floor, floors_of_runs
 from profiler.errors import ProfilerError
 from profiler.statistics import MIN_FLOOR_PAIRS, typical_ns
 from profiler.store import WORKLOAD_CLASSES, workload_class
@@ -43,20 +43,23 @@ def missing_floors(
 
     `timed` has one version and workload for each key (see `noise_floor.timed_keys`).
     """
-    pairs = {floor.key: floor.floor.pairs for floor in floors}
-    modes: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for gpu, mode, length in timed:
-        if pairs.get((gpu, mode, length), 0) < MIN_FLOOR_PAIRS:
-            modes[gpu, length].append(mode)
+    pairs: dict[FloorKey, int] = defaultdict(int)  # by any driver
+    for floor in floors:
+        key = floor.key._replace(driver="")
+        pairs[key] = max(pairs[key], floor.floor.pairs)
+    modes: dict[tuple[str, str, str], list[FloorKey]] = defaultdict(list)
+    for key in timed:
+        if pairs[key._replace(driver="")] < MIN_FLOOR_PAIRS:
+            modes[key.gpu, key.workload_class, key.family].append(key)
     missing = []
-    for (gpu, length), lacking in sorted(modes.items(), key=lambda item: _order(*item[0])):
-        version, workload = timed[gpu, lacking[0], length]
+    for (gpu, length, _), lacking in sorted(modes.items(), key=lambda item: _order(*item[0])):
+        version, workload = timed[lacking[0]]
         missing.append(
             MissingFloor(
                 gpu,
                 length,
-                tuple(lacking),
-                min(pairs.get((gpu, mode, length), 0) for mode in lacking),
+                tuple(key.mode for key in lacking),
+                min(pairs[key._replace(driver="")] for key in lacking),
                 noise_command(version.rpartition("/")[2], workload),
             )
         )
@@ -65,12 +68,14 @@ def missing_floors(
 
 def calls_without_floor(run: Run, floors: Collection[StoredFloor]) -> str:
     """A sentence on the calls of a run that have no noise floor, with a command; "" where all have one."""
-    gpu, keys = run.provenance.get("gpu") or "", {floor.key for floor in floors if floor.judges}
+    gpu, driver = (run.provenance.get(name) or "" for name in ("gpu", "driver"))
+    judging = {floor.key: floor.floor for floor in floors if floor.judges}
     by_version: dict[str, dict[str, str]] = defaultdict(dict)  # version -> class -> workload
     for result in run.results:
         for samples in result.samples:
             length = workload_class(float(typical_ns(samples.ns)))
-            if result.workload and (gpu, samples.mode, length) not in keys:
+            floor = find_floor(judging, FloorKey(gpu, samples.mode, length, result.family, driver))
+            if result.workload and (floor is None or floor.borrowed):
                 by_version[result.version].setdefault(length, result.workload)
     if not by_version:
         return ""
@@ -82,5 +87,5 @@ def calls_without_floor(run: Run, floors: Collection[StoredFloor]) -> str:
     return f"no A/A floor for {lengths} calls here, so this run and another stay unclear: {command}"
 
 
-def _order(gpu: str, length: str) -> tuple[str, int]:
-    return gpu, WORKLOAD_CLASSES.index(length)
+def _order(gpu: str, length: str, family: str) -> tuple[str, int, str]:
+    return gpu, WORKLOAD_CLASSES.index(length), family

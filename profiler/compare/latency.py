@@ -11,7 +11,6 @@ from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import Latency, Side
 from profiler.statistics import (
     LIVE_PAIR,
-    MIN_FLOOR_PAIRS,
     STORED_BASELINE,
     Decision,
     NoiseFloor,
@@ -117,8 +116,9 @@ def _compare_mode(
     if words := [difference.words for difference in blocking if difference.field in must_match]:
         rule = LIVE_PAIR if live else STORED_BASELINE
         return LatencyComparison(mode, x, y, Decision(Verdict.NOT_COMPARABLE, "; ".join(words), rule))
-    floor = noise.floor(b.gpu or "", mode, float(typical_ns(x.ns)))
-    lacks_floor = floor is None or floor.pairs < MIN_FLOOR_PAIRS
+    place = b.gpu or "", mode, float(typical_ns(x.ns)), b.family or "", b.session.driver or ""
+    floor = noise.floor(*place)
+    lacks_floor = floor is None or not floor.judges
     floor_command = noise_command(b.version, b.workload) if lacks_floor and b.version else ""
     if live and a.version == b.version:
         decision = Decision(Verdict.SAME, "the same samples of one run", LIVE_PAIR, effect=0.0)

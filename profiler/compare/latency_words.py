@@ -68,15 +68,17 @@ def detectable(decision: Decision) -> str:
 
 def aa_floor(floor: NoiseFloor | None, version: str | None, workload: str | None) -> str:
     """How far equal builds lie apart, or a command that measures it, in backticks."""
-    if floor is not None and floor.pairs >= MIN_FLOOR_PAIRS:
+    if floor is not None and floor.judges:
         return f"A/A floor here ±{share_text(math.expm1(floor.limit))} ({floor.pairs} pairs)"
     command = f"`{noise_command(version or 'VERSION', workload)}`"
     if floor is None:
         return f"no A/A floor here: {command}"
+    if floor.borrowed:
+        return f"no A/A floor here but of {floor.borrowed}: {command}"
     return f"A/A floor of {floor.pairs} pairs, {MIN_FLOOR_PAIRS} are needed: {command}"
 
 
 def short_floor(floor: NoiseFloor | None) -> str:
     """As `aa_floor`, for narrow places."""
-    judges = floor is not None and floor.pairs >= MIN_FLOOR_PAIRS
+    judges = floor is not None and floor.judges
     return f"A/A ±{share_text(math.expm1(floor.limit))}" if floor is not None and judges else "no A/A floor"

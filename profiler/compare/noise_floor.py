@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from profiler.bundles import NOISE, Run, Samples
-from profiler.statistics import MIN_FLOOR_PAIRS, NoiseFloor, floor_of_sessions
+from profiler.statistics import NoiseFloor, floor_of_sessions
 from profiler.store import WORKLOAD_CLASSES, workload_class
 
 if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
     from profiler.store import Store
 
-FloorKey = tuple[str, str, str]  # GPU, mode (timer, cache and clock), workload class
-FloorLookup = Callable[[str, str, float], NoiseFloor | None]  # by GPU, mode and the latency of A in ns
+
+class FloorKey(NamedTuple):
+    """What the pairs of one floor have in common; "" for what is not known."""
+
+    gpu: str
+    mode: str  # timer, cache and clock
+    workload_class: str  # short, medium or long calls
+    family: str  # of kernels
+    driver: str = ""
+
+    def differs(self, other: FloorKey) -> str:
+        """In what `other` is known to be another family or driver: `family softmax`; "" where it is not."""
+        named = ((name, getattr(self, name), getattr(other, name)) for name in ("family", "driver"))
+        differing = (f"{name} {theirs}" for name, ours, theirs in named if ours and theirs not in ("", ours))
+        return " and ".join(differing)
+
+
+class FloorLookup(Protocol):
+    """Finds the floor for runs of a GPU, mode, latency of A in ns, family and driver; "" where not known."""
+
+    def __call__(
+        self, gpu: str, mode: str, ns: float, family: str = "", driver: str = "", /
+    ) -> NoiseFloor | None: ...
 
 
 class AAPair(NamedTuple):
@@ -32,22 +53,26 @@ class AAPair(NamedTuple):
     version: str  # family/version
     workload: str
     created: datetime
+    driver: str
     a_ns: Any  # latencies of single calls, as an array or sequence
     b_ns: Any
 
     @property
     def key(self) -> FloorKey:
         """The floor that the pair belongs to; the first session decides the workload class."""
-        return self.gpu, self.mode, workload_class(float(np.median(self.a_ns)))
+        length = workload_class(float(np.median(self.a_ns)))
+        return FloorKey(self.gpu, self.mode, length, self.version.partition("/")[0], self.driver)
 
 
 @dataclass(frozen=True)
 class StoredFloor:
-    """The noise floor of one GPU, mode and workload class, and the A/A pairs behind it."""
+    """The noise floor of one GPU, mode, workload class, family and driver, and the A/A pairs behind it."""
 
     gpu: str
     mode: str
     workload_class: str  # short, medium or long calls
+    family: str
+    driver: str  # "" if unknown
     floor: NoiseFloor
     versions: tuple[str, ...]
     workloads: tuple[str, ...]  # those with a name
@@ -57,12 +82,12 @@ class StoredFloor:
     @property
     def judges(self) -> bool:
         """Whether there are enough pairs to judge by."""
-        return self.floor.pairs >= MIN_FLOOR_PAIRS
+        return self.floor.judges
 
     @property
     def key(self) -> FloorKey:
-        """GPU, mode and workload class."""
-        return self.gpu, self.mode, self.workload_class
+        """What its pairs have in common."""
+        return FloorKey(self.gpu, self.mode, self.workload_class, self.family, self.driver)
 
 
 def stored_floors(store: Store, gpu: str | None = None) -> list[StoredFloor]:
@@ -75,6 +100,7 @@ def stored_floors(store: Store, gpu: str | None = None) -> list[StoredFloor]:
             f"{pair.a.family}/{pair.a.version}",
             pair.a.workload or "",
             pair.a.created,
+            pair.a.driver or "",
             pair.a.samples.ns,
             pair.b.samples.ns,
         )
@@ -92,6 +118,7 @@ def floors_of_runs(runs: Iterable[Run]) -> list[StoredFloor]:
             f"{result.family}/{result.version}",
             result.workload or "",
             run.created,
+            run.provenance.get("driver") or "",
             a.ns,
             b.ns,
         )
@@ -103,11 +130,14 @@ def floors_of_runs(runs: Iterable[Run]) -> list[StoredFloor]:
 
 
 def timed_keys(store: Store) -> dict[FloorKey, tuple[str, str]]:
-    """The floor keys of which the newest runs have timed calls, each with one version and workload."""
+    """The floor keys of which the newest runs have timed calls, each with one version and workload.
+
+    They name no driver.
+    """
     timed: dict[FloorKey, tuple[str, str]] = {}
     for row in store.results(kind="latency"):
         if row.median_ns is not None:
-            key = (row.gpu or "", row.mode, workload_class(row.median_ns))
+            key = FloorKey(row.gpu or "", row.mode, workload_class(row.median_ns), row.family)
             timed.setdefault(key, (f"{row.family}/{row.version}", row.workload or ""))
     return timed
 
@@ -121,12 +151,23 @@ def floors_by_key(store: Store) -> dict[FloorKey, NoiseFloor]:
 
 
 def floor_lookup(store_opener: StoreOpener) -> FloorLookup:
-    """The lookup over an index, which is opened at the first question."""
+    """The lookup over an index, which is opened at the first question.
 
-    def lookup(gpu: str, mode: str, ns: float) -> NoiseFloor | None:
-        return floors_by_key(store_opener()).get((gpu, mode, workload_class(ns)))
+    Where the family has none by that driver, another's is lent, which says whose it is and judges nothing.
+    """
+
+    def lookup(gpu: str, mode: str, ns: float, family: str = "", driver: str = "", /) -> NoiseFloor | None:
+        key = FloorKey(gpu, mode, workload_class(ns), family, driver)
+        return find_floor(floors_by_key(store_opener()), key)
 
     return lookup
+
+
+def find_floor(floors: Mapping[FloorKey, NoiseFloor], key: FloorKey) -> NoiseFloor | None:
+    """The floor of a key, else one of its GPU, mode and class that says whose it is; the most pairs first."""
+    there = [(other, floor) for other, floor in floors.items() if other[:3] == key[:3]]
+    lent = [replace(floor, borrowed=key.differs(other)) for other, floor in there]
+    return max(lent, key=lambda floor: (not floor.borrowed, floor.pairs), default=None)
 
 
 @lru_cache(maxsize=4)
@@ -148,7 +189,7 @@ def _floors_of_pairs(pairs: Iterable[AAPair]) -> list[StoredFloor]:
     for pair in pairs:
         if _is_usable(pair.a_ns) and _is_usable(pair.b_ns):
             by_key[pair.key].append(pair)
-    order = sorted(by_key, key=lambda key: (*key[:2], WORKLOAD_CLASSES.index(key[2])))
+    order = sorted(by_key, key=lambda key: (*key[:2], WORKLOAD_CLASSES.index(key.workload_class), *key[3:]))
     return [_stored_floor(key, by_key[key]) for key in order]
 
 

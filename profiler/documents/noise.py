@@ -146,6 +146,8 @@ def _floor_dict(stored: StoredFloor) -> dict[str, object]:
         "gpu": stored.gpu or None,
         "mode": stored.mode,
         "class": stored.workload_class,
+        "family": stored.family,
+        "driver": stored.driver or None,
         "pairs": stored.floor.pairs,
         "needed": MIN_FLOOR_PAIRS,
         "limit": limit,

@@ -501,7 +501,9 @@ def _judge_duration(point_pair: _PointPair, metric: Metric, search: Search) -> I
 
 def _floor(series: Trend, ns: float, search: Search) -> NoiseFloor | None:
     """The noise floor of a latency; None for ncu durations."""
-    return search.noise.floor(series.gpu or "", series.mode, ns) if series.concept == LATENCY else None
+    if series.concept != LATENCY:
+        return None
+    return search.noise.floor(series.gpu or "", series.mode, ns, series.family)
 
 
 def _series_key(series: Trend, version: str) -> SeriesKey:

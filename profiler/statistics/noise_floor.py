@@ -45,6 +45,12 @@ class NoiseFloor:
     pairs: int  # that are independent of each other
     sd: float  # from the median absolute deviation about 0, where A/A ratios have their centre
     sizes: tuple[float, ...]  # absolute log-ratios of all pairs, ascending
+    borrowed: str = ""  # whose it is where those that are asked for have none: "family softmax", "driver 570"
+
+    @property
+    def judges(self) -> bool:
+        """Whether two runs can be judged by it."""
+        return self.pairs >= MIN_FLOOR_PAIRS and not self.borrowed
 
     @property
     def largest(self) -> float:
@@ -127,7 +133,13 @@ def judge_stored_baseline(
     effect = float(np.expm1(ratio))
     if question := units_question(ratio):
         return Decision(Verdict.UNCLEAR, question, STORED_BASELINE, effect=effect)
-    if floor is None or floor.pairs < MIN_FLOOR_PAIRS:
+    if floor is not None and floor.borrowed:
+        reason = (
+            f"{change_text(effect)} between two runs, and the only noise floor here is of {floor.borrowed}: "
+            "how far its equal builds lie apart says too little of others"
+        )
+        return Decision(Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=floor.pairs)
+    if floor is None or not floor.judges:
         lack = f"a floor of {floor.pairs} A/A pairs is none: {MIN_FLOOR_PAIRS} are needed" if floor else ""
         reason = (
             f"{change_text(effect)} between two runs, and {lack or 'no noise floor'}: "

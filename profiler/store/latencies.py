@@ -105,7 +105,16 @@ def _select_latencies(selection: Selection) -> Select[Any]:
     result, run, config = schema.result.c, schema.run.c, schema.config.c
     columns = (
         *(result.id, result.config, result.created, result.position, result.median_ns, result.is_latest),
-        *(result.status, result.reason, run.run_id, config.family, config.workload, config.gpu, config.mode),
+        *(
+            result.status,
+            result.reason,
+            run.run_id,
+            run.driver,
+            config.family,
+            config.workload,
+            config.gpu,
+            config.mode,
+        ),
     )
     statement = narrow(select_results(*columns, schema.version.c.name.label("version")), selection)
     return statement if selection.run_id is not None else statement.where(run.hidden.is_(False))
@@ -130,6 +139,7 @@ def _load_infos(connection: Connection, rows: Rows[Any]) -> list[LatencyInfo]:
             version=row.version,
             workload=row.workload or None,
             gpu=row.gpu or None,
+            driver=row.driver,
             mode=row.mode,
             created=moment(row.created),
             median_ns=row.median_ns,

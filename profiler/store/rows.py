@@ -212,6 +212,7 @@ class LatencyInfo:
     version: str
     workload: str | None
     gpu: str | None
+    driver: str | None
     mode: str  # "events; cache warm; clock none"
     created: datetime  # of the run
     median_ns: float | None

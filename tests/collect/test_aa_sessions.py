@@ -75,7 +75,8 @@ def test_the_index_reads_a_noise_run_as_pairs_and_as_nobodys_latency(folder: Pat
     store.add(run, {})
     floors = noise_floor.stored_floors(store)
     assert [stored.key for stored in floors] == [
-        ("stand-in", f"events; cache {mode}; clock none", "short") for mode in ("cold", "warm")
+        ("stand-in", f"events; cache {mode}; clock none", "short", "attention", "580")
+        for mode in ("cold", "warm")
     ]
     assert {stored.floor.pairs for stored in floors} == {3}, "both workloads went through the same sessions"
     levels = [1002.5 + 20 * ((number * 0.618) % 1 - 0.5) for number in range(1, 7)]

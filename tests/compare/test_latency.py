@@ -100,7 +100,7 @@ def test_of_two_runs_the_floor_of_the_place_judges(table: metric_table.MetricTab
     (latency,) = judged(a, b, table, noise=NoiseModel(floor=quiet)).latency
     assert latency.verdict is Verdict.WORSE
     assert latency.decision.rule == "stored baseline"
-    assert asked == [("GPU", WARM, pytest.approx(1.025e6, rel=0.01))]
+    assert asked == [("GPU", WARM, pytest.approx(1.025e6, rel=0.01), "f", "")]
     (latency,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: LOUD)).latency
     assert latency.verdict is Verdict.SAME
     assert latency.decision.detectable is not None

@@ -15,12 +15,13 @@ import pytest
 from profiler.bundles import COLLECT, NOISE, Labels, Result, Run, Samples, bundle, location
 from profiler.cli import main
 from profiler.compare import latency_words, noise_floor
-from profiler.statistics import MIN_FLOOR_PAIRS, NoiseFloor
+from profiler.statistics import MIN_FLOOR_PAIRS, NoiseFloor, Verdict, judge_stored_baseline
 from profiler.store import Store
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"
 MS, US = 1e6, 1e3
+KEY = noise_floor.FloorKey("H100", WARM, "long", "fam", "580")
 
 
 def samples(level_ns: float, seed: int, mode: str = WARM) -> Samples:
@@ -74,6 +75,33 @@ def test_a_floor_holds_for_its_gpu_mode_and_length_of_call_alone(store: Store) -
         assert lookup(*place) is None
 
 
+def test_the_floor_of_another_family_or_driver_is_named_and_judges_nothing(store: Store) -> None:
+    store.add(run(sessions(2 * MS, 0.01, MIN_FLOOR_PAIRS)), {})
+    lookup = noise_floor.floor_lookup(lambda: store)
+    for family, driver, whose in (
+        ("fam", "580", ""),
+        ("fam", "", ""),
+        ("softmax", "580", "family fam"),
+        ("fam", "570", "driver 580"),
+        ("softmax", "570", "family fam and driver 580"),
+    ):
+        floor = lookup("H100", WARM, 2 * MS, family, driver)
+        assert floor is not None
+        assert floor.borrowed == whose
+        assert floor.judges == (not whose)
+    lent = lookup("H100", WARM, 2 * MS, "softmax", "580")
+    decision = judge_stored_baseline([2e6], [2.6e6], lent)
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "the only noise floor here is of family fam" in decision.reason
+    words = latency_words.aa_floor(lent, "v2", None)
+    assert words == "no A/A floor here but of family fam: `profiler noise v2`"
+    other = run(sessions(2 * MS, 0.01, MIN_FLOOR_PAIRS), day=1)
+    store.add(replace(other, results=(replace(other.results[0], family="softmax"),)), {})
+    found = lookup("H100", WARM, 2 * MS, "softmax", "580")
+    assert found is not None
+    assert found.judges
+
+
 def test_pairs_of_several_runs_add_up_and_a_forgotten_run_is_none(store: Store) -> None:
     lookup = noise_floor.floor_lookup(lambda: store)
     store.add(run(sessions(MS * 2, 0.01, 12)), {})
@@ -86,7 +114,7 @@ def test_pairs_of_several_runs_add_up_and_a_forgotten_run_is_none(store: Store) 
     assert both is not None
     assert both.pairs == 21, "read anew when the index changed"
     store.replace([(later, {}, Labels(hidden=True))])
-    assert noise_floor.floors_by_key(store)["H100", WARM, "long"].pairs == 12
+    assert noise_floor.floors_by_key(store)[KEY].pairs == 12
 
 
 def test_versions_that_went_through_the_same_sessions_are_no_more_pairs(store: Store) -> None:
@@ -103,7 +131,7 @@ def test_a_session_without_a_time_makes_no_pair(store: Store) -> None:
     held = list(sessions(2 * MS, 0.01, 3))
     held[1] = replace(held[1], ns=(0.0, *held[1].ns[1:]))
     store.add(run(held), {})
-    assert noise_floor.floors_by_key(store)["H100", WARM, "long"].pairs == 2
+    assert noise_floor.floors_by_key(store)[KEY].pairs == 2
 
 
 def test_runs_and_their_index_give_the_same_floors(store: Store) -> None:
@@ -116,9 +144,9 @@ def test_runs_and_their_index_give_the_same_floors(store: Store) -> None:
     ours = noise_floor.floors_of_runs([*runs, run([samples(MS, 1), samples(MS, 2)], day=2, purpose=None)])
     theirs = noise_floor.stored_floors(store)
     assert [(one.key, one.floor.pairs) for one in ours] == [
-        (("H100", COLD, "long"), 7),
-        (("H100", WARM, "short"), 4),
-        (("H100", WARM, "long"), 7),
+        (("H100", COLD, "long", "fam", "580"), 7),
+        (("H100", WARM, "short", "fam", "580"), 4),
+        (("H100", WARM, "long", "fam", "580"), 7),
     ]
     for here, there in zip(ours, theirs, strict=True):
         assert here.floor.limit == pytest.approx(there.floor.limit, rel=1e-3), "the index keeps 32 bits"

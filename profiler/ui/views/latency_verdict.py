@@ -42,7 +42,8 @@ def notes(timed: LatencyComparison, side: Side, noise: NoiseModel) -> list[Html]
     """What change would have been detected, the A/A floor, the reason, warnings, how to settle it."""
     decision = timed.decision
     level = timed.a_ns or timed.b_ns
-    floor = noise.floor(side.gpu or "", timed.mode, level) if level is not None else None
+    place = side.gpu or "", timed.mode, level or 0.0, side.family or "", side.session.driver or ""
+    floor = noise.floor(*place) if level is not None else None
     sensitivity = (
         markup.escaped(latency_words.detectable(decision)),
         markup.backticks_as_code(latency_words.aa_floor(floor, side.version, side.workload)),

@@ -12,7 +12,7 @@ from profiler.compare import UNKNOWN_NOISE, NoiseModel, latency_words
 from profiler.evidence import brief_list, formatting, opcodes
 from profiler.history import LATENCY, Lineage, Trend, TrendPoint
 from profiler.history.trend import ABSENT
-from profiler.statistics import MIN_FLOOR_PAIRS, NoiseFloor
+from profiler.statistics import NoiseFloor
 from profiler.ui import markup
 from profiler.ui.charts import small_multiples, stacked_shares
 from profiler.ui.charts.small_multiples import Axis, Line, Panel, Point
@@ -288,11 +288,11 @@ def _point(point: TrendPoint, scale: formatting.Scale, x: float) -> Point:
 def _band(trend: Trend, noise: NoiseModel) -> float:
     """The share by which equal builds lie apart there; 0 where it is not known, or this is no latency."""
     floor = _floor(trend, noise)
-    return 0.0 if floor is None or floor.pairs < MIN_FLOOR_PAIRS else math.expm1(floor.limit)
+    return 0.0 if floor is None or not floor.judges else math.expm1(floor.limit)
 
 
 def _floor(trend: Trend, noise: NoiseModel) -> NoiseFloor | None:
     newest_ns = trend.newest.number
     if trend.concept != LATENCY or newest_ns is None:
         return None
-    return noise.floor(trend.gpu or "", trend.mode, float(newest_ns))
+    return noise.floor(trend.gpu or "", trend.mode, float(newest_ns), trend.family)
