@@ -47,6 +47,8 @@ def show(
         st.html(line)
     if any(history.steps for history in loaded.histories):
         st.html(markup.section_head("Steps", history_steps.caption(loaded.histories)))
+        for line in history_steps.shared_notes(loaded.histories):
+            st.html(line)
         st.html(history_steps.table(loaded.histories))
     for line in history_steps.notes(loaded.histories):
         st.html(line)

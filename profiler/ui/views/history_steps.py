@@ -74,9 +74,14 @@ def caption(histories: Sequence[History]) -> str:
     return f"{cut}where a level changed, with 95 % intervals; {step_words.LAST_POINT}"
 
 
+def shared_notes(histories: Sequence[History]) -> list[Html]:
+    """A line for each alarm that many series share on one run; its rows are in the table below."""
+    return [markup.note(f"{step_words.shared_words(shared)}.") for shared in find_shared_steps(histories)]
+
+
 def notes(histories: Sequence[History]) -> list[Html]:
     """That nothing stepped, and which series are too short to say so."""
-    lines = [f"{step_words.shared_words(shared)}." for shared in find_shared_steps(histories)]
+    lines = []
     has_steps = any(history.steps for history in histories)
     names = line_names([history.series for history in histories])
     lines += [
