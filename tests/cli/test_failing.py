@@ -67,7 +67,7 @@ class TestReports:
             assert main([*only, *form]) == Exit.UNJUDGED
             out = capsys.readouterr().out
             assert "Gate could not judge: 1 could not be judged" in out
-            assert "no A/A pairs say how far this counter moves by itself: import reports with 10" in out
+            assert "no A/A pairs say how far this counter moves by itself: import reports with 40" in out
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
