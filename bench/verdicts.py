@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.live_pair_noise import live_noise
 from bench.simulator import SCENARIOS, alone, in_turn, paired
+from bench.stored_noise import stored_noise
 from profiler.statistics import MIN_FLOOR_PAIRS, exceedance, ratios, typical_ns
 from profiler.statistics.multiple_testing import which_stand
 from profiler.statistics.noise_floor import CHANGED_P
@@ -246,7 +247,13 @@ def main() -> None:
     begun = time.perf_counter()
     found = pairs(arguments.repeats)
     print_pairs(found)
-    lines = [*pair_targets(found), *baselines(arguments.repeats), *tables(), *live_noise(arguments.repeats)]
+    lines = [
+        *pair_targets(found),
+        *baselines(arguments.repeats),
+        *tables(),
+        *live_noise(arguments.repeats),
+        *stored_noise(),
+    ]
     print(f"\nTargets, live pairs in the worse of the two designs ({arguments.repeats:,} repeats a cell)")
     for name, what, figure, sign, target in lines:
         met = figure <= target if sign == "<=" else figure >= target

@@ -1,0 +1,108 @@
+"""Floors and counters under heavy tails, noise that doubled, a wild pair, another family's noise, and zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.statistics import counters, exceedance
+from profiler.statistics.multiple_testing import discoveries
+from profiler.statistics.noise_floor import CHANGED_P
+
+Floats = NDArray[np.float64]
+Line = tuple[str, str, float, str, float]  # as in bench/verdicts.py
+
+CELLS = 20  # of a gate
+ROWS = 100  # counters of a comparison
+SD = 0.006  # of the log-ratio of an A/A pair
+FLOORS = 1000
+
+
+def _draw(noise: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    sizes: Floats = rng.normal(size=shape) if noise == "normal" else rng.standard_t(int(noise[1:]), shape)
+    return SD * np.abs(sizes)
+
+
+def _false_rows(p: Floats) -> tuple[float, float, float]:
+    """The share in % of rows called changed alone, of tables with one, of tables with one that is unclear."""
+    alone, together = p <= CHANGED_P, discoveries(p) & (p <= CHANGED_P)
+    unclear = (alone & ~together).any(axis=-1)
+    return 100 * float(alone.mean()), 100 * float(together.any(axis=-1).mean()), 100 * float(unclear.mean())
+
+
+def floors_and_gates() -> Iterator[Line]:
+    """F1: equal builds by floors of 20 to 200 pairs, one by one and in gates of 20 that share a floor."""
+    print(f"\nFloors by noise: rows of equal builds called changed, gates of {CELLS}, in %")
+    rng = np.random.default_rng(31)
+    for noise in ("normal", "t3", "t2"):
+        for pairs in (20, 50, 200):
+            seen, new = _draw(noise, rng, (FLOORS, pairs)), _draw(noise, rng, (FLOORS, CELLS))
+            rows, gates, unclear = _false_rows(exceedance.p_values(new, seen))
+            change = np.log1p(0.05)
+            power = 100 * float((exceedance.p_values(new + change, seen) <= CHANGED_P).mean())
+            print(
+                f"  {noise:8}{pairs:5} pairs: rows {rows:5.2f}   gates fail {gates:5.2f}, unclear "
+                f"{unclear:5.1f}   power at 5 % {power:4.0f}"
+            )
+            yield "F1", f"{noise}, {pairs} pairs: rows", rows, "<=", 1.0
+            yield "F1", f"{noise}, {pairs} pairs: gates of {CELLS}", gates, "<=", 5.0
+
+
+def changing_floors() -> Iterator[Line]:
+    """F2: noise that doubled 20 to 100 pairs ago, a wild pair among 1,000, and another family's floor."""
+    rng = np.random.default_rng(32)
+    for newer in (20, 50, 100):
+        rates = []
+        for _ in range(FLOORS // 5):
+            seen = np.concatenate((_draw("normal", rng, (400,)), 2 * _draw("normal", rng, (newer,))))
+            kept = seen[-exceedance.newest_alike(seen) :]
+            limit = exceedance.limits(kept, CHANGED_P)
+            rates.append((2 * _draw("normal", rng, (200,)) > limit).mean())
+        yield "F2", f"doubled {newer} pairs ago: rows", 100 * float(np.mean(rates)), "<=", 1.0
+    seen = _draw("normal", rng, (FLOORS // 5, 1000))
+    wild = seen.copy()
+    wild[:, 700] = 0.3
+    limits = [exceedance.limits(sizes, CHANGED_P) for sizes in (seen, wild)]
+    wider = 100 * float((limits[1] / limits[0]).mean()) - 100
+    yield "F2", "one wild pair of 1,000: limit is wider by", wider, "<=", 5.0
+    other = _draw("normal", rng, (FLOORS, CELLS)) * 3
+    wrong = 100 * float((exceedance.p_values(other, _draw("normal", rng, (FLOORS, 50))) <= CHANGED_P).mean())
+    print(
+        f"\nBy the floor of a family that varies a third as much: {wrong:.0f} % wrong; so it judges nothing"
+    )
+
+
+def tables_of_counters() -> Iterator[Line]:
+    """F3: comparisons of 100 counters of equal builds, one in five of them small counts with zeros."""
+    print(f"\nTables of {ROWS} counters by their A/A pairs: false rows, tables with one, unclear, in %")
+    rng = np.random.default_rng(33)
+    tables = FLOORS // 5
+    for noise in ("normal", "t3"):
+        for pairs in (5, 20, 50):
+            shape = (tables, ROWS, pairs + 1)
+            a, b = (1e6 * np.exp(_draw(noise, rng, shape) * rng.choice((-1, 1), shape)) for _ in range(2))
+            a[:, ::5], b[:, ::5] = rng.poisson(1.5, (2, *a[:, ::5].shape))
+            offset = counters.zero_offset(a[..., :-1], b[..., :-1])[..., None]
+            sizes = np.minimum(counters.log_ratios(a, b, offset), 1e9)
+            new = sizes[..., -1:]
+            p = exceedance.p_values(new, sizes[..., :-1])
+            p = np.where(new >= 1e9, np.maximum(p, 1 / (pairs + 1)), p)[..., 0]
+            moved = exceedance.p_values(new + np.log1p(0.1), sizes[..., :-1])[..., 0]
+            planted = np.where(np.arange(ROWS) % 10 == 1, moved, p)
+            power = 100 * float((discoveries(planted) & (planted <= CHANGED_P))[:, 1::10].mean())
+            rows, false_tables, unclear = _false_rows(p)
+            judged = "" if pairs >= counters.MIN_COUNTER_PAIRS else "   (all are unclear: too few)"
+            print(
+                f"  {noise:8}{pairs:5} pairs: rows {rows:5.2f}   tables {false_tables:5.2f}, unclear "
+                f"{unclear:5.1f}   power at 10 % in ten rows {power:4.0f}{judged}"
+            )
+            if pairs >= counters.MIN_COUNTER_PAIRS:
+                yield "F3", f"{noise}, {pairs} pairs: rows", rows, "<=", 1.0
+                yield "F3", f"{noise}, {pairs} pairs: tables of {ROWS}", false_tables, "<=", 5.0
+
+
+def stored_noise() -> list[Line]:
+    """Every row of this module."""
+    return [*floors_and_gates(), *changing_floors(), *tables_of_counters()]
