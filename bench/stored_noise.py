@@ -1,4 +1,4 @@
-"""Floors and counters under heavy tails, noise that doubled, a wild pair, another family's noise, and zeros."""
+"""Floors and counters under heavy tails, doubled noise, a wild pair, another family's noise, and zeros."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ def changing_floors() -> Iterator[Line]:
     yield "F2", "one wild pair of 1,000: limit is wider by", wider, "<=", 5.0
     other = _draw("normal", rng, (FLOORS, CELLS)) * 3
     wrong = 100 * float((exceedance.p_values(other, _draw("normal", rng, (FLOORS, 50))) <= CHANGED_P).mean())
-    print(
-        f"\nBy the floor of a family that varies a third as much: {wrong:.0f} % wrong; so it judges nothing"
-    )
+    print(f"\nBy the floor of a family that varies a third as much: {wrong:.0f} % wrong")
 
 
 def tables_of_counters() -> Iterator[Line]:
