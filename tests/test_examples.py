@@ -48,6 +48,7 @@ def test_an_example_runs_and_prints(path: Path, capsys: pytest.CaptureFixture[st
     assert "Traceback" not in out
 
 
+@pytest.mark.slow  # imports torch
 def test_the_family_of_python_callables_solves_its_own_problem() -> None:
     torch = pytest.importorskip("torch")
     catalog = load_catalog(ROOT / "examples" / "softmax")

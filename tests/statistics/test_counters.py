@@ -84,6 +84,7 @@ def test_a_first_zero_says_how_many_pairs_had_none() -> None:
     assert judged(0, 3, many).verdict is Verdict.WORSE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pairs", [20, 50])
 def test_equal_builds_are_called_changed_in_one_of_a_hundred_at_most(pairs: int) -> None:
     """Counts of equal launches: 3 on average, zeros among them, and 1e6 give or take 0.3 %."""
