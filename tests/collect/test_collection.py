@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -464,7 +465,9 @@ def test_a_sanitizer_that_hangs_says_nothing_of_the_version(
     run = finish(folder, sanitized(folder, hangs="racecheck"))
     cell, beside = [result for result in run.results if result.version == "one"]
     assert cell.status == "done", "it was checked and timed"
-    assert beside.reason.startswith("sanitize: no answer of racecheck: it did not end within 0.7 s")
+    # On a busy machine the stand-in may be ended before the program in it has written a result.
+    words = r"sanitize: no answer of racecheck: (it|its process) did not end within 0\.7 s"
+    assert re.match(words, beside.reason)
 
 
 @pytest.mark.slow
