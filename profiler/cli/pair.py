@@ -26,9 +26,9 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "pair", help="keep that two kernels of a family are one under two names", description=_DESCRIPTION
     )
-    which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("family", nargs="?", metavar="FAMILY")
-    which.add_argument("--list", action="store_true", help="the pairs that are kept")
+    command.add_argument("family", nargs="?", default="", metavar="FAMILY")
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--list", action="store_true", help="the pairs that are kept, of FAMILY or of all")
     which.add_argument("--undo", metavar="ID", help="take a pair back; the start of its id will do")
     command.add_argument("pairs", nargs="*", metavar="A=B", help="two names of one kernel")
     command.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with it")
@@ -38,8 +38,13 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Keep, list or take back."""
-    if arguments.family and not arguments.pairs:
-        raise ProfilerError(f"which kernels of {arguments.family} are one: profiler pair FAMILY A=B")
+    if arguments.undo is not None and arguments.family:
+        raise ProfilerError("an id says which pair it is: profiler pair --undo ID")
+    if arguments.list and arguments.pairs:
+        raise ProfilerError("pairs are kept or listed, not both: profiler pair --list FAMILY")
+    if not (arguments.list or arguments.undo is not None or arguments.pairs):
+        family = arguments.family or "FAMILY"
+        raise ProfilerError(f"which kernels of {family} are one: profiler pair {family} A=B")
     action = _list if arguments.list else _undo if arguments.undo is not None else _keep
     return action(arguments)
 
@@ -65,13 +70,16 @@ def _list(arguments: argparse.Namespace) -> int:
     from profiler.compare import list_kept_pairs
 
     kept = list_kept_pairs(decisions.load_decisions(location.open_root()))
+    if arguments.family:
+        kept = [pair for pair in kept if pair.family == arguments.family]
     if arguments.json:
         print_json({"pairs": list(map(_document, kept))})
     elif kept:
         rows = [(pair.id, pair.family, pair.pair.a, pair.pair.b, pair.who, pair.why) for pair in kept]
         print_table(("id", "family", "kernel", "is", "who", "why"), rows)
     else:
-        say("no pair is kept: `profiler pair FAMILY A=B` keeps one")
+        family = arguments.family or "FAMILY"
+        say(f"no pair is kept: `profiler pair {family} A=B` keeps one")
     return 0
 
 

@@ -86,6 +86,11 @@ def test_a_pair_that_is_kept_is_followed_by_every_command(
         "pair", "gemms", "gemm_v6=gemm_v7", "--why", "renamed"
     )
     assert "renamed" in said("pair", "--list")
+    assert "renamed" in said("pair", "--list", "gemms")
+    assert "no pair is kept: `profiler pair convs A=B`" in said("pair", "--list", "convs")
+    assert "kept or listed, not both" in said("pair", "--list", "gemms", "a=b", code=2)
+    assert "an id says which pair it is" in said("pair", "gemms", "--undo", "1", code=2)
+    assert "which kernels of FAMILY are one" in said("pair", code=2)
     assert answer("compare", *names)["launches"][0]["paired_by"] == "declared"
     assert answer("explain", *names[::-1])["launches"][0]["paired_by"] == "declared"
     assert answer("gate", "gemms/v7", "--baseline", "gemms/v6", code=1)["verdict"] == "failed"
