@@ -198,7 +198,11 @@ def pairs_digest(root: Root) -> str:
 def keep_pair(
     root: Root, store: Store, family: str, pair: KernelPair, *, why: str = "", who: str | None = None
 ) -> KeptPair:
-    """Keep a pair for a family. Raises UnknownName for a family or kernel that the index does not have."""
+    """Keep a pair for a family.
+
+    Raises UnknownName for a family or kernel that the index does not have, and ProfilerError for a pair of one
+    name, whose launches pair without it.
+    """
     families = store.families()
     if family not in families:
         listed = brief_list(nearest_first(family, families)) or "none"
@@ -208,6 +212,11 @@ def keep_pair(
         if all(captures(pattern, name) is None for name in names):
             listed = brief_list(nearest_first(pattern, names)) or "none"
             raise UnknownName(f"no kernel of {family} is called {pattern}; there are {listed}")
+    if pair.a == pair.b and pair.a in names:
+        raise ProfilerError(
+            f"{pair.a} is one name, so its launches pair by it: `profiler compare A B --pair {pair.a}={pair.a}` "
+            "pairs those of other sizes or numbers in order, for one comparison"
+        )
     for kept in list_kept_pairs(decisions.load_decisions(root)):
         if kept.family == family and kept.pair in (pair, pair.reversed):
             return kept

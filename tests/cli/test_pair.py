@@ -90,6 +90,7 @@ def test_a_pair_that_is_kept_is_followed_by_every_command(
     assert "no pair is kept: `profiler pair convs A=B`" in said("pair", "--list", "convs")
     assert "kept or listed, not both" in said("pair", "--list", "gemms", "a=b", code=2)
     assert "an id says which pair it is" in said("pair", "gemms", "--undo", "1", code=2)
+    assert "gemm_v6 is one name" in said("pair", "gemms", "gemm_v6=gemm_v6", code=2)
     assert "which kernels of FAMILY are one" in said("pair", code=2)
     assert answer("compare", *names)["launches"][0]["paired_by"] == "declared"
     assert answer("explain", *names[::-1])["launches"][0]["paired_by"] == "declared"
