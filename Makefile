@@ -6,8 +6,10 @@ PORT ?= 8501
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
 
 WORKERS ?= logical
+# The tests of `make test` wait for browsers and servers: a worker more than processors works meanwhile.
+TEST_WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # A thread for each worker: the libraries of numpy would start one a core in every one of them.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # The tests start hundreds of interpreters: without kept bytecode each compiles the package anew.
 export PYTHONDONTWRITEBYTECODE :=
@@ -45,6 +47,7 @@ lint: $(VENV)/.test-ready
 check: $(VENV)/.test-ready lint
 	$(PYTEST) -m "not compiler and not server and not browser and not gpu and not slow"
 
+test: WORKERS = $(TEST_WORKERS)
 test: $(VENV)/.test-ready chromium lint
 	$(PYTEST) -rs
 

@@ -200,8 +200,8 @@ def keep_pair(
 ) -> KeptPair:
     """Keep a pair for a family.
 
-    Raises UnknownName for a family or kernel that the index does not have, and ProfilerError for a pair of one
-    name, whose launches pair without it.
+    Raises UnknownName for a family or kernel that the index does not have, and ProfilerError for a pair of
+    one name, whose launches pair without it.
     """
     families = store.families()
     if family not in families:
@@ -214,8 +214,8 @@ def keep_pair(
             raise UnknownName(f"no kernel of {family} is called {pattern}; there are {listed}")
     if pair.a == pair.b and pair.a in names:
         raise ProfilerError(
-            f"{pair.a} is one name, so its launches pair by it: `profiler compare A B --pair {pair.a}={pair.a}` "
-            "pairs those of other sizes or numbers in order, for one comparison"
+            f"{pair.a} is one name, by which its launches pair; those of other sizes or numbers pair "
+            f"in order for one comparison: `profiler compare A B --pair {pair.a}={pair.a}`"
         )
     for kept in list_kept_pairs(decisions.load_decisions(root)):
         if kept.family == family and kept.pair in (pair, pair.reversed):
