@@ -18,13 +18,19 @@ export PYTHONDONTWRITEBYTECODE :=
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %s: make PYTHON=python3.12 setup" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[sass]'
+	$(BIN)/python -m pip --disable-pip-version-check -q install --require-hashes -r requirements.lock
+	$(BIN)/python -m pip --disable-pip-version-check -q install --no-deps --no-build-isolation -e .
 	touch $@
 
-$(VENV)/.test-ready: $(VENV)/.ready
+# After pyproject.toml or constraints.txt changed: requirements.lock and docs/licences.md anew.
+.PHONY: lock
+lock: $(VENV)/.ready
+	$(BIN)/python .ci/lock.py
+
+$(VENV)/.test-ready: $(VENV)/.ready constraints.txt
 	$(PIP) -e '.[test]'
 	@command -v nvcc >/dev/null || [ -x "$$CUDA_HOME/bin/nvcc" ] || $(PIP) -e '.[build]'
 	touch $@
@@ -45,11 +51,29 @@ lint: $(VENV)/.test-ready
 	$(BIN)/mypy
 
 check: $(VENV)/.test-ready lint
-	$(PYTEST) -m "not compiler and not server and not browser and not gpu and not slow"
+	$(PYTEST) -m "not compiler and not server and not browser and not gpu and not slow and not long"
 
 test: WORKERS = $(TEST_WORKERS)
 test: $(VENV)/.test-ready chromium lint
-	$(PYTEST) -rs
+	$(PYTEST) -rs -m "not long"
+
+# What takes minutes or repeats what a shorter test shows: before a release, and after a change of what it tests.
+.PHONY: long
+long: WORKERS = $(TEST_WORKERS)
+long: $(VENV)/.test-ready chromium
+	$(PYTEST) -rs -m long
+
+# Damaged input by the thousand, for half an hour; `make test` has a short campaign.
+.PHONY: fuzz
+FUZZ ?= 20000
+fuzz: $(VENV)/.test-ready
+	$(BIN)/python -m tests.fuzz.campaign --count $(FUZZ)
+
+# Commands killed by the hundred, on SQLite and PostgreSQL, for half an hour; `make test` has a few.
+.PHONY: kills
+KILLS ?= 500
+kills: $(VENV)/.test-ready
+	$(BIN)/python -m tests.kills.campaign --count $(KILLS)
 
 # On a bare GPU machine: what it can do, bundles in files of their own, its tests. Nothing is installed. First
 # correctness, latency and lean counters of the whole lineage; then A/A pairs, by which this run and every later

@@ -367,7 +367,8 @@ def coverage(histories: Sequence[Made]) -> tuple[int, float, float, float]:
             point: ChangePoint = by_place[at]
             place.append(point.earliest <= step <= point.latest)
             truth = math.expm1(one.sizes[one.steps.index(step)])
-            size.append(point.size_low <= truth <= point.size_high)
+            if not math.isnan(point.size_low):  # in a drift there is no interval
+                size.append(point.size_low <= truth <= point.size_high)
             widths.append(point.latest - point.earliest + 1)
     return len(place), float(np.mean(place)), float(np.mean(size)), float(np.median(widths))
 

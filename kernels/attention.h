@@ -6,11 +6,11 @@
 //        (ONLY=QK and ONLY=SOFTMAX builds write fp32 [batch, heads, len_q, len_kv] instead: see common.cuh)
 // scales [3, batch, heads] fp32, the scales of q, k and v a head, in the fp8 versions; NULL elsewhere
 //
-// All contiguous, 16-byte aligned. head_dim is 64 or 128; any lengths of at least 1.
+// All contiguous, 16-byte aligned. head_dim is 64 or 128; any lengths of at least 1; scale > 0.
 // causal: key j is visible to query i where j <= i + len_kv - len_q (the masks' ends meet). A query that sees
 // no key (i < len_q - len_kv) gets zeros.
-// stream is a cudaStream_t. Returns a cudaError_t: 0, or 1 (cudaErrorInvalidValue) for sizes that the version
-// does not take and for addresses that are not aligned.
+// stream is a cudaStream_t. Returns a cudaError_t: 0, or 1 (cudaErrorInvalidValue) for sizes and a scale that
+// the version does not take and for addresses that are not aligned.
 #pragma once
 
 #ifdef __cplusplus

@@ -36,7 +36,7 @@
 #ifdef CPUCUDA
 #define DYN_SMEM(name) unsigned char* name = cpucuda::dyn_smem()
 #define LAUNCH(kernel, grid, block, smem, stream, ...) \
-  cpucuda::launch(#kernel, grid, block, smem, [&] { kernel(__VA_ARGS__); })
+  cpucuda::launch(#kernel, grid, block, smem, stream, [&] { kernel(__VA_ARGS__); })
 #else
 #define DYN_SMEM(name) extern __shared__ __align__(128) unsigned char name[]
 // Above 48 KB of shared memory a kernel must opt in; a refusal is returned, not launched over.
@@ -73,9 +73,9 @@ __device__ __forceinline__ float warp_max(float v) {
 constexpr float M_START = -FLT_MAX;
 
 inline bool arguments_are_valid(const void* q, const void* k, const void* v, const void* o, int batch,
-                                int heads, int len_q, int len_kv) {
+                                int heads, int len_q, int len_kv, float scale) {
   const bool aligned = (((uintptr_t)q | (uintptr_t)k | (uintptr_t)v | (uintptr_t)o) & 15) == 0;
-  return aligned && batch > 0 && heads > 0 && len_q > 0 && len_kv > 0;
+  return aligned && batch > 0 && heads > 0 && len_q > 0 && len_kv > 0 && scale > 0.f;
 }
 
 // Which of the batch * heads matrices a block works on. The grid is (tiles of queries, heads, batch).

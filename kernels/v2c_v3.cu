@@ -200,7 +200,7 @@ int launch_v2c_v3(const void* q, const void* k, const void* v, void* o, int batc
 extern "C" int attention_forward(const void* q, const void* k, const void* v, void* o, const float*,
                                  int batch, int heads, int len_q, int len_kv, int head_dim, float scale,
                                  int causal, void* stream) {
-  if (!arguments_are_valid(q, k, v, o, batch, heads, len_q, len_kv)) return CUDA_INVALID_VALUE;
+  if (!arguments_are_valid(q, k, v, o, batch, heads, len_q, len_kv, scale)) return CUDA_INVALID_VALUE;
   if (head_dim == 64)
     return launch_v2c_v3<64>(q, k, v, o, batch, heads, len_q, len_kv, scale, causal, stream);
   if (head_dim == 128)

@@ -21,14 +21,20 @@ if TYPE_CHECKING:
 
     from profiler.compare import KernelPair, StoreOpener
     from profiler.documents import (
+        BackupDocument,
         CheckDocument,
         ComparisonDocument,
         ExplanationDocument,
         GateDocument,
         InsightsDocument,
+        LaunchDocument,
+        PruneDocument,
         ReportDocument,
         RooflineDocument,
         UnmeasuredDocument,
+        VerifyDocument,
+        VersionReportDocument,
+        VersionTableDocument,
     )
     from profiler.evidence import Evidence, MetricTable, Report, Side
     from profiler.store import Store
@@ -40,7 +46,22 @@ if TYPE_CHECKING:
     Metrics: TypeAlias = MetricTable | str | os.PathLike[str]  # a table that was read, or its file
 
 __version__ = "0.1.0"
-__all__ = ["check", "compare", "explain", "gate", "insights", "open_store", "read_report", "roofline"]
+__all__ = [
+    "backup",
+    "check",
+    "compare",
+    "compare_many",
+    "explain",
+    "gate",
+    "insights",
+    "launch",
+    "open_store",
+    "prune",
+    "read_report",
+    "report",
+    "roofline",
+    "verify",
+]
 
 
 def __dir__() -> list[str]:
@@ -132,6 +153,126 @@ def compare(
             labels = " and ".join(f"{side.label} is {side.evidence}" for side in sides)
             raise NothingShared(f"not both sides are {kind}: {labels}")
         return compare_sides(*sides, table, _noise(opener, folder), data=folder, **shown)
+
+
+def compare_many(
+    names: Sequence[Name],
+    *,
+    against: Name | None = None,
+    concepts: Sequence[str] = (),
+    metrics: Metrics | None = None,
+    store: Store | None = None,
+    data: Data | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: str | Collection[str] = (),
+    kernel: str | None = None,
+    across: str | Collection[str] = (),
+    pairs: Pairs = (),
+    guess: bool = True,
+) -> VersionTableDocument:
+    """A table of versions, runs or reports by workload and metric, with verdicts against one of them.
+
+    `against` is the baseline, the first name where None. `concepts` of metrics.txt stand beside the time of
+    each workload, a few of each kind where none is named. All verdicts are judged as one table.
+    The other arguments and what it raises are as for `compare`.
+
+        t = profiler.compare_many(["v2d_a", "v2d_b", "v2d_c"], against="v2d_a")
+        t.to_frame().pivot(index="version", columns=["workload", "gpu", "concept"], values="value")
+    """
+    from profiler.documents import compare_many as table_of_names
+
+    folder = _folder(store, data)
+    options: dict[str, Any] = {
+        "against": None if against is None else os.fspath(against),
+        "metrics": _texts(concepts),
+        "workload": workload,
+        "gpu": gpu,
+        "evidence": _evidence(evidence),
+        "kernel": kernel,
+        "across": _across(across),
+        "pairs": _pairs(pairs),
+        "guess": guess,
+    }
+    with _index(store, folder) as opener:
+        return table_of_names(
+            [os.fspath(name) for name in names], _table(metrics), opener, data=folder, **options
+        )
+
+
+def report(
+    names: Name | Sequence[Name],
+    *,
+    against: Name | None = None,
+    diffs: Sequence[Name] | None = None,
+    concepts: Sequence[str] = (),
+    metrics: Metrics | None = None,
+    store: Store | None = None,
+    data: Data | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: str | Collection[str] = (),
+    kernel: str | None = None,
+    pairs: Pairs = (),
+    guess: bool = True,
+) -> VersionReportDocument:
+    """Versions as one HTML page without script or network: their table, times over the runs, and diffs.
+
+    `diffs` names the versions that are explained against the baseline, the three that moved most where None.
+    The other arguments and what it raises are as for `compare_many`; the page is `to_html()`.
+
+        page = profiler.report(["v2d_a", "v2d_b", "v2d_c"], against="v2d_a")
+        Path("report.html").write_text(page.to_html(), encoding="utf-8")
+    """
+    from profiler.documents import report_versions
+
+    folder = _folder(store, data)
+    options: dict[str, Any] = {
+        "against": None if against is None else os.fspath(against),
+        "diffs": None if diffs is None else [os.fspath(name) for name in diffs],
+        "metrics": _texts(concepts),
+        "workload": workload,
+        "gpu": gpu,
+        "evidence": _evidence(evidence),
+        "kernel": kernel,
+        "pairs": _pairs(pairs),
+        "guess": guess,
+    }
+    given: list[Name] = [names] if _is_name(names) else list(cast("Sequence[Name]", names))
+    with _index(store, folder) as opener:
+        return report_versions(
+            [os.fspath(name) for name in given], _table(metrics), opener, data=folder, **options
+        )
+
+
+def launch(
+    name: Name,
+    *,
+    against: Name | None = None,
+    metrics: Metrics | None = None,
+    store: Store | None = None,
+    data: Data | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+) -> LaunchDocument:
+    """The longest launch of a report file, run or version in the sections of Nsight Compute.
+
+    Of the launches that fit `kernel`; with `against` beside the longest launch of the same kernel there. A
+    section that was not collected is in `sections.missing` with the command that collects it. Raises
+    UnknownName, UnreadableReport, and CannotJudge for a version without results.
+
+        launch = profiler.launch("b.ncu-rep", against="a.ncu-rep")
+        launch.sections.warp_states.states[0].label
+        launch.to_frame()[["section", "metric", "value", "unit", "baseline"]]
+    """
+    from profiler.documents import launch_of_name
+
+    folder = _folder(store, data)
+    options: dict[str, Any] = {"workload": workload, "gpu": gpu, "kernel": kernel}
+    options["against"] = None if against is None else os.fspath(against)
+    with _index(store, folder) as opener:
+        return launch_of_name(os.fspath(name), _table(metrics), opener, data=folder, **options)
 
 
 def explain(
@@ -356,6 +497,52 @@ def _refuse_folder_of_reports(folder: str) -> None:
         raise UnknownName(
             f"{folder} holds reports and no runs: `profiler import {folder}` takes them into a data folder"
         )
+
+
+def backup(out: Name, *, data: Data | None = None) -> BackupDocument:
+    """Write all runs and decisions of a data folder as one tar.gz, whole or not at all.
+
+    What is damaged is left out and named; `exit_code` is then 2. `profiler restore` puts it back. Raises
+    ProfilerError where the file cannot be written.
+
+        profiler.backup("backup.tar.gz").sentences
+    """
+    from profiler.documents import write_backup
+
+    return write_backup(Path(out), data=_folder(None, data))
+
+
+def verify(*, quick: bool = False, data: Data | None = None) -> VerifyDocument:
+    """Hold bundles against the sha256 of their files, read every decision, and compare the index with both.
+
+    `quick` leaves out the index. Nothing is mended; `exit_code` is 2 where anything is wrong. Raises
+    ProfilerError where the folder cannot be reached.
+
+        profiler.verify(quick=True).to_frame()
+    """
+    from profiler.documents import verify_data
+
+    return verify_data(quick=quick, data=_folder(None, data))
+
+
+def prune(
+    older_days: float,
+    *,
+    family: str | None = None,
+    why: str = "",
+    do_it: bool = False,
+    data: Data | None = None,
+) -> PruneDocument:
+    """Drop the reports of runs made more than so many days ago, and keep all numbers read from them.
+
+    Without `do_it` it only says which. `why` is kept with each run; a run whose report is damaged keeps it,
+    and `exit_code` is then 2. Raises ProfilerError for a family that is not there.
+
+        profiler.prune(365).to_frame()["report_bytes"].sum()
+    """
+    from profiler.documents import prune_reports
+
+    return prune_reports(older_days, family=family, why=why, do_it=do_it, data=_folder(None, data))
 
 
 def _folder(store: Store | None, data: Data | None) -> str | None:

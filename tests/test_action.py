@@ -41,6 +41,7 @@ class Runner:
             program.write_text(f'#!/bin/sh\nexec "{sys.executable}"{words} "$@"\n')
             program.chmod(0o755)
         self.summary, self.output = self.temp / "summary.md", self.temp / "output"
+        self.said = ""  # on stderr, by the last step
 
     def gate(self, names: str = "", baseline: str = "", arguments: str = "", link: str = "") -> int:
         for file in (self.summary, self.output):
@@ -52,7 +53,9 @@ class Runner:
         environment |= {"RUNNER_TEMP": str(self.temp), "PYTHONPATH": str(ROOT)}
         environment |= {"GITHUB_STEP_SUMMARY": str(self.summary), "GITHUB_OUTPUT": str(self.output)}
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script("Gate")]
-        return subprocess.run(command, cwd=self.workspace, env=environment, capture_output=True).returncode
+        done = subprocess.run(command, cwd=self.workspace, env=environment, capture_output=True, text=True)
+        self.said = done.stderr
+        return done.returncode
 
 
 @pytest.fixture
@@ -87,7 +90,15 @@ def test_nothing_of_an_input_is_run(runner: Runner) -> None:
     touch = f"touch '{mark}'"
     assert runner.gate(f"$({touch}) `{touch}` ; {touch}", f"$({touch})", f"'; {touch}'") == 2
     assert not mark.exists()
-    assert runner.gate("mine/alpha", "mine/alpha", "--evidence 'static") == 2, "a quote that never ends"
+
+
+def test_a_quote_that_never_ends_is_one_line_and_an_exit_code(runner: Runner) -> None:
+    for inputs in ({"names": 'mine/"alpha'}, {"arguments": "--evidence 'static"}):
+        assert runner.gate(**inputs) == 2
+        ((name, text),) = inputs.items()
+        assert runner.said == f"profiler: input {name}: No closing quotation in {text!r}\n"
+        assert runner.said.strip() in runner.summary.read_text()
+        assert runner.output.read_text() == "exit-code=2\n"
 
 
 def test_a_workspace_without_runs_is_not_judged_by_the_runs_of_this_project(runner: Runner) -> None:

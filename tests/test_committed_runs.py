@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import LocalRoot, list_runs, load_run
+from profiler.bundles import EXAMPLE, LocalRoot, list_runs, load_run
 from profiler.bundles.run_json import RUN_FILE, dump_run
 from profiler.catalog import load_catalog, load_problem
 from profiler.cli import main
@@ -18,7 +20,9 @@ from profiler.history import load_lineage, load_snapshot
 from profiler.store import open_store
 from tests.conftest import ROOT
 
-RUNS = list_runs(LocalRoot(ROOT / "data"))
+EVERY_RUN = list_runs(LocalRoot(ROOT / "data"))
+EXAMPLES = [run_id for run_id in EVERY_RUN if "-example-" in run_id]
+RUNS = [run_id for run_id in EVERY_RUN if run_id not in EXAMPLES]
 ARCH = "sm_90a"
 LAST_WITHOUT_CODE = "20261121T014424-attention-dissect-6aa6f66e"  # it was made before code was kept
 WITH_CODE = [run_id for run_id in RUNS if run_id > LAST_WITHOUT_CODE]
@@ -60,10 +64,32 @@ def test_there_are_runs_of_before_and_after_the_modules_lay_in_rooms() -> None:
     }
 
 
-@pytest.mark.parametrize("run_id", RUNS)
+@pytest.mark.parametrize("run_id", EVERY_RUN)
 def test_a_run_is_read_and_written_again_byte_for_byte(run_id: str) -> None:
     root = LocalRoot(ROOT / "data")
     assert dump_run(load_run(root, run_id)) == root.read(f"runs/{run_id}/{RUN_FILE}")
+
+
+def test_examples_are_small_numbers_alone_with_source_and_licence() -> None:
+    root = LocalRoot(ROOT / "data")
+    size = 0
+    for run_id in EXAMPLES:
+        run = load_run(root, run_id)
+        about = run.provenance[EXAMPLE]
+        assert about["licence"] in ("MIT", "BSD-3-Clause")
+        assert "commit" in about["source"]
+        assert not {"host", "command_line", "gpu_uuid"} & run.provenance.keys()
+        assert not run.files, "no source and no machine code"
+        (report,) = run.reports
+        size += report.size_bytes
+        header, units, *launches = csv.reader(root.read(f"runs/{run_id}/{report.path}").decode().splitlines())
+        assert len({len(row) for row in (header, units, *launches)}) == 1
+        first = header.index("CC") + 1
+        for row in launches:
+            assert row[1].removesuffix("()").replace("_", "").isalnum(), "the kernel's name, no arguments"
+            assert all(re.fullmatch(r"[0-9.e+-]*|nan", cell) for cell in row[first:])
+    assert len(EXAMPLES) == 4
+    assert size < 1_000_000
 
 
 @pytest.mark.parametrize("run_id", RUNS)
@@ -79,7 +105,7 @@ def test_the_catalogue_in_a_run_finds_its_problem_and_its_torch_backends(run_id:
 def test_all_runs_are_listed(data: Path, capsys: Caught) -> None:
     code, text = asked(capsys, "runs", "--json")
     assert code == 0
-    assert sorted(run["run_id"] for run in json.loads(text)["runs"]) == RUNS
+    assert sorted(run["run_id"] for run in json.loads(text)["runs"]) == EVERY_RUN
 
 
 @pytest.mark.parametrize("run_id", RUNS)

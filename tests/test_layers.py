@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("build",),
     ("emulator", "store"),
     ("sass",),
+    ("model",),
     ("collect", "compare"),
     ("history",),
     ("explain",),

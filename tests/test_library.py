@@ -142,12 +142,26 @@ def test_the_functions_answer_what_the_commands_print(
             ("compare", a, b, "--kernel", "flash*", "--top", "1"),
         ),
         (profiler.explain(a, b), ("explain", a, b)),
+        (profiler.launch(b, against=a), ("show", b, "--sections", "--against", a)),
         (profiler.roofline(b), ("roofline", b)),
         (profiler.insights(b, against=a), ("insights", b, "--against", a)),
         (profiler.gate(b, baseline=a), ("gate", b, "--baseline", a)),
     ):
         assert document.to_dict() == printed(capsys, *command)
         assert repr(document).count("\n") == 0
+
+
+def test_a_page_of_versions_is_what_the_command_writes(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = files
+    page = profiler.report([a, b], against=a, diffs=[b])
+    written = printed(capsys, "report", a, b, "--against", a, "--diff", b, "--out", str(tmp_path / "r.html"))
+    answer = page.to_dict()
+    assert {**answer, "created": ""} == {**written, "created": ""}
+    assert page.to_html().startswith("<!DOCTYPE html>")
+    with pytest.raises(UnknownName):
+        profiler.report([a, b], diffs=["moon"])
 
 
 def test_an_explanation_of_a_comparison_is_that_of_its_sides(files: tuple[str, str]) -> None:
@@ -304,6 +318,8 @@ def test_a_name_that_no_file_can_have_is_an_error_of_the_library(
         lambda: profiler.read_report(name),
         lambda: profiler.compare(name, files[0]),
         lambda: profiler.explain(files[0], name),
+        lambda: profiler.launch(name),
+        lambda: profiler.report([files[0], name]),
         lambda: profiler.roofline(name),
         lambda: profiler.insights(name),
         lambda: profiler.gate(name, baseline=files[0]),
@@ -375,3 +391,17 @@ def test_a_workload_or_gpu_to_choose_from_files_is_refused(
     for command in commands:
         assert main([*command, "--workload", "x"]) == 2
         assert "profiler: --workload x: it chooses among the results" in capsys.readouterr().err
+
+
+def test_backup_verify_and_prune_answer_what_the_commands_print(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = profiler.backup(tmp_path / "b.tar.gz", data=data)
+    verified, pruned = profiler.verify(data=data), profiler.prune(1e-6, data=data)
+    assert (written.exit_code, verified.exit_code, pruned.exit_code) == (0, 0, 0)
+    assert verified.verification.runs == written.summary.runs > 0
+    monkeypatch.setenv("PROFILER_DATA", str(data))
+    same_size = written.to_dict() | {"size_bytes": None}
+    assert printed(capsys, "backup", str(tmp_path / "b.tar.gz")) | {"size_bytes": None} == same_size
+    assert printed(capsys, "verify") == verified.to_dict()
+    assert printed(capsys, "prune", "--older", "1") == pruned.to_dict()

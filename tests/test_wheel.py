@@ -93,7 +93,7 @@ def test_the_metrics_of_a_chip_are_listed(installed: Installed) -> None:
 def test_a_version_is_checked_on_the_cpu(installed: Installed) -> None:
     if shutil.which("g++") is None:
         pytest.skip("no g++ here: the CPU check compiles with it")
-    done = installed.run("check", "v1", "--seeds", "1", "--json")
+    done = installed.run("check", "v2d_c", "--seeds", "1", "--workload", "1x2x128x64", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)
     assert list(installed.empty.iterdir()) == [], "nothing is left in the working directory"

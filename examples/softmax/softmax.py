@@ -60,7 +60,7 @@ class Softmax:
             operands=(x,),  # what the callables below are called with, as tensors on the GPU
             output=output,
             reference=powers / powers.sum(1, keepdims=True),
-            tolerance=Tolerance(1e-6, 1e-5),
+            tolerance=Tolerance(1e-5, 1.3e-6),  # of torch.testing, for fp32
         )
 
     def stage_flags(self, stage: str) -> tuple[str, ...]:

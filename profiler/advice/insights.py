@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from profiler.advice import bottleneck, what_changed, without_gpu
 from profiler.advice.statement import (
+    CHANGE,
     CORRECTNESS,
     KINDS,
     LEVER,
@@ -29,14 +31,24 @@ from profiler.history.lineage import REFUSALS
 
 MAX_STATEMENTS = 6
 SCHEMA = 1  # of the document
+_MAX_QUESTIONS = 5  # that a statement names
+_MAX_LEVERS = 3  # where there is more to say than finds room
+_OF_THE_CHANGE = ("change", "split")  # questions that come first
 _NEVER_MEASURED = "what its time goes into: no counters of it from a GPU are here"
 _CORRECTNESS_LEVERS = {  # by how the kind of defect that the check found begins
+    "race:global": "order the two there: threads by __syncthreads, blocks by __threadfence and an atomic",
     "race": "order the write and the read there: __syncthreads where the block meets, __syncwarp in a warp",
     "uninitialised": "write before reading: wait for the copy, or order the two with a barrier",
     "out-of-bounds": "hold the index inside the array there",
     "over-budget": "bring it under its budget: smaller tiles, fewer stages, fewer registers",
     "launch-refused": "bring it under what the GPU has: smaller tiles, fewer stages, smaller blocks",
 }
+# By their names: cuBLAS builds its kernels under these, and PyTorch fills tensors by these functors.
+_LIBRARY_NAME = re.compile(
+    r"(maxwell|volta|turing|ampere|hopper)_\w*gemm|sm\d+_xmma_gemm|cutlass_\d+_|nvjet_|gemmk1_kernel|gemmSN_"
+    r"|splitKreduce_kernel|distribution_elementwise_grid_stride_kernel"
+)
+_PREPARATION = re.compile(r"at::native::\S*(FillFunctor|random|distribution|normal_|uniform_)")
 _TO_COLLECT = {  # by state
     "not collected": "To collect:",
     "failed (NaN)": "Failed, to collect again:",
@@ -53,6 +65,7 @@ class Insights:
     launch_why: str
     statements: tuple[Statement, ...]
     hidden: int  # statements beyond MAX_STATEMENTS
+    examined: Launch | None = field(default=None, repr=False, compare=False)  # the launch itself
 
     def to_dict(self) -> dict[str, Any]:
         """The insights for JSON: numbers in base units, null with a state where there is none."""
@@ -98,6 +111,7 @@ def find_insights(subject: Subject, table: MetricTable, kernel: str | None = Non
         )
     answers: list[Statement | OpenQuestion] = []
     label = why = ""
+    launch = None
     if measured and measured.side.launches:
         launch, label, why = choose_launch(measured.side, table, kernel)
         answers += launch_statements(measured, launch, table)
@@ -107,17 +121,24 @@ def find_insights(subject: Subject, table: MetricTable, kernel: str | None = Non
     if not measured or not measured.side.launches:
         answers.append(_never_measured(subject, table))
     statements, hidden = rank_statements(answers)
-    return Insights(subject, label, why, statements, hidden)
+    return Insights(subject, label, why, statements, hidden, launch)
 
 
 def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenLaunch:
-    """The longest launch, by ncu's duration, among those that match `kernel`."""
+    """The longest launch, by ncu's duration, among those that match `kernel`.
+
+    Without a `kernel` the launches that only prepare or stand for comparison are passed over (random numbers
+    and fills of PyTorch, matrix products of cuBLAS), where there are others.
+    """
     matches = kernel_filter(kernel)
-    candidates = [
+    fitting = [
         (launch, label)
         for launch, label in zip(side.launches, launch_labels(side.launches), strict=True)
         if matches(launch)
     ]
+    own = [entry for entry in fitting if not is_library_launch(entry[0])] if kernel is None else fitting
+    candidates = own or fitting
+    passed_over = len(fitting) - len(candidates)
     if not candidates:
         present = brief_list(sorted({launch.base_name for launch in side.launches}))
         problem = f"no kernel matches {kernel!r}" if kernel else "no launch"
@@ -137,7 +158,14 @@ def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenL
             why += f", {format_share(durations[index].number / sum(times))} of their time"
         if without_time := len(candidates) - len(times):
             why += f"; {without_time} without a duration"
+    if passed_over:
+        why += f"; {passed_over} of PyTorch and cuBLAS passed over"
     return ChosenLaunch(launch, label, why)
+
+
+def is_library_launch(launch: Launch) -> bool:
+    """Whether a launch is PyTorch's random numbers or fill, or a matrix product of cuBLAS."""
+    return bool(_LIBRARY_NAME.match(launch.base_name) or _PREPARATION.search(launch.demangled))
 
 
 def launch_statements(
@@ -179,11 +207,35 @@ def rank_statements(
     unknown = [statement for statement in statements if statement.kind == UNKNOWN]
     unknown += [_unknown(question.id, [question]) for question in questions if question.main]
     if others := [question for question in questions if not question.main]:
+        others.sort(key=lambda question: question.id not in _OF_THE_CHANGE)
         unknown.append(_unknown("others", others))
     answered.sort(key=lambda statement: (-statement.rank, KINDS.index(statement.kind)))
+    answered = _each_lever_once(answered)
     room = max(MAX_STATEMENTS - len(unknown), 0)
-    selected = (*answered[:room], *unknown)[:MAX_STATEMENTS]
+    # Where not all find room, further levers go before the causes of a change do.
+    levers = [statement for statement in answered if statement.kind == LEVER]
+    has_change = any(statement.kind == CHANGE for statement in answered)
+    first = 1 if has_change else _MAX_LEVERS
+    surplus = levers[first:][::-1][: max(len(answered) - room, 0)]
+    shown = [statement for statement in answered if statement not in surplus]
+    selected = (*shown[:room], *unknown)[:MAX_STATEMENTS]
     return selected, len(answered) + len(unknown) - len(selected)
+
+
+def _each_lever_once(ranked: Sequence[Statement]) -> list[Statement]:
+    """The statements without those of kind lever that ask for nothing else than an earlier one.
+
+    The same lever, or for a rule's the same techniques: with less time at stake it tells nothing new to try.
+    """
+    kept: list[Statement] = []
+    told: set[object] = set()
+    for statement in ranked:
+        asks = {one for one in (statement.lever, statement.techniques) if one}
+        if statement.kind == LEVER and asks & told:
+            continue
+        kept.append(statement)
+        told |= asks if statement.lever else set()
+    return kept
 
 
 def _unknown(name: str, questions: Sequence[OpenQuestion]) -> Statement:
@@ -202,7 +254,9 @@ def _unknown(name: str, questions: Sequence[OpenQuestion]) -> Statement:
     # they come after one that it can.
     first = next((i for i, state in enumerate(by_state) if state in _TO_COLLECT), len(by_state))
     sentences = list(by_state.values())
-    joined = f"{'; '.join(dict.fromkeys(question.question for question in questions))}."
+    asked = list(dict.fromkeys(question.question for question in questions))
+    more = len(asked) - _MAX_QUESTIONS
+    joined = f"{'; '.join(asked[:_MAX_QUESTIONS])}{f'; and {more} more' if more > 0 else ''}."
     text = " ".join((joined, *sentences[:first]))
     to_collect = tuple(sentences[first:])
     return Statement(

@@ -1,30 +1,96 @@
-"""Levers that several rules share, and the share of its peak from which on a unit limits a kernel."""
+"""Levers that several rules share or that depend on the chip and the launch."""
 
 from __future__ import annotations
 
-from profiler.evidence import find_architecture
+from profiler.advice.statement import LaunchMetrics, MetricInput, SpecificLever, all_valid, doubted
+from profiler.build.occupancy import occupancy
+from profiler.evidence import ARCHITECTURES, find_architecture
 
 SWIZZLE = "swizzle or pad the shared-memory tile"
 LESS_DRAM = (
-    "move fewer bytes through DRAM: reuse tiles, fuse passes, narrower types; prefetching will not help"
+    "move fewer bytes through DRAM: fuse passes, narrower types, reuse tiles; prefetching will not help"
 )
+MORE_BYTES_IN_FLIGHT = "more bytes in flight: 16 bytes a lane (float4), several independent elements a thread"
 LESS_L2 = "ask L2 for less: larger tiles, more reuse in shared memory; prefetching will not help"
-MORE_BLOCKS = "more blocks: smaller tiles, or the keys split over several blocks"
+SHARED_TILE = "tile in shared memory: load each value once a block, reuse it from there"
+SHARED_EXCHANGE = "exchange values through shared memory (or __shfl_sync within a warp), not through global"
+THREAD_TILE = "tile in registers: several results a thread, so that each loaded value is used for all of them"
+WIDER_ACCESSES = "wider accesses: 16 bytes a lane (float4, ldmatrix)"
+MORE_BLOCKS = "more blocks: smaller tiles, or the inner dimension split over several blocks (split-K)"
 EVEN_BLOCKS = "even out the blocks: a persistent grid, smaller blocks, or the longest first"
 FEWER_REGISTERS = "fewer live registers: a smaller tile a warp, or another __launch_bounds__"
 LESS_SHARED = "smaller tiles or fewer stages in shared memory"
+OTHER_BLOCK = "a block of another size: larger where the number of blocks limits, smaller where warps do"
+LOCAL_ARRAYS = "keep arrays in registers: index them with constants only (unroll), fewer live registers"
+FEWER_INSTRUCTIONS_LEVER = (
+    "fewer instructions: skip work that is not needed, unroll, address arithmetic out of the loop"
+)
+REDUCE_FIRST = "fewer atomics: reduce in the warp and the block first, then one atomic a block"
+SECOND_PRODUCT = "the products that are still scalar on the tensor cores too"
+WGMMA = "wgmma on tiles that TMA loads, in place of mma.sync"
+IN_REGISTERS = "keep intermediate results in registers: mma.sync and ldmatrix, whose layout is documented"
+ONE_MORE_STAGE = "one more stage of asynchronous copies, where shared memory has room for it"
+CONSTANTS_BY_THREAD = "constants that threads index apart in shared memory or registers, not in __constant__"
 _TENSOR_CORES = "matrix products on the tensor cores"
-
-# Of its peak, in per cent: from here on a unit limits, below it latency does. NVIDIA's own rules say so too.
-PEAK_PCT = 60.0
 
 
 def tensor_cores_lever(chip: str | None) -> str:
     """A lever against matrix products elsewhere: by the instruction that the chip has, where it is known."""
     architecture = find_architecture(chip)
-    return f"{_TENSOR_CORES}: {architecture.matrix_instruction}" if architecture else _TENSOR_CORES
+    how = f": {architecture.matrix_instruction}" if architecture else ""
+    return f"{_TENSOR_CORES}{how} (the precision changes: fp16, bf16 or tf32 operands)"
 
 
 def blocks_lever(waves: float) -> str:
     """A lever against idle SMs: more blocks where there is less than one wave, else full waves."""
     return MORE_BLOCKS if waves < 1 else EVEN_BLOCKS
+
+
+def room_lever(metrics: LaunchMetrics) -> SpecificLever:
+    """The lever that makes room for a block more on an SM: by what limits the number of its blocks."""
+    limits = block_limits(metrics)
+    inputs = tuple(limits.values())
+    if not all_valid(inputs):
+        return SpecificLever("", inputs)
+    # A limit of 0 blocks says that nothing fits, but the launch ran.
+    if impossible := doubted(*(limit for limit in inputs if not limit.number)):
+        return SpecificLever("", impossible)
+    blocks = min(limit.number for limit in inputs)
+    binding = [name for name, limit in limits.items() if limit.number == blocks]
+    levers = {"registers": FEWER_REGISTERS, "shared memory": LESS_SHARED}
+    lever = "; ".join(levers[name] for name in binding if name in levers) or OTHER_BLOCK
+    plural = "s" if blocks != 1 else ""
+    words = f"{' and '.join(binding)} limit an SM to {blocks:.0f} block{plural}"
+    return SpecificLever(f"{lever} ({words})", inputs)
+
+
+def block_limits(metrics: LaunchMetrics) -> dict[str, MetricInput]:
+    """How many blocks fit on an SM, by what limits them."""
+    limits = {
+        "registers": metrics["limit_registers"],
+        "shared memory": metrics["limit_shared"],
+        "warps": metrics["limit_warps"],
+        "the number of blocks": metrics["limit_blocks"],
+    }
+    architecture = find_architecture(metrics.chip)
+    if architecture is not None and architecture.limits_barriers:
+        limits["barriers"] = metrics["limit_barriers"]
+    return limits
+
+
+def next_register_step(metrics: LaunchMetrics) -> tuple[str, tuple[MetricInput, ...]]:
+    """The registers a thread with which one more block fits, in words, and what they are computed from.
+
+    "" where registers are not what limits, or the model disagrees with ncu.
+    """
+    registers, threads, limit = inputs = metrics.of("registers", "block_size", "limit_registers")
+    chip = metrics.chip
+    if chip not in ARCHITECTURES or not all_valid(inputs):
+        return "", ()
+    own, block_size = int(registers.number), int(threads.number)
+    if occupancy(chip, own, block_size, 0).blocks != limit.number:
+        return "", ()
+    for fewer in range(own - 1, 0, -1):
+        if occupancy(chip, fewer, block_size, 0).blocks > limit.number:
+            return f"With {fewer} registers in place of {own} one block more fits.", inputs
+    return "", ()

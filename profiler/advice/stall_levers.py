@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from profiler.advice.levers import LESS_DRAM, LESS_L2, PEAK_PCT, SWIZZLE
+from profiler.advice.levers import LESS_DRAM, LESS_L2, MORE_BYTES_IN_FLIGHT, REDUCE_FIRST, SWIZZLE
+from profiler.advice.quantities import read_quantity
+from profiler.advice.rules import BUSY_PCT, LIMIT_PCT
 from profiler.advice.statement import MAX_PART, LaunchMetrics, MetricInput, all_valid, doubted
 from profiler.evidence import find_architecture
 
@@ -39,21 +41,25 @@ def advice_for_stall(reason: str, metrics: LaunchMetrics) -> Advice:
 
 
 def _wait_for_data(metrics: LaunchMetrics) -> Advice:
-    """A lever only while no unit is at its peak: latency can be hidden, a full unit gives no more."""
+    """By how busy DRAM and L2 are: latency can be hidden, a full unit gives no more."""
     dram, l2 = inputs = metrics.of("sol_dram", "sol_l2")
     if not all_valid(inputs):
         return Advice("", "whether latency or bandwidth is to blame is unknown", inputs)
     busy = f"DRAM at {dram.text}, L2 at {l2.text} of their peaks"
-    if dram.number >= PEAK_PCT:
+    if dram.number >= _DRAM_ROOF_PCT:
         return Advice(LESS_DRAM, busy, inputs)
-    if l2.number >= PEAK_PCT:
+    if dram.number >= BUSY_PCT and dram.number >= l2.number - _NEAR_PP:
+        return Advice(MORE_BYTES_IN_FLIGHT, f"{busy}: too few bytes in flight", inputs)
+    if l2.number >= LIMIT_PCT:
         return Advice(LESS_L2, busy, inputs)
     architecture = find_architecture(metrics.chip)
-    if architecture is not None and not architecture.async_copy:
-        lever = "ask for data earlier: load the next tile into registers before computing on this one"
+    if architecture is None or architecture.async_copy:
+        how = "the next tile (cp.async) while this one is computed"
     else:
-        lever = "ask for data earlier: prefetch the next tile, one more cp.async or TMA stage"
-    return Advice(lever, f"{busy}: latency, not bandwidth", inputs)
+        how = "the next tile into registers before computing on this one"
+    return Advice(
+        f"prefetch: load {how}; several independent loads a thread", f"{busy}: latency, not bandwidth", inputs
+    )
 
 
 def _wait_for_shared_memory(metrics: LaunchMetrics) -> Advice:
@@ -63,12 +69,13 @@ def _wait_for_shared_memory(metrics: LaunchMetrics) -> Advice:
         return Advice("", "whether the access pattern is to blame is unknown", inputs)
     if excess.number > MAX_PART * wavefronts.number:
         return Advice("", "whether the access pattern is to blame is unknown", doubted(*inputs))
-    if excess.number > 0:
-        share = f" of {wavefronts.count}" if wavefronts.number else ""
-        words = f"{excess.count}{share} wavefronts are excess: bank conflicts by access pattern"
+    if wavefronts.number and excess.number >= _EXCESS_SHARE * wavefronts.number:
+        words = (
+            f"{excess.count} of {wavefronts.count} wavefronts are excess: bank conflicts by access pattern"
+        )
         return Advice(SWIZZLE, words, inputs)
-    lever = "fewer and wider shared-memory accesses (ldmatrix, 128 bits), or fewer special functions"
-    return Advice(lever, "no wavefront is excess: the access pattern is right", inputs)
+    lever = "wider shared-memory accesses (ldmatrix, 16 bytes a lane), more results a thread from each"
+    return Advice(lever, "the access pattern is right", inputs)
 
 
 def _drain_stores(metrics: LaunchMetrics) -> Advice:
@@ -79,12 +86,31 @@ def _drain_stores(metrics: LaunchMetrics) -> Advice:
         return Advice("", "whether stores or atomics drain is unknown", inputs)
     if atomics.number <= stores.number:
         return Advice("store the result wide and coalesced", "", inputs)
-    words = f"{atomics.count} atomic instructions beside {stores.count} stores"
-    return Advice(
-        "fewer atomics: add up in the warp and the block first, then one atomic a block", words, inputs
-    )
+    return Advice(REDUCE_FIRST, f"{atomics.count} atomic instructions beside {stores.count} stores", inputs)
 
 
+def _full_queue_to_memory(metrics: LaunchMetrics) -> Advice:
+    """Wider accesses only where the narrow ones are coalesced."""
+    excess = read_quantity("excess_sectors", metrics)
+    if excess.number is None:
+        return Advice("", "whether the accesses are coalesced is unknown", excess.inputs)
+    if excess.number >= _MOSTLY_EXCESS:
+        return Advice("", "the accesses are not coalesced", excess.inputs)
+    return Advice("wider loads and stores: 16 bytes a lane, fewer of them", "", excess.inputs)
+
+
+def _full_queue_to_textures(metrics: LaunchMetrics) -> Advice:
+    """The queue also takes what is no texture access, FP64 on some chips: advice only where there is one."""
+    textures = metrics.opcodes("TEX", "TLD", "TLD4", "TMML", "TXD", "SULD", "SUST", "SURED")
+    if not textures.valid:
+        return Advice("", "whether textures are accessed is unknown", (textures,))
+    lever = "fewer texture or surface accesses" if textures.number else ""
+    return Advice(lever, "" if lever else "no texture instruction ran", (textures,))
+
+
+_DRAM_ROOF_PCT, _NEAR_PP = 85.0, 5.0
+_EXCESS_SHARE = 0.1  # of wavefronts: a smaller excess is not what warps wait for
+_MOSTLY_EXCESS = 0.5  # of sectors
 STALL_REASONS = {
     "long_scoreboard": StallReason("data from L1, L2 or DRAM", _wait_for_data),
     "short_scoreboard": StallReason("shared memory or special functions (exp, rcp)", _wait_for_shared_memory),
@@ -93,11 +119,11 @@ STALL_REASONS = {
     ),
     "wait": StallReason(
         "the fixed latency of the instruction before",
-        "give each warp more independent work: unroll, interleave two tiles, or spend fewer instructions",
+        "give each warp more independent work: several results a thread, unroll, interleave two tiles",
     ),
     "barrier": StallReason(
         "the other warps of the block at a barrier",
-        "fewer __syncthreads: named barriers, mbarriers or warp specialisation; even out the warps' work",
+        "fewer barriers: several elements a thread before each __syncthreads, __shfl_sync within a warp",
     ),
     "math_pipe_throttle": StallReason(
         "a busy arithmetic pipe",
@@ -107,10 +133,8 @@ STALL_REASONS = {
         "wgmma in flight",
         "overlap wgmma with the softmax: two tiles in turn (ping-pong), wait for the older group only",
     ),
-    "lg_throttle": StallReason(
-        "a full queue to local and global memory", "fewer and wider loads and stores: 128 bits a thread"
-    ),
-    "tex_throttle": StallReason("a full queue to the texture unit", "fewer texture or surface accesses"),
+    "lg_throttle": StallReason("a full queue to local and global memory", _full_queue_to_memory),
+    "tex_throttle": StallReason("a full queue to the texture unit", _full_queue_to_textures),
     "no_instruction": StallReason(
         "the next instruction: a cache miss or a jump",
         "a smaller loop body: less unrolling, fewer branches",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from profiler.evidence import (
     NOT_COLLECTED,
@@ -121,6 +121,10 @@ class Statement:
     weight: float = field(default=0.0, compare=False)  # its rank where that is higher than the share
     question: str = ""  # of an unknown one: what stays open, in words that follow "unknown:"
     to_collect: tuple[str, ...] = ()  # of an unknown one: what would answer it, a sentence a state
+    techniques: tuple[
+        str, ...
+    ] = ()  # of profiler.advice.techniques: what the lever asks for, where a rule says
+    refuted_by: str = ""  # what would show that the lever is wrong
 
     def __post_init__(self) -> None:
         if self.lever is not None and not self.valid:
@@ -152,9 +156,18 @@ class Statement:
             "evidence": self.evidence.value,
             "valid": self.valid,
             "lever": self.lever,
+            "techniques": list(self.techniques) if self.lever else [],
+            "refuted_by": self.refuted_by or None if self.lever else None,
             "share_of_time": self.share,
             "confidence": self.confidence,
         }
+
+
+class SpecificLever(NamedTuple):
+    """A lever that is made for the launch, with the metrics that it was chosen by."""
+
+    lever: str
+    inputs: tuple[MetricInput, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from profiler.advice.levers import FEWER_REGISTERS, LESS_SHARED, SWIZZLE, tensor_cores_lever
+from profiler.advice.levers import (
+    FEWER_REGISTERS,
+    IN_REGISTERS,
+    LESS_SHARED,
+    ONE_MORE_STAGE,
+    SECOND_PRODUCT,
+    SWIZZLE,
+    WGMMA,
+    WIDER_ACCESSES,
+    tensor_cores_lever,
+)
 from profiler.advice.statement import (
     BOTTLENECK,
     CHANGE,
@@ -20,6 +30,7 @@ from profiler.advice.statement import (
     format_share,
 )
 from profiler.advice.subject import ComparedSide, TrafficByWorkload
+from profiler.advice.techniques import techniques_of
 from profiler.build.occupancy import occupancy
 from profiler.compare import MetricChange
 from profiler.evidence import (
@@ -38,6 +49,8 @@ from profiler.statistics import Verdict
 
 LOW_OCCUPANCY_PCT = 25.0  # theoretical occupancy at which room for another block is worth a word
 MAX_CUT = 0.25  # a cut in registers or shared memory that is larger than this is another kernel
+_GROUP_PRODUCTS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
+_ONE_MORE_STAGE = 1.5  # times the shared memory of two stages
 _ASYNC_COPIES = ("LDGSTS", "UTMALDG", "UBLKCP")  # to shared memory past the registers
 _EXACT = "exact, by the compiler"
 _BY_MODEL = "by the model of the banks, on small workloads"
@@ -89,7 +102,12 @@ def fact_statements(
         _spills,
         _room_for_a_block,
         _tensor_cores,
+        _scalar_beside_matrix,
+        _warpgroup_products,
+        _through_shared_memory,
         _copies,
+        _narrow_loads,
+        _few_stages,
         _local_arrays,
     )
     for rule in rules:
@@ -147,7 +165,17 @@ def _static(
 ) -> Statement:
     """A statement on static facts; it has no lever where an input is invalid."""
     valid_lever = lever if lever and all_valid(inputs) else None
-    return Statement(name, kind, text, inputs, Evidence.STATIC, confidence, valid_lever, weight=weight)
+    return Statement(
+        name,
+        kind,
+        text,
+        inputs,
+        Evidence.STATIC,
+        confidence,
+        valid_lever,
+        weight=weight,
+        techniques=techniques_of(valid_lever or ""),
+    )
 
 
 def _over_budget(metrics: LaunchMetrics) -> Iterator[_Fact]:
@@ -236,6 +264,66 @@ def _tensor_cores(metrics: LaunchMetrics) -> Iterator[_Fact]:
         yield _Fact(_static("tensor:unused", LEVER, text, inputs, 0.7, lever), fused.number)
 
 
+def _scalar_beside_matrix(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    """Products that are still scalar in a kernel that has tensor-core instructions.
+
+    One matrix instruction does the work of at least 64 FFMA: as many FFMA as those are no softmax alone.
+    """
+    matrix, fused = inputs = (metrics.matrix_opcodes, metrics.opcodes("FFMA", "HFMA2"))
+    if all_valid(inputs) and matrix.number and fused.number >= matrix.number:
+        text = (
+            f"FFMA and HFMA2 in {fused.number:.0f} places beside {matrix.number:.0f} tensor-core instructions"
+        )
+        yield _Fact(_static("tensor:partly", LEVER, text, inputs, 0.6, SECOND_PRODUCT), fused.number)
+
+
+def _warpgroup_products(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    """Products of single warps on a chip whose tensor cores reach their peak by warp groups alone."""
+    single, group = inputs = (metrics.opcodes("HMMA", "QMMA", "IMMA"), metrics.opcodes(*_GROUP_PRODUCTS))
+    if metrics.chip == "sm_90" and all_valid(inputs) and single.number and not group.number:
+        text = f"mma.sync in {single.number:.0f} places and no wgmma: mma.sync reaches two thirds of the peak"
+        yield _Fact(_static("tensor:wgmma", LEVER, text, inputs, 0.45, WGMMA), single.number)
+
+
+def _through_shared_memory(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    """Intermediate results that go from one product to the next through shared memory."""
+    matrix, stores = inputs = (metrics.matrix_opcodes, metrics.opcodes("STS"))
+    if all_valid(inputs) and matrix.number and stores.number >= matrix.number:
+        text = (
+            f"STS in {stores.number:.0f} places beside {matrix.number:.0f} tensor-core instructions: results "
+            "pass through shared memory between them"
+        )
+        yield _Fact(_static("registers", LEVER, text, inputs, 0.55, IN_REGISTERS), stores.number)
+
+
+def _narrow_loads(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    """Global loads of fewer than 16 bytes a lane, where nothing is copied asynchronously."""
+    copies, loads = metrics.opcodes(*_ASYNC_COPIES), metrics.opcodes("LDG")
+    wide = metrics.named("static__opcode_LDG.128", "LDG of 16 bytes")
+    inputs = (copies, loads, wide)
+    if all_valid(inputs) and loads.number and not wide.number and not copies.number:
+        text = f"LDG in {loads.number:.0f} places, none of 16 bytes a lane"
+        yield _Fact(_static("narrow", LEVER, text, inputs, 0.4, WIDER_ACCESSES), loads.number)
+
+
+def _few_stages(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    """Few warps beside asynchronous copies: then copies in flight have to hide the latency."""
+    copies, shared, threads, registers, share = inputs = (
+        metrics.opcodes(*_ASYNC_COPIES),
+        *metrics.of("static_shared", "static_threads", "static_registers", "static_occupancy"),
+    )
+    if not all_valid(inputs) or not copies.number or share.number > LOW_OCCUPANCY_PCT:
+        return
+    if metrics.chip not in ARCHITECTURES:
+        return
+    more = int(shared.number * _ONE_MORE_STAGE)
+    if occupancy(metrics.chip, int(registers.number), int(threads.number), more).blocks:
+        text = f"Occupancy is {share.text} at most, so copies in flight have to hide the latency"
+        confidence = "a guess: whether copies are waited for only a measurement tells"
+        statement = _static("stages", LEVER, text, inputs, 0.25, ONE_MORE_STAGE, confidence)
+        yield _Fact(statement, -share.number)
+
+
 def _copies(metrics: LaunchMetrics) -> Iterator[_Fact]:
     """Tiles that are copied through registers, on chips that can copy without."""
     copies, loads, stores = inputs = (
@@ -300,6 +388,7 @@ def _bank_conflicts(
         _BY_MODEL,
         SWIZZLE,
         weight=0.2 + 0.5 * share,
+        techniques=techniques_of(SWIZZLE),
     )
     yield _Fact(statement, share)
 

@@ -7,7 +7,6 @@ import gzip
 import os
 import re
 import subprocess
-import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from profiler.build.toolchain import require_tool
+from profiler.bundles import scratch_folder
 from profiler.errors import BuildFailed
 
 # What the whole opcode, modifiers included, must begin with to count for a class. LDG alone would also match
@@ -84,12 +84,12 @@ def dump_sass(library: Path, arch: str) -> str:
     cuobjdump, nvdisasm = require_tool("cuobjdump"), require_tool("nvdisasm")
     environment = {**os.environ, "PATH": f"{nvdisasm.path.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     try:
-        with tempfile.TemporaryDirectory(prefix="profiler-sass-") as folder:
+        with scratch_folder() as folder:
             # A library holds a second file for the architecture, without functions: to disassemble it too
             # would take twice as long.
             extract = [str(cuobjdump.path), "--extract-elf", f".{arch}.cubin", str(library.resolve())]
             subprocess.run(extract, cwd=folder, capture_output=True, timeout=TIME_LIMIT_S)
-            cubins = list(Path(folder).iterdir())
+            cubins = list(folder.iterdir())
             source = cubins[0] if len(cubins) == 1 else library
             command = [str(cuobjdump.path), "--dump-sass", "--gpu-architecture", arch, str(source)]
             done = subprocess.run(

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from profiler.bundles.location import LocalRoot as LocalRoot
     from profiler.bundles.location import Root as Root
     from profiler.bundles.location import index_location as index_location
+    from profiler.bundles.location import is_read_only as is_read_only
     from profiler.bundles.location import open_root as open_root
     from profiler.bundles.run import COLLECT as COLLECT
+    from profiler.bundles.run import EXAMPLE as EXAMPLE
     from profiler.bundles.run import FAMILY_GIVEN as FAMILY_GIVEN
     from profiler.bundles.run import FOLDER as FOLDER
     from profiler.bundles.run import IMPORT as IMPORT
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from profiler.bundles.run import check_label as check_label
     from profiler.bundles.run import launch_parts as launch_parts
     from profiler.bundles.run import ncu_mode as ncu_mode
+    from profiler.bundles.scratch import scratch_folder as scratch_folder
+    from profiler.bundles.scratch import sweep as sweep
     from profiler.bundles.zip_file import is_bundle_zip as is_bundle_zip
     from profiler.bundles.zip_file import pack as pack
     from profiler.bundles.zip_file import unpack as unpack
@@ -45,8 +49,9 @@ __getattr__ = lazy(
     __name__,
     bundle="hash_file list_runs load_run load_run_folder read_content seal",
     decisions="DecidedLabels DecisionRecord load_decisions load_labels write_decision",
-    location="LocalRoot Root index_location open_root",
-    run="""COLLECT FAMILY_GIVEN FOLDER IMPORT NOISE Attachment Capture Facts Json Labels ReportFile Result Run
-    Samples check_label launch_parts ncu_mode""",
+    location="LocalRoot Root index_location is_read_only open_root",
+    run="""COLLECT EXAMPLE FAMILY_GIVEN FOLDER IMPORT NOISE Attachment Capture Facts Json Labels ReportFile
+    Result Run Samples check_label launch_parts ncu_mode""",
+    scratch="scratch_folder sweep",
     zip_file="is_bundle_zip pack unpack",
 )

@@ -7,24 +7,40 @@ import fcntl
 import os
 import re
 import shutil
+import unicodedata
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from pathlib import Path
-from typing import IO
+from pathlib import Path, PurePosixPath
+from typing import IO, Protocol
 
-from profiler.bundles.location import LocalRoot, Root, data_unusable
+from profiler.bundles.location import LocalRoot, Root, check_writable, data_unusable, open_regular
 from profiler.bundles.run import IMPORT, Attachment, ReportFile, Run
-from profiler.bundles.run_json import RUN_FILE, dump_run, parse_run
+from profiler.bundles.run_json import MAX_RUN_JSON_BYTES, RUN_FILE, dump_run, parse_run
 from profiler.errors import BadBundle
 
 RUNS_FOLDER = "runs"
 UNFINISHED = "unfinished"  # in the provenance of what was written while the collection ran
 STAGING_FOLDER = "staging"
 _IMPORTING = "import-"  # what an import stages; a collection stages under its run id
+_DELETED = "deleted-"  # what a deletion moved away to remove it
 _DIGITS = 8  # of the report's sha256 end an imported run's id, so that it is found without reading it
+
+
+class Readable(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most `size` bytes; none at the end."""
+
+
+class Writable(Protocol):
+    """What bytes are written to."""
+
+    def write(self, block: bytes, /) -> object:
+        """Write all of them."""
 
 
 def imported_run_id(created: datetime, family: str, version: str, sha256_hex: str) -> str:
@@ -44,7 +60,7 @@ def imported_report_file(name: str, digest: str, size_bytes: int) -> ReportFile:
 
 def hash_file(path: Path) -> tuple[str, int]:
     """sha256 and size of a file."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         digest, size = sha256(), 0
         while block := file.read(1 << 20):
             digest.update(block)
@@ -61,7 +77,7 @@ def load_run(root: Root, run_id: str) -> Run:
     """A sealed run. Raises BadBundle where there is none, or one that this version cannot read."""
     where = f"{root.url}/{RUNS_FOLDER}/{run_id}/{RUN_FILE}"
     try:
-        run = parse_run(root.read(f"{RUNS_FOLDER}/{run_id}/{RUN_FILE}"), where)
+        run = parse_run(root.read(f"{RUNS_FOLDER}/{run_id}/{RUN_FILE}", MAX_RUN_JSON_BYTES + 1), where)
     except FileNotFoundError as error:
         raise BadBundle(f"no run {run_id} in {root.url}: `profiler runs` lists what there is") from error
     except OSError as error:
@@ -73,13 +89,48 @@ def load_run(root: Root, run_id: str) -> Run:
 
 def load_run_folder(folder: Path) -> Run:
     """The run in a bundle's folder that may lie anywhere, such as one copied from a GPU machine."""
-    return parse_run((folder / RUN_FILE).read_bytes(), str(folder / RUN_FILE))
+    path = folder / RUN_FILE
+    try:
+        with open_regular(path, folder) as file:
+            content = file.read(MAX_RUN_JSON_BYTES + 1)
+    except OSError as error:
+        raise BadBundle(f"{path} cannot be read ({error.strerror or error})") from error
+    return parse_run(content, str(path))
+
+
+def check_arriving(run: Run, where: str) -> None:
+    """Raise BadBundle for a run from elsewhere that would not be the same run on every machine.
+
+    Two files that differ only in case, or in how an accent is written, are one on macOS and Windows. An
+    imported run's id ends with its report's first digits, by which the report is found again.
+    """
+    paths: dict[str, str] = {_file_key(RUN_FILE): RUN_FILE, _file_key("dropped.json"): "dropped.json"}
+    for file in run.contents:
+        # A folder may come again, but spelled the same; a file may be no folder of another.
+        for path in (*(f"{folder}/" for folder in PurePosixPath(file.path).parents), file.path):
+            other = paths.setdefault(_file_key(path).rstrip("/"), path)
+            if other != path:
+                raise BadBundle(f"{where} names {path} and {other}, which are one on some systems")
+    digests = {report.sha256[:_DIGITS] for report in run.reports}
+    if run.kind == IMPORT and digests and run.run_id[-_DIGITS:] not in digests:
+        raise BadBundle(f"{where}: the id {run.run_id} is of another report than it holds")
+
+
+def refuse_special_files(folder: Path, run: Run) -> None:
+    """Raise BadBundle where what a run names in a bundle's folder is no file, or a link out of the folder."""
+    for file in run.contents:
+        try:
+            open_regular(folder / file.path, folder).close()
+        except OSError as error:
+            raise BadBundle(
+                f"{folder / file.path} cannot be taken into a bundle ({error.strerror or error})"
+            ) from error
 
 
 def read_content(root: Root, run_id: str, file: ReportFile | Attachment) -> bytes:
     """The content of a file of a sealed run. Raises BadBundle where it is gone, or not what the run names."""
     try:
-        content = root.read(f"{RUNS_FOLDER}/{run_id}/{file.path}")
+        content = root.read(f"{RUNS_FOLDER}/{run_id}/{file.path}", file.size_bytes + 1)
     except OSError as error:
         raise BadBundle(f"run {run_id} cannot read its {file.path} ({error.strerror or error})") from error
     if (sha256(content).hexdigest(), len(content)) != (file.sha256, file.size_bytes):
@@ -101,13 +152,12 @@ def stage(root: LocalRoot, run: Run, sources: Mapping[str, Path]) -> StagedRun:
 
     Raises BadBundle where a file's content is not what the run says.
     """
-    staged = StagedRun(run, dump_run(run), root.folder / STAGING_FOLDER / f"{_IMPORTING}{uuid.uuid4().hex}")
-    staged.folder.mkdir(parents=True)
+    staged = StagedRun(run, dump_run(run), new_staging_folder(root))
     try:
         for file in run.contents:
             target = staged.folder / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
-            with sources[file.path].open("rb") as source, target.open("wb") as copy:
+            with open_regular(sources[file.path]) as source, target.open("wb") as copy:
                 copy_checked(source, copy, file)
                 _flush(copy)
         with (staged.folder / RUN_FILE).open("wb") as copy:
@@ -117,6 +167,13 @@ def stage(root: LocalRoot, run: Run, sources: Mapping[str, Path]) -> StagedRun:
         shutil.rmtree(staged.folder, ignore_errors=True)
         raise
     return staged
+
+
+def new_staging_folder(root: LocalRoot) -> Path:
+    """A new folder for a bundle in the making; the next import removes what a kill leaves of it."""
+    folder = root.folder / STAGING_FOLDER / f"{_IMPORTING}{uuid.uuid4().hex}"
+    folder.mkdir(parents=True)
+    return folder
 
 
 def publish(root: LocalRoot, staged: StagedRun) -> bool:
@@ -140,20 +197,25 @@ def publish(root: LocalRoot, staged: StagedRun) -> bool:
 
 def flush_runs(root: Root) -> None:
     """Make sure that the runs published so far outlive a power cut."""
+    flush_folder(root, RUNS_FOLDER)
+
+
+def flush_folder(root: Root, folder: str) -> None:
+    """Make sure that what was made or renamed in a folder outlives a power cut."""
     if isinstance(root, LocalRoot):
-        descriptor = os.open(root.folder / RUNS_FOLDER, os.O_RDONLY)
+        descriptor = os.open(root.folder / folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
 
-def upload(root: Root, run: Run, sources: Mapping[str, Path]) -> bool:
+def upload(root: Root, run: Run, sources: Mapping[str, Path], run_json: bytes | None = None) -> bool:
     """Seal a bundle where nothing can be renamed: every file first, run.json last.
 
     False if the run is there already; BadBundle if another content has its id.
     """
-    run_json = dump_run(run)
+    run_json = run_json or dump_run(run)
     if run.run_id in list_runs(root):
         _refuse_other_content(root, run, run_json)
         return False
@@ -186,16 +248,45 @@ def seal_import(root: Root, run: Run, sources: Mapping[str, Path]) -> str | None
         return None if upload(root, run, sources) else run.run_id
     staged = stage(root, run, sources)
     try:
-        with _publishing(root):
-            if run.kind == IMPORT:
-                run_ids = imports_by_digest(os.listdir(root.folder / RUNS_FOLDER))
-                for report in run.reports:
-                    run_id = find_import(root, run_ids, report.sha256)
-                    if run_id not in (None, run.run_id):
-                        return run_id
-            return None if publish(root, staged) else run.run_id
+        return publish_import(root, staged)
     finally:
         shutil.rmtree(staged.folder, ignore_errors=True)
+
+
+def publish_import(root: LocalRoot, staged: StagedRun) -> str | None:
+    """Publish a staged run unless an imported run holds its report already: the id of that, else None."""
+    with _publishing(root):
+        if staged.run.kind == IMPORT:
+            run_ids = imports_by_digest(os.listdir(root.folder / RUNS_FOLDER))
+            for report in staged.run.reports:
+                run_id = find_import(root, run_ids, report.sha256)
+                if run_id not in (None, staged.run.run_id):
+                    return run_id
+        return None if publish(root, staged) else staged.run.run_id
+
+
+def remove_run(root: Root, run_id: str) -> None:
+    """Remove the bundle of a run for good; a kill leaves it either whole or no run any more."""
+    folder = f"{RUNS_FOLDER}/{run_id}"
+    if not isinstance(root, LocalRoot):
+        root.remove(f"{folder}/{RUN_FILE}")  # without it the rest is no run
+        root.remove(folder)
+        return
+    away = root.folder / STAGING_FOLDER / f"{_DELETED}{uuid.uuid4().hex}"
+    away.parent.mkdir(exist_ok=True)
+    with _publishing(root), contextlib.suppress(FileNotFoundError):
+        (root.folder / folder).rename(away)
+    flush_runs(root)
+    shutil.rmtree(away, ignore_errors=True)
+
+
+def sweep_deleted(root: Root) -> None:
+    """Remove what a killed deletion left in staging; it is no run any more."""
+    if isinstance(root, LocalRoot):
+        with contextlib.suppress(OSError):
+            for name in os.listdir(root.folder / STAGING_FOLDER):
+                if name.startswith(_DELETED):
+                    shutil.rmtree(root.folder / STAGING_FOLDER / name, ignore_errors=True)
 
 
 def imports_by_digest(run_ids: Iterable[str]) -> dict[str, list[str]]:
@@ -234,6 +325,7 @@ def importing(root: Root) -> Iterator[None]:
 
     Where nothing could be imported, and no runs were there before, the folders go again.
     """
+    check_writable(root)
     if not isinstance(root, LocalRoot):
         yield
         return
@@ -297,7 +389,7 @@ def refuse_partial_import(root: Root, run_id: str) -> None:
         )
 
 
-def copy_checked(source: IO[bytes], copy: IO[bytes], file: ReportFile | Attachment) -> None:
+def copy_checked(source: Readable, copy: Writable, file: ReportFile | Attachment) -> None:
     """Copy at most the declared size and check the content on the way."""
     digest, left = sha256(), file.size_bytes
     while block := source.read(min(1 << 20, left + 1)):
@@ -313,6 +405,11 @@ def copy_checked(source: IO[bytes], copy: IO[bytes], file: ReportFile | Attachme
 def _flush(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+def _file_key(path: str) -> str:
+    """What the path is to a file system that does not tell upper from lower case."""
+    return unicodedata.normalize("NFC", path).casefold()
 
 
 def _changed(file: ReportFile | Attachment) -> str:

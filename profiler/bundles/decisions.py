@@ -1,4 +1,9 @@
-"""People's decisions: small records beside the bundles, never changed; a later one undoes an earlier one."""
+"""People's decisions: small records beside the bundles, never changed; a later one undoes an earlier one.
+
+Which record is later is not what the clocks say: one may go back, and those of machines that share a folder
+differ. Every record has a place in the order (`order`, a hybrid logical clock): the writer's time, but always
+after every record that the writer can see.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,16 @@ import getpass
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from profiler.bundles.location import Root, data_unusable
+from profiler.bundles.location import Root, check_writable, data_unusable
 from profiler.bundles.run import Json, Labels, Run, check_label
-from profiler.bundles.run_json import brief_error, parse_time
+from profiler.bundles.run_json import brief_error, parse_time, reject_repeated_keys
 from profiler.errors import BadBundle, ProfilerError
 
+# The variable that names a request header: on a server, a proxy says there who decides.
+USER_HEADER = "PROFILER_USER_HEADER"
 FOLDER = "decisions"
 SCHEMA = 1
 
@@ -21,6 +28,7 @@ RELABEL = "relabel"  # values: family, version, workload, as far as they change
 RELABEL_RUNS = "relabel-runs"  # subject: a family or ""; values: runs, the values of a relabel by run id
 FORGET = "forget"
 REMEMBER = "remember"  # undoes forget
+DELETE = "delete"  # of a run's bundle; what was decided about the run before counts no more
 BASELINE = "baseline"  # subject: a family; values: workload, gpu (null for all), and run or version
 UNSET_BASELINE = "unset-baseline"  # undoes baseline for the same subject, workload and gpu
 ACKNOWLEDGE = "acknowledge"  # subject: family/version; see acknowledgement.py for the values
@@ -28,7 +36,12 @@ WITHDRAW = "withdraw"  # undoes an acknowledgement; subject: its id
 PAIR = "pair"  # subject: a family; values: a and b, two names of one kernel
 UNPAIR = "unpair"  # undoes pair; subject: its id
 NOTE = "note"  # subject: a run id, or family/version; the text is the reason
+WITHDRAW_NOTE = "withdraw-note"  # undoes note; subject: its id
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STAMP = "%Y%m%dT%H%M%S%f"
+_LAST_YEAR = 8999  # of an order: after the last time that Python knows no decision could be written
+_END = (datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 _LABELS = {"family", "version", "workload"}
 _FIELDS = {"schema": int, "kind": str, "subject": str, "created": str, "who": str, "why": str, "values": dict}
 
@@ -37,13 +50,14 @@ _FIELDS = {"schema": int, "kind": str, "subject": str, "created": str, "who": st
 class DecisionRecord:
     """One decision: who, when, why, about what. Kinds of a later profiler are kept and left alone."""
 
-    id: str  # the file's name without .json; sorts by time
+    id: str  # the file's name without .json; begins with `order` as a time
     kind: str
     subject: str  # a run id for relabel, forget and remember; see the kinds above
     created: datetime
     who: str
     why: str = ""
     values: Mapping[str, Json] = field(default_factory=dict)
+    order: int = 0  # by which records are sorted: microseconds since 1970 of a hybrid logical clock
 
 
 @dataclass(frozen=True)
@@ -64,28 +78,57 @@ def write_decision(
     who: str | None = None,
     created: datetime | None = None,
 ) -> DecisionRecord:
-    """Write one decision; its file name comes from time, kind and content, so that no two records collide.
+    """Write one decision, after all that are there, whatever the clock says.
 
-    Raises ProfilerError where nothing can be written.
+    The file's name comes from order, kind and content, so that no two records collide. Raises ProfilerError
+    where nothing can or may be written, and BadBundle where a record that is there cannot be read.
     """
+    check_writable(root)
     created = (created or datetime.now(UTC)).astimezone(UTC)
+    order = max(_microseconds(created), _last_order(root) + 1)
+    if order >= _END:
+        raise ProfilerError(f"this machine's clock says {created:%Y-%m-%d}: set it, and decide again")
     body = {
         "schema": SCHEMA,
+        "order": order,
         "kind": kind,
         "subject": subject,
         "created": created.isoformat(timespec="microseconds"),
-        "who": who if who is not None else _user(),
+        "who": who if who is not None else process_user(),
         "why": why.encode(errors="replace").decode(),  # a terminal may give what is no UTF-8
         "values": dict(values or {}),
     }
     content = json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True).encode()
-    stamp = created.strftime("%Y%m%dT%H%M%S%f")
-    name = f"{stamp}-{kind}-{sha256(content).hexdigest()[:8]}"
+    name = f"{_stamp(order)}-{kind}-{sha256(content).hexdigest()[:8]}"
     try:
         root.write(f"{FOLDER}/{name}.json", content)
     except OSError as error:
         raise data_unusable(root, error) from error
-    return _parse(f"{root.url}/{FOLDER}", name, content)
+    return parse_record(f"{root.url}/{FOLDER}", name, content)
+
+
+def _last_order(root: Root) -> int:
+    """The order of the last record; -1 where there is none."""
+    last = -1
+    for name in sorted(decision_ids(root), reverse=True):
+        try:
+            moment = datetime.strptime(name.partition("-")[0], _STAMP).replace(tzinfo=UTC)
+        except ValueError:  # somebody renamed the file: what it says counts
+            last = max(last, _load(root, name).order)
+            continue
+        if moment.year <= _LAST_YEAR:
+            return max(last, _microseconds(moment))  # the names of all others are of earlier times
+        last = max(last, _load(root, name).order)
+    return last
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _stamp(order: int) -> str:
+    """The order as a time, which the names of records begin with: they list in order."""
+    return (_EPOCH + timedelta(microseconds=order)).strftime(_STAMP)
 
 
 def decision_ids(root: Root) -> list[str]:
@@ -100,17 +143,23 @@ def load_decisions(root: Root) -> list[DecisionRecord]:
 
     A file that cannot be read is never skipped: it may be the one that hides a run, or corrects its name.
     """
-    folder, records = f"{root.url}/{FOLDER}", []
-    for name in decision_ids(root):
-        try:
-            content = root.read(f"{FOLDER}/{name}.json")
-        except OSError as error:
-            reason = error.strerror or error
-            raise BadBundle(
-                f"{folder}/{name}.json cannot be read ({reason}): mend or remove the file"
-            ) from error
-        records.append(_parse(folder, name, content))
-    return sorted(records, key=lambda record: (record.created, record.id))
+    records = [_load(root, name) for name in decision_ids(root)]
+    return sorted(records, key=lambda record: (record.order, record.id))
+
+
+def _load(root: Root, name: str) -> DecisionRecord:
+    return parse_record(f"{root.url}/{FOLDER}", name, read_content(root, name))
+
+
+def read_content(root: Root, name: str) -> bytes:
+    """The content of a record's file. Raises BadBundle."""
+    try:
+        return root.read(f"{FOLDER}/{name}.json")
+    except OSError as error:
+        raise BadBundle(
+            f"{root.url}/{FOLDER}/{name}.json cannot be read ({error.strerror or error}): "
+            "mend or remove the file"
+        ) from error
 
 
 def decisions_digest(ids: Iterable[str]) -> str:
@@ -138,12 +187,9 @@ def current_labels(decisions: Iterable[DecisionRecord]) -> dict[str, Labels]:
                 current[run_id] = replace(current.get(run_id, Labels()), **changed)
         elif decision.kind in (FORGET, REMEMBER):
             current[decision.subject] = replace(before, hidden=decision.kind == FORGET)
+        elif decision.kind == DELETE:  # the same report may come again, as if it were new
+            current.pop(decision.subject, None)
     return current
-
-
-def notes_on(decisions: Iterable[DecisionRecord], subject: str) -> list[DecisionRecord]:
-    """The notes on a run or a version, in the order of the decisions."""
-    return [record for record in decisions if record.kind == NOTE and record.subject == subject]
 
 
 def effective_labels(run: Run, decided: Mapping[str, Labels]) -> Labels:
@@ -157,9 +203,10 @@ def effective_labels(run: Run, decided: Mapping[str, Labels]) -> Labels:
     )
 
 
-def _parse(folder: str, name: str, content: bytes) -> DecisionRecord:
+def parse_record(folder: str, name: str, content: bytes) -> DecisionRecord:
+    """The record in the file `name`.json of a folder. Raises BadBundle that names it."""
     try:
-        body = json.loads(content)
+        body = json.loads(content, object_pairs_hook=reject_repeated_keys)
         for field_name, kind in _FIELDS.items():
             if type(body[field_name]) is not kind:
                 raise TypeError(f"{field_name} is {body[field_name]!r}")
@@ -172,14 +219,19 @@ def _parse(folder: str, name: str, content: bytes) -> DecisionRecord:
         elif body["kind"] == RELABEL_RUNS:
             for values in dict(body["values"]["runs"]).values():
                 _check_labels(values)
+        created = parse_time(body["created"])
+        order = body.get("order", _microseconds(created))  # records of before had only their time
+        if type(order) is not int or order >= _END:
+            raise ValueError(f"order is {order!r}")
         return DecisionRecord(
             id=name,
             kind=body["kind"],
             subject=body["subject"],
-            created=parse_time(body["created"]),
+            created=created,
             who=body["who"],
             why=body["why"],
             values=body["values"],
+            order=order,
         )
     except BadBundle:
         raise
@@ -196,7 +248,8 @@ def _check_labels(values: Mapping[str, Json]) -> None:
         check_label(label, values[label])
 
 
-def _user() -> str:
+def process_user() -> str:
+    """The user that this process runs as: who decides where nobody is named; "" without a name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name

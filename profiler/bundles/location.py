@@ -6,15 +6,25 @@ import contextlib
 import errno
 import os
 import shutil
-import tempfile
+import stat
 import uuid
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import ProfilerError
+
+# Set to anything: this process records no decisions and takes in no runs. Dashboards for reading have it.
+READ_ONLY = "PROFILER_READ_ONLY"
+PARTIAL_FILE = ".tmp-"  # how the name of a file begins that is being written; a kill leaves it
+
+
+def is_read_only() -> bool:
+    """Whether PROFILER_READ_ONLY keeps this process from changing what people and runs say."""
+    return bool(os.environ.get(READ_ONLY))
 
 
 class Root(Protocol):
@@ -28,14 +38,17 @@ class Root(Protocol):
     def list_files(self, folder: str, suffix: str) -> list[str]:
         """The names of the files in `folder` that end in `suffix`, sorted; none where it is not there."""
 
-    def read(self, path: str) -> bytes:
-        """The file's content; FileNotFoundError where there is none."""
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
+        """The file's content, or its first `max_bytes`; FileNotFoundError where there is none."""
 
     def write(self, path: str, content: bytes) -> None:
         """Make the file in one step: nobody sees half of it."""
 
     def put(self, source: Path, path: str) -> None:
         """Copy a local file there."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a folder with all that is in it; nothing where there is none."""
 
     def open_local(self, path: str) -> contextlib.AbstractContextManager[Path]:
         """A local path with the file's content and name, for as long as the context lasts."""
@@ -72,14 +85,15 @@ class LocalRoot:
         except OSError as error:
             raise data_unusable(self, error) from error
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
         """See Root."""
-        return (self.folder / path).read_bytes()
+        with open_regular(self.folder / path) as file:
+            return file.read(-1 if max_bytes is None else max_bytes)
 
     def write(self, path: str, content: bytes) -> None:
         """See Root."""
         target = self.folder / path
-        partial = target.parent / f".tmp-{uuid.uuid4().hex}"
+        partial = target.parent / f"{PARTIAL_FILE}{uuid.uuid4().hex}"
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as file:
@@ -99,6 +113,15 @@ class LocalRoot:
         target = self.folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
+
+    def remove(self, path: str) -> None:
+        """See Root."""
+        target = self.folder / path
+        with contextlib.suppress(FileNotFoundError):
+            if target.is_dir() and not target.is_symlink():
+                shutil.rmtree(target)
+            else:
+                target.unlink()
 
     @contextlib.contextmanager
     def open_local(self, path: str) -> Iterator[Path]:
@@ -155,10 +178,10 @@ class RemoteRoot:
             paths = files.glob(self._path(f"{folder}/*{suffix}"))
         return sorted(str(path).rsplit("/", 1)[-1] for path in paths)
 
-    def read(self, path: str) -> bytes:
+    def read(self, path: str, max_bytes: int | None = None) -> bytes:
         """See Root."""
         with self._file_system() as files:
-            return bytes(files.cat_file(self._path(path)))
+            return bytes(files.cat_file(self._path(path), start=None, end=max_bytes))
 
     def write(self, path: str, content: bytes) -> None:
         """See Root."""
@@ -172,11 +195,16 @@ class RemoteRoot:
             files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
             files.put_file(str(source), self._path(path))
 
+    def remove(self, path: str) -> None:
+        """See Root."""
+        with self._file_system() as files, contextlib.suppress(FileNotFoundError):
+            files.rm(self._path(path), recursive=True)
+
     @contextlib.contextmanager
     def open_local(self, path: str) -> Iterator[Path]:
         """See Root."""
-        with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
-            target = Path(folder) / path.rsplit("/", 1)[-1]
+        with scratch_folder() as folder:
+            target = folder / path.rsplit("/", 1)[-1]
             with self._file_system() as files:
                 files.get_file(self._path(path), str(target))
             yield target
@@ -187,6 +215,23 @@ class RemoteRoot:
         return Path(base) / "profiler" / sha256(self.url.encode()).hexdigest()[:16]
 
 
+def open_regular(path: Path, inside: Path | None = None) -> BinaryIO:
+    """Open a regular file to read. A pipe, device or socket is an OSError at once: opening one can block.
+
+    inside: the folder out of which no link may lead.
+    """
+    if inside is not None and not path.resolve().is_relative_to(inside.resolve()):
+        raise OSError(errno.EPERM, f"a link that leads out of {inside}", str(path))
+    # Without O_NONBLOCK, opening a pipe waits for whoever writes into it.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    code, words = (errno.EISDIR, "a folder") if stat.S_ISDIR(mode) else (errno.EINVAL, "not a regular file")
+    raise OSError(code, words, str(path))
+
+
 def data_unusable(where: Root, error: OSError) -> ProfilerError:
     """The error for a data folder that cannot be read or written."""
     reason = error.strerror or str(error)
@@ -194,6 +239,12 @@ def data_unusable(where: Root, error: OSError) -> ProfilerError:
         f"the data in {where.url} cannot be used: {reason}"
         f"{f' ({error.filename})' if error.filename else ''}; PROFILER_DATA names another place"
     )
+
+
+def check_writable(where: Root) -> None:
+    """Raise ProfilerError where PROFILER_READ_ONLY is set; the index and caches are not meant."""
+    if is_read_only():
+        raise ProfilerError(f"the data in {where.url} is for reading only here: {READ_ONLY} is set")
 
 
 def open_root(url: str | None = None) -> Root:

@@ -17,6 +17,7 @@ IMPORT = "import"  # reports that someone else made
 COLLECT = "collect"  # what `profiler collect`, `static` and `check` make
 NOISE = "noise"  # provenance["purpose"] of a run of A/A pairs: each block of samples is a session
 FOLDER = "folder"  # provenance key: where an imported report lay, as store/folder_families.py writes it
+EXAMPLE = "example"  # provenance key: the source and licence of an example run's numbers
 FAMILY_GIVEN = "family_given"  # provenance key: true where the import named the family
 MAX_LABEL_LENGTH = 200  # characters
 STATUSES = ("done", "wrong", "failed", "skipped")
@@ -116,7 +117,7 @@ class Run:
     `provenance` holds what is known of the making; a key that is left out is unknown. Known keys: host, gpu,
     compute_capability, gpu_uuid, driver, cuda, ncu_version, command_line, clock_control, cache_control,
     created_from ("session", or "file time" where the report does not say), purpose (NOISE, or not there);
-    of an import also FOLDER and FAMILY_GIVEN.
+    of an import also FOLDER and FAMILY_GIVEN; of an example run EXAMPLE.
     """
 
     run_id: str

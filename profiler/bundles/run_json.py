@@ -29,6 +29,9 @@ from profiler.evidence import Evidence, State, Value
 
 RUN_FILE = "run.json"
 SCHEMA = 1
+MAX_RUN_JSON_BYTES = 16 << 20  # 100,000 timed calls take 5 MB
+MAX_PARSED_BYTES = 64 << 20  # what Python makes of it, at most
+_VALUE_BYTES, _LIST_BYTES, _MAPPING_BYTES = 40, 88, 240  # of a number, an empty list, a small mapping
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9@+=_.-]{0,239}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _INDEXED_PROVENANCE = (  # what the index has a column of texts for; the rest may be any JSON
@@ -45,7 +48,10 @@ T = TypeVar("T")
 
 
 def dump_run(run: Run) -> bytes:
-    """The content of run.json. Equal runs give equal bytes, by which a run is known to be sealed already."""
+    """The content of run.json. Equal runs give equal bytes, by which a run is known to be sealed already.
+
+    Raises BadBundle for one that parse_run would refuse as too large: collect less in one run.
+    """
     body: dict[str, Json] = {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -57,13 +63,16 @@ def dump_run(run: Run) -> bytes:
         "files": [attachment._asdict() for attachment in run.files],
         "results": [dump_result(result) for result in run.results],
     }
-    return json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False).encode()
+    content = json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False).encode()
+    _refuse_what_is_too_large(content, f"{RUN_FILE} of {run.run_id}")
+    return content
 
 
 def parse_run(content: bytes, where: str) -> Run:
     """The run in run.json, every field of it checked. Raises BadBundle that names `where`."""
+    _refuse_what_is_too_large(content, where)
     try:
-        body = json.loads(content)
+        body = json.loads(content, object_pairs_hook=reject_repeated_keys)
         schema = _whole(body["schema"], 1)
         if schema > SCHEMA:
             raise BadBundle(f"{where} has schema {schema}; this profiler reads up to {SCHEMA}: update it")
@@ -83,6 +92,30 @@ def parse_run(content: bytes, where: str) -> Run:
         raise BadBundle(f"{where} is no run.json of a bundle ({brief_error(error)})") from error
     _check_run(run, where)
     return run
+
+
+def reject_repeated_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """A mapping of JSON. Raises ValueError for a key that comes twice: programs differ on which counts."""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(
+            f"the key {next(key for key in keys if keys.count(key) > 1)[:80]!r} stands there twice"
+        )
+    return mapping
+
+
+def _refuse_what_is_too_large(content: bytes, where: str) -> None:
+    """Raise BadBundle where parsing would take much memory: three bytes of JSON can become 88 of Python."""
+    if len(content) > MAX_RUN_JSON_BYTES:
+        raise BadBundle(f"{where} has {len(content):,} bytes or more, over {MAX_RUN_JSON_BYTES:,}")
+    parsed = (
+        content.count(b",") * _VALUE_BYTES
+        + content.count(b"[") * _LIST_BYTES
+        + content.count(b"{") * _MAPPING_BYTES
+    )
+    if parsed > MAX_PARSED_BYTES:
+        raise BadBundle(f"{where} would take {parsed >> 20} MiB of memory: a {RUN_FILE} takes less than that")
 
 
 def _check_run(run: Run, where: str) -> None:
@@ -335,6 +368,8 @@ def check_inside(path: str, where: str) -> None:
     """Raise BadBundle for a path that leads out of the bundle, or that some system reads in another way."""
     parts = PurePosixPath(path).parts
     bad = not parts or path.startswith("/") or any(mark in path for mark in ("\\", ":", "\0"))
+    if not path.isprintable():  # a line end, or what turns the direction of writing round
+        raise BadBundle(f"{where} names the file {path[:80]!r}, in which a character cannot be printed")
     if bad or ".." in parts or str(PurePosixPath(path)) != path:
         raise BadBundle(f"{where} names the file {path[:80]!r}, which would lie outside the bundle")
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import uuid
 import zipfile
 import zlib
@@ -16,15 +17,26 @@ from pathlib import Path
 from profiler.bundles.bundle import RUNS_FOLDER, copy_checked, load_run
 from profiler.bundles.location import Root
 from profiler.bundles.run import Run
-from profiler.bundles.run_json import RUN_FILE, brief_error, check_inside, dump_run, parse_run
+from profiler.bundles.run_json import (
+    MAX_RUN_JSON_BYTES,
+    RUN_FILE,
+    brief_error,
+    check_inside,
+    dump_run,
+    parse_run,
+)
 from profiler.errors import BadBundle, ProfilerError
 
-MAX_RUN_JSON_BYTES = 256 << 20
 MAX_FILES = 10_000
+# What zipfile makes of a directory takes up to 15 times its bytes; an entry has some 150.
+MAX_DIRECTORY_BYTES = 2 << 20
+_END = struct.Struct("<4s4H2LH")  # of central directory: entries are fields 3 and 4, bytes field 5
+_END_64_LOCATOR_BYTES = 20
+_END_64 = struct.Struct("<4sQ2H2L4Q")  # bytes of the directory are field 8
 MAX_UNPACKED_BYTES = 8 << 30
 MAX_RATIO = 100  # deflate reaches 1000; reports and samples stay below 20
 _FREE_BYTES = 64 << 20  # up to here a zip may be of any ratio: unpacking it costs nothing
-# RuntimeError: encrypted; NotImplementedError: a compression this Python does not know.
+# RuntimeError: encrypted, or a compression that this Python does not know.
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
@@ -92,13 +104,49 @@ def _fill(
 
 def is_bundle_zip(path: Path) -> bool:
     """Whether the file is a zip that holds a run.json at its top or in its only folder."""
-    if not zipfile.is_zipfile(path):
+    if not path.is_file() or not zipfile.is_zipfile(path):
         return False
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _opened(path) as archive:
             return _find_run_file(archive) is not None
+    except BadBundle:
+        return True  # so that it is refused aloud
     except _ZIP_ERRORS:
         return False
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    """The archive. Raises BadBundle where its directory, which zipfile reads at once, is too large."""
+    size = _directory_bytes(path)
+    if size > MAX_DIRECTORY_BYTES:
+        raise BadBundle(
+            f"{path}: its list of files has {size:,} bytes; a bundle has at most {MAX_FILES:,} files "
+            f"({MAX_DIRECTORY_BYTES:,} bytes)"
+        )
+    return zipfile.ZipFile(path)
+
+
+def _directory_bytes(path: Path) -> int:
+    """The size of the directory that zipfile would read, from the records at the end of the file.
+
+    APPNOTE.TXT of PKWARE, 4.3.14 to 4.3.16. The larger one counts, where the two records contradict.
+    """
+    with path.open("rb") as file:
+        records = (1 << 16) + _END.size + _END_64_LOCATOR_BYTES + _END_64.size  # and a comment
+        file.seek(max(0, file.seek(0, os.SEEK_END) - records))
+        tail = file.read()
+    sizes = [0]
+    at = tail.rfind(b"PK\5\6")
+    while at >= 0:  # a comment may look like such a record: each of them counts
+        if at + _END.size <= len(tail):
+            sizes.append(_END.unpack_from(tail, at)[5] % 0xFFFFFFFF)
+        at = tail.rfind(b"PK\5\6", 0, at)
+    at = tail.rfind(b"PK\6\6")
+    while at >= 0:
+        if at + _END_64.size <= len(tail):
+            sizes.append(_END_64.unpack_from(tail, at)[8])
+        at = tail.rfind(b"PK\6\6", 0, at)
+    return max(sizes)
 
 
 def unpack(path: Path, into: Path) -> Run:
@@ -108,7 +156,7 @@ def unpack(path: Path, into: Path) -> Run:
     contents that differ from what run.json says, and zips that unpack to far more than they weigh.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _opened(path) as archive:
             return _unpack(archive, path, into)
     except _ZIP_ERRORS as error:
         raise BadBundle(f"{path} is no bundle zip that can be read ({brief_error(error)})") from error
@@ -119,13 +167,17 @@ def _unpack(archive: zipfile.ZipFile, path: Path, into: Path) -> Run:
     if run_file is None:
         raise BadBundle(f"{path} holds no {RUN_FILE}: it is no bundle")
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
+        raise BadBundle(f"{path} is packed otherwise than by deflate: pack it again")
     if len(entries) > MAX_FILES:
         raise BadBundle(f"{path} holds {len(entries)} files; a bundle has at most {MAX_FILES}")
     total = sum(entry.file_size for entry in entries)
     if total > MAX_UNPACKED_BYTES or total > max(_FREE_BYTES, MAX_RATIO * path.stat().st_size):
         raise BadBundle(f"{path} would unpack to {total} bytes: refused as a zip bomb")
     if run_file.file_size > MAX_RUN_JSON_BYTES:
-        raise BadBundle(f"{path}: its {RUN_FILE} has {run_file.file_size} bytes")
+        raise BadBundle(
+            f"{path}: its {RUN_FILE} has {run_file.file_size:,} bytes, over {MAX_RUN_JSON_BYTES:,}"
+        )
     prefix = run_file.filename.removesuffix(RUN_FILE)
     with archive.open(run_file) as source:
         content = source.read(run_file.file_size + 1)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from profiler.catalog.catalog import Catalog as Catalog
     from profiler.catalog.catalog import load_catalog as load_catalog
     from profiler.catalog.problem import Case as Case
+    from profiler.catalog.problem import ContractCall as ContractCall
     from profiler.catalog.problem import OutputCheck as OutputCheck
     from profiler.catalog.problem import Problem as Problem
     from profiler.catalog.problem import Tolerance as Tolerance
@@ -27,7 +28,7 @@ __getattr__ = lazy(
     __name__,
     attention="ATTENTION AttentionWorkload",
     catalog="Catalog load_catalog",
-    problem="Case OutputCheck Problem Tolerance Workload check_output",
+    problem="Case ContractCall OutputCheck Problem Tolerance Workload check_output",
     sources="load_object load_problem source_files source_sha256",
     version="Budget Claim Version",
 )

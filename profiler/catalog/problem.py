@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,10 @@ ALL_STAGES = "ALL"  # where a stage is asked for: none of them alone, but the wh
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far an element may be from the reference: absolute + relative * |reference|."""
+    """How far an element may be from the reference: absolute + relative * magnitude.
+
+    The magnitude is the reference's, unless a case has its own.
+    """
 
     absolute: float
     relative: float
@@ -43,6 +46,29 @@ class Case:
     reference: NDArray[np.float64]
     tolerance: Tolerance
     input_error: float | None = None  # what rounding the inputs to codes alone does to the result
+    # What the relative tolerance is of, shaped as the output; None: |reference|. A sum of large terms errs by
+    # them, however small it is.
+    magnitude: NDArray[np.float64] | None = None
+
+    def check(self, output: Array | None = None) -> OutputCheck:
+        """Compare an output, this case's own unless given, with the reference."""
+        return check_output(
+            self.output if output is None else output, self.reference, self.tolerance, self.magnitude
+        )
+
+
+@dataclass(frozen=True)
+class ContractCall:
+    """A call of a case with something changed, which the C function must refuse.
+
+    Positions count Case.arguments from 0.
+    """
+
+    passed: str  # what is changed, in words: "head_dim 96"
+    # In place of the case's, by position; None: a null pointer.
+    numbers: Mapping[int, int | float | None] = field(default_factory=dict)
+    moved_bytes: Mapping[int, int] = field(default_factory=dict)  # how far on a pointer is moved, by position
+    returned: int = 1  # what the function must return, having written nothing
 
 
 class Workload(Protocol):
@@ -61,6 +87,12 @@ class Problem(Protocol):
 
     It may also have `acceptance_workloads(dtype)`: the workloads that are measured on a GPU. Without it these
     are the ones of check_workloads.
+    It may have `contract_calls(workload, sizes)`: the calls of a workload's case with something changed that
+    the C function must refuse (ContractCall); `sizes` as for check_workloads. With it `profiler check` makes
+    them of every good version, and an equal call twice; the workload is the one with the fewest flops.
+    Without contract_calls `profiler check` also does without flops and minimal_bytes, and calls the first
+    workload that fails the smallest. What a method raises, and an answer of another kind than is said here,
+    is an error that names its line.
     """
 
     name: str
@@ -90,13 +122,20 @@ class Problem(Protocol):
         """Every input read once and every output written once."""
 
 
-def check_output(output: Array, reference: NDArray[np.float64], tolerance: Tolerance) -> OutputCheck:
+def check_output(
+    output: Array,
+    reference: NDArray[np.float64],
+    tolerance: Tolerance,
+    magnitude: NDArray[np.float64] | None = None,
+) -> OutputCheck:
     """Compare element by element; an infinity is right only where the reference has the same."""
     values = output.astype(np.float64)
     finite = np.isfinite(reference)
     with np.errstate(invalid="ignore"):  # inf - inf, where both are the same infinity
         error = np.where(values == reference, 0.0, np.abs(values - reference))
-    allowed = tolerance.absolute + tolerance.relative * np.abs(np.where(finite, reference, 0.0))
+    if magnitude is None:
+        magnitude = np.abs(np.where(finite, reference, 0.0))
+    allowed = tolerance.absolute + tolerance.relative * magnitude
     wrong = ~(error <= allowed)  # not `error > allowed`, which is false for NaN
     indices = np.argwhere(wrong)
     return OutputCheck(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from profiler.catalog.cases import check_workloads
 from profiler.catalog.catalog import PROJECT_KERNELS, Catalog
 from profiler.catalog.version import Version
 from profiler.errors import BadCatalog, ProfilerError
@@ -106,12 +107,14 @@ def load_problem(catalog: Catalog) -> Any:
                 )
         for dtype in version.dtypes:
             try:
-                problem.check_workloads(dtype, version.head_dims)
-            except (ValueError, TypeError, KeyError) as error:
+                check_workloads(problem, dtype, version.head_dims)
+            except BadCatalog as failed:
+                if not isinstance(failed.__cause__, ValueError):
+                    raise BadCatalog(f"{catalog.path}: version {version.id}: {failed}") from failed
                 raise BadCatalog(
                     f"{catalog.path}: version {version.id}: {catalog.problem} refuses {dtype} with head_dims "
-                    f"{list(version.head_dims)}: {error}"
-                ) from error
+                    f"{list(version.head_dims)}: {failed.__cause__}"
+                ) from failed
     return problem
 
 

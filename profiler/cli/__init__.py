@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 
 from profiler import __version__
-from profiler.cli.output import printable, standard_output
+from profiler.bundles import sweep
+from profiler.cli.output import escape_controls, printable, standard_output
 from profiler.errors import Exit, ProfilerError
 
 EXIT_CODES = (
@@ -28,6 +30,7 @@ COMMAND_MODULES = (
     "history",
     "regressions",
     "compare",
+    "report",
     "gate",
     "explain",
     "roofline",
@@ -45,6 +48,12 @@ COMMAND_MODULES = (
     "baseline",
     "acknowledge",
     "pair",
+    "note",
+    "backup",
+    "restore",
+    "verify",
+    "delete",
+    "prune",
 )
 
 
@@ -74,12 +83,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     A defect keeps its traceback, and its exit code is never 1: that one says regression.
     """
+    # Products of small matrices: threads of numpy's BLAS, which wait busily, would take a third of all time.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with standard_output():
             words = sys.argv[1:] if argv is None else argv
             # Building the other commands' parsers takes longer than many a command does.
             is_alone = bool(words) and words[0] in COMMAND_MODULES and words[0] not in SEVERAL_COMMANDS
             arguments = parser(words[:1] if is_alone else COMMAND_MODULES).parse_args(words)
+            sweep()
             return int(arguments.handler(arguments))
     except ProfilerError as error:
         return _failed(str(error), error.exit_code)
@@ -91,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         code = _failed(f"a defect in profiler: {type(error).__name__}: {error}")
         with contextlib.suppress(OSError):
-            traceback.print_exc()
+            print(escape_controls(traceback.format_exc()), end="", file=sys.stderr)
         return code
 
 

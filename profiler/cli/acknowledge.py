@@ -108,13 +108,12 @@ def _undo(arguments: argparse.Namespace) -> int:
 
 def _percent(text: str) -> float:
     """A share from a text such as 8% or 8, for argparse."""
+    from profiler.gate import parse_limit
+
     try:
-        number = float(text.strip().removesuffix("%")) / 100
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1000:
-        raise argparse.ArgumentTypeError(f"{text} is no percentage above 0, such as 8%")
-    return number
+        return parse_limit(text)
+    except ProfilerError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _row(acknowledgement: Acknowledgement) -> tuple[str, ...]:

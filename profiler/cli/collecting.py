@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from profiler.bundles import Run
-from profiler.cli.output import say
+from profiler.cli.output import escape_controls, say, write_styled
 from profiler.collect import Collection, Listener, Sealed, failed_jobs, overhead
 from profiler.collect.ncu_command import TIERS
 
@@ -40,7 +40,8 @@ class TerminalListener(Listener):
         if done == total or not sys.stderr.isatty():
             print(line, file=sys.stderr, flush=True)
         else:
-            print(f"{line}\033[K", end="\r", file=sys.stderr, flush=True)
+            write_styled(f"{escape_controls(line)}\033[K\r", sys.stderr)
+            sys.stderr.flush()
 
     def ended(self, collection: Collection) -> None:
         """What the processes of failed jobs printed, since their logs go with the staging folder."""

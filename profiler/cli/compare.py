@@ -1,4 +1,4 @@
-"""`profiler compare`: what differs between two versions, runs or plain report files."""
+"""`profiler compare`: what differs between two versions, runs or plain report files, or many and one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import (
@@ -20,16 +21,20 @@ from profiler.cli.output import (
     print_lines,
     print_table,
     say,
+    write_document,
 )
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
     from profiler.compare import Comparison, MetricChange, PairComparison
-    from profiler.documents import ComparisonDocument
+    from profiler.documents import ComparisonDocument, Document, VersionTableDocument
 
 _DETAILED = 5  # pairs whose counters are listed unasked
 _NAMED = 10  # missing concepts that a line names
+_PLACES_OF_FACTS = 3  # workloads and architectures of a table of many versions that are printed unasked
+_SUFFIXES = (".csv", ".parquet", ".md", ".json")
+_OF_TWO_ALONE = {"--top": "top", "--fail": "fail", "--all": "all"}  # options that say nothing of many
 
 _DESCRIPTION = """\
 Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
@@ -47,7 +52,11 @@ code are another workload, not comparable.
 
 Two versions that were not both measured are compared by their static and their modelled facts, each kind by
 itself, on every workload and architecture that both have: --evidence, --workload and --gpu choose. A version
-whose results are wrong has no speed and no verdict: it stands as wrong."""
+whose results are wrong has no speed and no verdict: it stands as wrong.
+
+Three names or more, or --against BASE: a table of all of them against BASE, else against the first. It has
+the time on every workload and GPU, then counters and facts (--metrics), all judged as one table. A run stands
+for all its versions. What is wrong or not measured comes last, with the reason or the command."""
 
 _EPILOG = """\
 exit codes: 0, unless an input cannot be read or used (2). With --fail, what `profiler gate B --baseline A`
@@ -66,8 +75,25 @@ def add(commands: Commands) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    compare.add_argument("a", metavar="A", help="the side to judge against")
-    compare.add_argument("b", metavar="B", help="the side that is judged")
+    compare.add_argument(
+        "names", nargs="+", metavar="NAME", help="A, which is judged against, and B; or a table of more"
+    )
+    compare.add_argument("--against", metavar="BASE", help="a table of all names against this one")
+    compare.add_argument(
+        "--metrics",
+        type=lambda text: [concept for concept in text.split(",") if concept],
+        default=[],
+        metavar="CONCEPT,…",
+        help="which counters and facts the table has (default: a few of each kind)",
+    )
+    compare.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write there too, by its suffix .csv, .parquet, .md or .json (repeatable); CSV and Parquet "
+        "have a row a number, with its state, verdict and interval",
+    )
     shape = compare.add_mutually_exclusive_group()
     add_json(shape)
     shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
@@ -96,19 +122,83 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, print, and with --fail judge."""
+    """Compare, print, write, and with --fail judge."""
     from profiler.documents import compare_names
     from profiler.evidence import load_metrics
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
-    names, opener = (arguments.a, arguments.b), lru_cache(maxsize=1)(open_store)
+    files = [_destination(Path(name)) for name in arguments.out]
+    if arguments.against is not None or len(arguments.names) > 2:
+        return _run_table(arguments, files)
+    if len(arguments.names) < 2:
+        raise ProfilerError(f"{arguments.names[0]} alone: name what to hold it against, or --against BASE")
+    if arguments.metrics:
+        raise ProfilerError("--metrics is of a table of many: name a third version, or --against BASE")
+    names, opener = tuple(arguments.names), lru_cache(maxsize=1)(open_store)
     chosen = ("workload", "gpu", "kernel", "across", "top", "pairs", "guess", "on")
     options = {name: getattr(arguments, name) for name in chosen} | {"evidence": evidence_of(arguments)}
-    document = compare_names(*names, load_metrics(), opener, with_gate=arguments.fail, **options)
+    document = compare_names(names[0], names[1], load_metrics(), opener, with_gate=arguments.fail, **options)
     if not arguments.fail:
         note_forgotten(names, opener)
+    _write(document, files)
     return print_document(document, arguments, print_text)
+
+
+def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
+    """Compare many with one."""
+    from profiler.documents import compare_many
+    from profiler.evidence import load_metrics
+
+    for option, name in _OF_TWO_ALONE.items():
+        if getattr(arguments, name):
+            raise ProfilerError(
+                f"{option} is of two names: `profiler gate NAME… --baseline BASE` judges many"
+                if option == "--fail"
+                else f"{option} is of two names; a table has --metrics, --workload and --kernel"
+            )
+    opener = lru_cache(maxsize=1)(open_store)
+    chosen = ("against", "metrics", "workload", "gpu", "kernel", "across", "pairs", "guess")
+    options = {name: getattr(arguments, name) for name in chosen}
+    kind = evidence_of(arguments)
+    document = compare_many(
+        arguments.names, load_metrics(), opener, evidence=[kind] if kind else [], **options
+    )
+    note_forgotten([*arguments.names, *filter(None, [arguments.against])], opener)
+    _write(document, files)
+    return print_document(document, arguments, print_table_text)
+
+
+def _destination(path: Path) -> Path:
+    """A file to write, whose suffix says the form; ProfilerError for one that says nothing."""
+    if path.suffix not in _SUFFIXES:
+        raise ProfilerError(f"--out {path}: the suffix says the form: one of {', '.join(_SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
+    return path
+
+
+def _write(document: Document, files: Sequence[Path]) -> None:
+    for path in files:
+        write_document(document, path)
+
+
+def print_table_text(document: VersionTableDocument, arguments: argparse.Namespace) -> None:
+    """Print a sentence a version, then a table for each workload and kind of evidence."""
+    from itertools import groupby
+
+    from profiler.evidence import Evidence
+
+    say(document.title)
+    print_lines(document.sentences, "  ")
+    for evidence, group in groupby(document.sections(), key=lambda section: section.evidence):
+        sections = list(group)
+        shown = sections if evidence is Evidence.MEASURED else sections[:_PLACES_OF_FACTS]
+        for section in shown:
+            say(f"\n{section.heading}")
+            print_table(section.header, section.rows, right=range(1, len(section.header)))
+        if len(sections) > len(shown):
+            say(f"\nand {evidence} on {len(sections) - len(shown)} more: --workload, --gpu, or --out FILE")
 
 
 def print_text(document: ComparisonDocument, arguments: argparse.Namespace) -> None:

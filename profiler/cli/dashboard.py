@@ -26,29 +26,45 @@ def add(commands: Commands) -> None:
     )
     dashboard.add_argument("--port", type=int, help="the port (default: the first free one from 8501)")
     dashboard.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
+    dashboard.add_argument(
+        "--read-only",
+        action="store_true",
+        help="show no form and record nothing (PROFILER_READ_ONLY=1 does the same)",
+    )
+    dashboard.add_argument(
+        "--user-header",
+        metavar="HEADER",
+        help="the request header in which a proxy names who decides, such as X-Forwarded-User "
+        "(PROFILER_USER_HEADER); without it decisions are by the user that the server runs as",
+    )
     dashboard.set_defaults(handler=serve)
 
 
 def serve(arguments: argparse.Namespace) -> int:
     """Become the Streamlit server, so that a signal to this process ends it."""
+    from profiler.bundles.decisions import USER_HEADER
+    from profiler.bundles.location import READ_ONLY
+
     app = shipped("app.py")
     if not app.is_file():
         raise ProfilerError(f"no app.py at {app}: the installation is not whole, install the package again")
     command = command_line(
         app, port=arguments.port, browser=not arguments.no_browser and can_open_a_browser()
     )
+    if arguments.read_only:
+        os.environ[READ_ONLY] = "1"
+    if arguments.user_header:
+        os.environ[USER_HEADER] = arguments.user_header
     sys.stdout.flush()
     os.execv(command[0], command)
 
 
 def command_line(app: Path, *, port: int | None, browser: bool) -> list[str]:
     """The command that serves app.py. Without a port Streamlit takes the first free one from 8501."""
-    command = [sys.executable, "-m", "streamlit", "run", str(app), "--server.address", ADDRESS]
+    command = [sys.executable, "-m", "profiler.ui.server", str(app), "--address", ADDRESS]
     if port is not None:
-        command += ["--server.port", str(port)]
-    command += ["--server.headless", "false" if browser else "true"]
-    command += ["--server.showEmailPrompt", "false", "--browser.gatherUsageStats", "false"]
-    return command
+        command += ["--port", str(port)]
+    return [*command, "--browser"] if browser else command
 
 
 def can_open_a_browser() -> bool:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import shlex
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import printable
+from profiler.cli.output import complain, progress_bar
 from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.store import ImportSummary, Progress, SyncSummary
+    from profiler.store import ImportSummary, SyncSummary
 
 
 def add(commands: Commands) -> None:
@@ -42,6 +40,11 @@ def add(commands: Commands) -> None:
         )
     import_command.add_argument(
         "--relabel", action="store_true", help="reports that are there get these labels too, in one decision"
+    )
+    import_command.add_argument(
+        "--reader-memory",
+        metavar="SIZE",
+        help="what reading a file may take, such as 4G (by its size; PROFILER_READER_MEMORY)",
     )
     import_command.set_defaults(handler=import_)
     stepped = commands.add_parser(
@@ -93,22 +96,25 @@ def _about_a_run(commands: Commands, name: str, does: str) -> argparse.ArgumentP
 
 def import_(arguments: argparse.Namespace) -> int:
     """Import, and say what became of every file. One that is refused does not stop the others."""
+    from profiler.reports import parse_size
     from profiler.store import import_paths
 
-    with _bar() as progress:
+    memory = arguments.reader_memory
+    with progress_bar() as progress:
         summary = import_paths(
             arguments.paths,
             family=arguments.family,
             version=arguments.version,
             workload=arguments.workload,
             relabel=arguments.relabel,
+            reader_memory=None if memory is None else parse_size(memory, "--reader-memory"),
             progress=progress,
         )
     if not (summary.imported or summary.already or summary.refused):
         raise ProfilerError("nothing to import there: no report (.ncu-rep, or CSV from ncu) and no bundle")
     for line in _summary_lines(summary):
         print(line)
-    _complain(message for _, message in summary.refused)
+    complain(message for _, message in summary.refused)
     return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
 
 
@@ -116,11 +122,11 @@ def index(arguments: argparse.Namespace) -> int:
     """Bring the index in step, or make it again."""
     from profiler.store import rebuild_index, sync_index
 
-    with _bar() as progress:
+    with progress_bar() as progress:
         summary = (rebuild_index if arguments.rebuild else sync_index)(progress=progress)
     changes = [f"{len(runs)} {what}" for runs, what in _changes(summary) if runs]
     print(f"index: {', '.join(changes) or 'nothing to do'}")
-    _complain(message for _, message in summary.refused)
+    complain(message for _, message in summary.refused)
     return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
 
 
@@ -195,22 +201,3 @@ def _changes(summary: SyncSummary) -> tuple[tuple[tuple[object, ...], str], ...]
         (summary.removed, "removed"),
         (summary.refused, "refused"),
     )
-
-
-def _complain(messages: Iterable[str]) -> None:
-    for message in messages:
-        print(f"profiler: {printable(message)}", file=sys.stderr)
-
-
-@contextlib.contextmanager
-def _bar() -> Iterator[Progress | None]:
-    """A progress bar on a terminal; nothing in a pipe or a log."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what[:40])

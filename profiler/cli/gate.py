@@ -122,17 +122,18 @@ def run(arguments: argparse.Namespace) -> int:
 def render(document: GateDocument, form: str) -> str:
     """The answer in one of FORMATS, with its last newline."""
     if form == "text":
-        return text(document.report)
+        return text(document)
     written: str = getattr(document, f"to_{form}")()
     return written
 
 
-def text(report: GateReport) -> str:
+def text(document: GateDocument) -> str:
     """The answer for a terminal or a log: what failed first, what passed counted."""
     from profiler.gate.finding import TITLES
 
-    not_judged = ("", report.not_judged) if report.not_judged else ()
-    return "\n".join((report.headline, *_sections(report, TITLES, None), *not_judged)) + "\n"
+    report = document.report
+    last = [line for line in (report.not_judged, document.worse_line) if line]
+    return "\n".join((report.headline, *_sections(report, TITLES, None), *([""] * bool(last)), *last)) + "\n"
 
 
 def brief_text(report: GateReport) -> str:

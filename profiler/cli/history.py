@@ -36,7 +36,7 @@ _HEAD = (
 _DESCRIPTION = """\
 The steps of a metric in the history of each kernel: where the level changed, by how much, in which runs that
 can have been, and what else differed there: driver, ncu, CUDA, GPU, clocks, flags, and whether the machine
-code did. A step with the same machine code is due to the environment.
+code did. A step with the same machine code and source is "changed", due to the environment.
 
 CONCEPT is a concept of metrics.txt, an exact ncu name, or latency (the medians of timed calls). Runs come in
 the order in which they were made. Where runs hold several versions each version has a history of its own, and

@@ -23,8 +23,10 @@ names its metrics, their values, the baseline's values, the evidence, and whethe
 the data do not carry is said to be unknown, with the lines of metrics.txt to collect; a counter that is
 missing never becomes advice. A version whose results are wrong gets the correctness alone.
 
-Of several launches the longest is looked at: --kernel names another. The baseline is the nearest correct
-ancestor in the lineage's catalogue unless --against names one; a report file has none of its own."""
+Of several launches the longest is looked at that is not PyTorch's random numbers or fill or a matrix product
+of cuBLAS: --kernel names another. The baseline is the nearest correct ancestor in the lineage's catalogue
+unless --against names one; a report file has none of its own. Each lever says in how many known steps of
+optimisation it helped, and what would refute it (docs/insights.md)."""
 
 _EPILOG = """\
 exit codes: 0 · 2 an input cannot be read or used · 3 nothing is known of the version."""

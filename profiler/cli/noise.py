@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from profiler.compare import StoredFloor
     from profiler.documents import NoiseFloorsDocument, NoiseRunDocument
 
-_HEAD = ("GPU", "mode", "calls", "A/A pairs", "floor", "detectable", "of")
+_HEAD = (
+    *("GPU", "driver", "mode", "calls", "family", "A/A pairs", "floor", "detectable", "process sd"),
+    "versions and workloads",
+)
 _DESCRIPTION = """\
 How far do two runs of one and the same build lie apart on this GPU? Each pair is two sessions of the version,
 a fresh process each, as far apart in time as the collection allows. From 20 pairs on, two runs of different
 days are judged by them; without, compare and gate call such runs unclear. By 50 smaller changes show. A floor
-holds for one GPU, mode (timer, cache, clocks) and length of call: short (under 100 µs), medium, long (1 ms
-and more). Pairs of several noise runs add up.
+holds for one GPU, driver, mode (timer, cache, clocks), family of kernels and length of call: short (under
+100 µs), medium, long (1 ms and more). Pairs of several noise runs add up. Process sd is the standard
+deviation of what a session has of its own.
 
 With the default of three workloads, 50 pairs take 100 processes and about ten minutes. After Ctrl-C or a
 kill, --resume does what is missing, and --seal keeps the pairs there are."""
@@ -150,15 +154,21 @@ def print_run(document: NoiseRunDocument, _arguments: argparse.Namespace) -> Non
 
 def _print_floor_table(floors: Sequence[StoredFloor]) -> None:
     """A row a floor; one of few pairs says how many it needs."""
-    print_table(_HEAD, [_row(stored) for stored in floors], right=(3, 4, 5))
+    print_table(_HEAD, [_row(stored) for stored in floors], right=(5, 6, 7, 8))
 
 
 def _row(stored: StoredFloor) -> tuple[str, ...]:
     from profiler.statistics import MIN_FLOOR_PAIRS, share_text
 
     pairs = str(stored.floor.pairs) if stored.judges else f"{stored.floor.pairs} of {MIN_FLOOR_PAIRS}"
-    sizes = ("–", "–")
+    sizes = ("–", "–", "–")
     if stored.judges:
-        sizes = (f"±{share_text(math.expm1(stored.floor.limit))}", share_text(stored.floor.detectable()))
+        floor = stored.floor
+        sizes = (
+            f"±{share_text(math.expm1(floor.limit))}",
+            share_text(floor.detectable()),
+            share_text(math.expm1(floor.process_sd)),
+        )
     of = f"{', '.join(stored.versions)} on {', '.join(stored.workloads) or 'no workload named'}"
-    return (stored.gpu or "unknown GPU", stored.mode, stored.workload_class, pairs, *sizes, of)
+    place = stored.gpu or "unknown GPU", stored.driver or "unknown", stored.mode, stored.workload_class
+    return (*place, stored.family, pairs, *sizes, of)

@@ -7,8 +7,10 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, cast
 
 from profiler.errors import Exit, ProfilerError
@@ -19,28 +21,38 @@ if TYPE_CHECKING:
     from profiler.compare import KernelPair, StoreOpener
     from profiler.documents import Document
     from profiler.evidence import Evidence
-    from profiler.store import Store
+    from profiler.store import Progress, Store
 
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 AnyDocument = TypeVar("AnyDocument", bound="Document")
 
 _STYLES = {"better": "bold blue", "worse": "bold dark_orange"}  # by the colour of a verdict
+# Of C0 all but tab and line feed; DEL and C1; what turns the direction of text or ends a line.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_said: set[str] = set()  # notes on stderr that the command has printed
 _PIPE_WIDTH = 240  # a pipe has no width: no column is cut before this
 
 
 def open_store() -> Store:
     """The index, brought up to date with the bundles. Imports the database layer: only where it is needed.
 
-    Says on stderr how many runs it had to leave out.
+    Says on stderr how many runs it had to leave out, and where the index cannot be brought up to date.
     """
     from profiler.store import open_store as open_index
 
     store = open_index()
+    if store.behind and store.behind not in _said:
+        with contextlib.suppress(OSError):
+            print(f"profiler: {store.behind}", file=sys.stderr)
+        _said.add(store.behind)
     if refused := len(store.refused()):
         runs = "1 run" if refused == 1 else f"{refused} runs"
         with contextlib.suppress(OSError):
-            print(f"profiler: {runs} cannot be read: `profiler index` says why", file=sys.stderr)
+            note = f"profiler: {runs} cannot be read: `profiler index` says why"
+            if note not in _said:  # a command may open the index more than once
+                print(note, file=sys.stderr)
+            _said.add(note)
     return store
 
 
@@ -60,35 +72,72 @@ def printable(text: str) -> str:
     )
 
 
+def escape_controls(text: str) -> str:
+    """A text whose control characters, but for line ends and tabs, are written out as in JSON: \\u001b.
+
+    Names come from reports that others made. In one may lie what moves a terminal's cursor, hides text, sets
+    the clipboard, or turns the direction of writing round.
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 @contextlib.contextmanager
 def standard_output() -> Iterator[None]:
-    """What is printed inside loses no character and outlives its reader; a full disk is an error."""
+    """What is printed inside loses no character, does nothing to a terminal, and outlives its reader.
+
+    Raises ProfilerError for a full disk.
+    """
+    _said.clear()
     steady = _Steady(sys.stdout or io.StringIO())  # None: the shell closed it with >&-
-    with contextlib.redirect_stdout(cast(TextIO, steady)):
+    errors = _Escaped(sys.stderr or io.StringIO())
+    with contextlib.redirect_stdout(cast(TextIO, steady)), contextlib.redirect_stderr(cast(TextIO, errors)):
         try:
             yield
         finally:
             steady.flush()
 
 
-class _Steady:
+def write_styled(text: str, stream: TextIO) -> None:
+    """Write what this program styled itself, with its escape sequences: no name that came from outside."""
+    getattr(stream, "write_styled", stream.write)(text)
+
+
+def raw_stream(stream: TextIO) -> TextIO:
+    """The stream without the writing out of control characters, for a library that draws on the terminal."""
+    return stream._stream if isinstance(stream, _Escaped) else stream
+
+
+class _Escaped:
+    """A stream on which control characters are written out: everything that a command prints passes here."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self.write_styled(escape_controls(text))
+        return len(text)
+
+    def write_styled(self, text: str) -> None:
+        self._stream.write(text)
+
+
+class _Steady(_Escaped):
     """Standard output for a whole command.
 
     A reader that leaves (`| head`) ends the printing, not the command: its exit code still tells the verdict.
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+        super().__init__(stream)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for ASCII, and file names that are not Unicode
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
+    def write_styled(self, text: str) -> None:
         with self._survived():
-            self._stream.write(text)
-        return len(text)
+            super().write_styled(text)
 
     def flush(self) -> None:
         with self._survived():
@@ -128,6 +177,27 @@ def print_document(
     return document.exit_code
 
 
+def write_document(document: Document, path: Path) -> None:
+    """Write an answer in the form that the suffix says: .csv, .parquet, .md or .json."""
+    if path.suffix == ".parquet":
+        content = document.to_parquet()
+    elif path.suffix == ".csv":
+        content = document.to_csv().encode("utf-8", "backslashreplace")
+    elif path.suffix == ".md":
+        content = document.to_markdown().encode("utf-8", "backslashreplace")
+    else:
+        content = (json.dumps(document.to_dict(), allow_nan=False, indent=1) + "\n").encode()
+    write_bytes(content, path)
+
+
+def write_bytes(content: bytes, path: Path) -> None:
+    """Write a file that --out names; ProfilerError where that cannot be done."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise ProfilerError(f"--out {path}: {error.strerror}") from None
+
+
 def print_lines(lines: Iterable[str], indent: str = "") -> None:
     """Print lines, uncut."""
     for line in lines:
@@ -151,12 +221,12 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
     for index, name in enumerate(header):
         table.add_column(name, justify="right" if index in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+        table.add_row(*(Text(escape_controls(cell), style=_style(cell)) for cell in row))
     console = _console()
     with console.capture() as capture:
         console.print(table)
-    for line in capture.get().splitlines():
-        print(line.rstrip())
+    for line in capture.get().split("\n")[:-1]:
+        write_styled(f"{line.rstrip()}\n", sys.stdout)
 
 
 def _print_plain(rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
@@ -167,6 +237,28 @@ def _print_plain(rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         print("  ".join(cells).rstrip())
+
+
+def complain(messages: Iterable[str]) -> None:
+    """Say on stderr what is wrong, a line each."""
+    for message in messages:
+        print(f"profiler: {printable(message)}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def progress_bar() -> Iterator[Progress | None]:
+    """A progress bar on a terminal; nothing in a pipe or a log."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(file=raw_stream(sys.stderr)), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, what: bar.update(
+            task, completed=done, total=total, description=escape_controls(what[:40])
+        )
 
 
 def add_json(command: argparse._ActionsContainer) -> None:

@@ -26,7 +26,12 @@ SHOWN = 10  # launches that a terminal gets unasked
 _DESCRIPTION = """\
 The metrics of every launch in a report file, run or version, by group; what has no number is named last, with
 the reason. A file is read as it is, without a store. With --all --json the numbers are in base units under
-their exact ncu names."""
+their exact ncu names.
+
+--sections shows one launch, the longest unless --kernel names another, in the sections of Nsight Compute:
+what it says, speed of light, memory hierarchy, warp states, instruction mix, occupancy, hot source lines,
+rules, and what was not collected with the command that collects it; --against beside a launch of the same
+kernel there."""
 
 
 def add(commands: Commands) -> None:
@@ -38,21 +43,48 @@ def add(commands: Commands) -> None:
     show.add_argument(
         "--all", action="store_true", help="every metric of the report, not those of metrics.txt"
     )
+    show.add_argument("--sections", action="store_true", help="one launch, section by section")
+    show.add_argument(
+        "--against", metavar="BASELINE", help="with --sections: what to hold the launch against"
+    )
     add_filters(show, "kernel", "top", "workload", "gpu")
-    add_json(show)
+    shape = show.add_mutually_exclusive_group()
+    add_json(shape)
+    shape.add_argument("--markdown", action="store_true", help="with --sections: Markdown for a pull request")
     show.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the launches of one report, run or version."""
+    """Print the launches of one report, run or version, or one of them by its sections."""
     from profiler.documents import launches_of_name
+    from profiler.errors import UnknownName
     from profiler.evidence import load_metrics
 
+    if arguments.sections:
+        return _run_sections(arguments)
+    for option in ("against", "markdown"):
+        if getattr(arguments, option):
+            raise UnknownName(f"--{option} is of one launch: add --sections")
     options = {name: getattr(arguments, name) for name in ("workload", "gpu", "kernel", "top")}
     options["every_metric"] = arguments.all
     document = launches_of_name(arguments.name, load_metrics(), open_store, **options)
     note_forgotten((arguments.name,), open_store)
     return print_document(document, arguments, print_text)
+
+
+def _run_sections(arguments: argparse.Namespace) -> int:
+    from profiler.cli.launch_text import print_sections
+    from profiler.documents import launch_of_name
+    from profiler.errors import UnknownName
+    from profiler.evidence import load_metrics
+
+    for option in ("all", "top"):
+        if getattr(arguments, option):
+            raise UnknownName(f"--{option} is of all launches: leave it out, or --sections")
+    options = {name: getattr(arguments, name) for name in ("against", "workload", "gpu", "kernel")}
+    document = launch_of_name(arguments.name, load_metrics(), open_store, **options)
+    note_forgotten([name for name in (arguments.name, arguments.against) if name], open_store)
+    return print_document(document, arguments, print_sections)
 
 
 def print_text(document: LaunchesDocument, arguments: argparse.Namespace) -> None:

@@ -271,6 +271,8 @@ class Collection:
         for path, content in bundle_files.line_tables([check]).items():
             self.staging.attach(path, content)
         results = cpu_results.modelled_results(self.catalog, version, check, problem)
+        if check.error:  # of one workload: the results are of the others
+            results.insert(0, cpu_results.failed_result(self.catalog, version, str(check.error)))
         return {
             **envelope(job),
             "status": "done",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from profiler.bundles import scratch_folder
 from profiler.collect import gpu_process, ncu_command
 from profiler.collect.failure_streak import FailureStreak, interleaved
 from profiler.collect.gpu.messages import NCU_TARGET, CellRequest, CellResult, TargetRequest, TargetResult
@@ -367,8 +367,8 @@ def read_launches(ncu: Ncu, report: Path) -> list[Launch]:
     The report's framing is checked first; the reading library need not be installed.
     """
     declared = file_format.check_framing(report).declared
-    with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
-        csv = Path(folder) / "raw.csv"
+    with scratch_folder() as folder:
+        csv = folder / "raw.csv"
         with csv.open("wb") as file:
             try:
                 done = subprocess.run(

@@ -48,7 +48,8 @@ def modelled_results(
         by_workload.setdefault(run.workload, []).append(run)
     results = []
     for workload, runs in by_workload.items():
-        status, reason = facts.result_status(runs)
+        contract = check.contract if check.contract and check.contract.workload == workload else None
+        status, reason = facts.result_status(runs, contract)
         results.append(
             replace(
                 bare_result(catalog, version),
@@ -56,8 +57,12 @@ def modelled_results(
                 problem=workload.sizes(),
                 status=status,
                 reason=reason,
-                check=facts.check_outcome(runs, problem),
+                check=facts.check_outcome(runs, problem, contract),
                 facts=(facts.modelled_facts(runs),),
             )
         )
+    left_out = {cell.workload: cell.reason for cell in check.not_run if cell.workload not in by_workload}
+    for workload, reason in left_out.items():
+        bare = failed_result(catalog, version, f"not run: {reason}")
+        results.append(replace(bare, workload=workload.label, problem=workload.sizes()))
     return results

@@ -6,13 +6,13 @@ import platform
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.build import find_tool
 from profiler.build.toolchain import INSTALL_HINT
+from profiler.bundles import scratch_folder
 from profiler.collect import find_tools, gpu_process, subprocesses
 from profiler.collect.gpu import device, launch_probe
 from profiler.collect.gpu.messages import TORCH_PROBE, ProbeRequest, TorchProbeResult
@@ -102,10 +102,9 @@ def examine_machine() -> DoctorReport:
     gpu = device.describe()
     ncu = find_tools.find("ncu")
     with (
-        tempfile.TemporaryDirectory(prefix="profiler-doctor-") as name,
-        subprocesses.kill_on_exit(Path(name)),  # an ncu that hangs must not outlive `timeout`
+        scratch_folder() as folder,
+        subprocesses.kill_on_exit(folder),  # an ncu that hangs must not outlive `timeout`
     ):
-        folder = Path(name)
         torch = gpu_process.run_program(TORCH_PROBE, ProbeRequest(), folder, timeout_s=180)
         if ncu is None:
             counters, reason = None, "no ncu"

@@ -6,7 +6,6 @@ import functools
 import json
 import platform
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from profiler.build import find_tool
+from profiler.bundles import scratch_folder
 from profiler.collect import find_tools, subprocesses
 from profiler.collect.gpu import device
 from profiler.collect.gpu.properties import Gpu
@@ -112,11 +112,11 @@ def _torch_version() -> str | None:
 
 def _ask_apart(*question: str) -> tuple[Json | None, subprocesses.ProcessResult]:
     """Run main() in a process of its own: what it prints, None where it fails, and how the process ended."""
-    with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
+    with scratch_folder() as folder:
         ended = subprocesses.run(
             [sys.executable, "-m", "profiler.collect.machine", *question],
             timeout_s=120,
-            log=Path(folder) / "log",
+            log=folder / "log",
             env=subprocesses.package_environment(),
         )
     return (json.loads(ended.last_line) if ended.ok and ended.last_line.startswith("{") else None), ended

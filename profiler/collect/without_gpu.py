@@ -15,7 +15,7 @@ from typing import Any
 from profiler import __version__
 from profiler.build import FailedBuild, VersionResources, resources, toolchain
 from profiler.build.library import remove_abandoned
-from profiler.bundles import COLLECT, LocalRoot, Result, Run, bundle, open_root
+from profiler.bundles import COLLECT, LocalRoot, Result, Run, bundle, open_root, scratch_folder
 from profiler.catalog import Catalog, Problem, Version, load_problem
 from profiler.collect import bundle_files, cpu_results
 from profiler.collect.git_state import command_output, git_state
@@ -97,7 +97,7 @@ def dissect(
         files=tuple(bundle_files.attachment(path, content) for path, content in contents.items()),
     )
     build_errors = [entry.error for entry in examined if isinstance(entry, FailedBuild)]
-    check_errors = [str(check.error).splitlines()[0] for check in checks.values() if check.error]
+    check_errors = [facts.summary_line(check) for check in checks.values() if check.error]
     return Dissection(
         run,
         contents,
@@ -142,10 +142,10 @@ def _over_budget(built: Iterable[VersionResources]) -> tuple[str, ...]:
 def keep_dissection(dissection: Dissection, folder: Path | None = None) -> tuple[str, bool]:
     """Seal the run among the data, or as a bundle in a folder. Returns its place and whether it is new."""
     run = dissection.run
-    with tempfile.TemporaryDirectory(prefix="profiler-") as scratch:
+    with scratch_folder() as scratch:
         sources = {}
         for number, (path, content) in enumerate(dissection.contents.items()):
-            sources[path] = Path(scratch) / str(number)
+            sources[path] = scratch / str(number)
             sources[path].write_bytes(content)
         if folder is None:
             root = open_root()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from profiler.compare.comparison import PairComparison as PairComparison
     from profiler.compare.comparison import check_concepts as check_concepts
     from profiler.compare.comparison import compare as compare
+    from profiler.compare.comparison import judge_counters_together as judge_counters_together
     from profiler.compare.comparison import judge_duration as judge_duration
     from profiler.compare.comparison import judge_every_metric as judge_every_metric
     from profiler.compare.comparison import table_of_time as table_of_time
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from profiler.compare.match_launches import launch_labels as launch_labels
     from profiler.compare.match_launches import name_filter as name_filter
     from profiler.compare.match_launches import template_arguments as template_arguments
+    from profiler.compare.metric_groups import MetricGroup as MetricGroup
+    from profiler.compare.metric_groups import group_metrics as group_metrics
+    from profiler.compare.metric_groups import largest_first as largest_first
     from profiler.compare.metric_verdict import SHORT_NS as SHORT_NS
     from profiler.compare.metric_verdict import Judgement as Judgement
     from profiler.compare.metric_verdict import judge as judge
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from profiler.compare.noise_floor import stored_floors as stored_floors
     from profiler.compare.noise_model import UNKNOWN_NOISE as UNKNOWN_NOISE
     from profiler.compare.noise_model import NoiseModel as NoiseModel
+    from profiler.compare.older_workloads import split_older as split_older
     from profiler.compare.repeated_numbers import split_repeats as split_repeats
     from profiler.compare.resolve_names import NothingShared as NothingShared
     from profiler.compare.resolve_names import StoreOpener as StoreOpener
@@ -66,8 +71,11 @@ if TYPE_CHECKING:
     from profiler.compare.resolve_names import resolve_version as resolve_version
     from profiler.compare.resolve_names import side_of_report as side_of_report
     from profiler.compare.same_code import CodeChange as CodeChange
+    from profiler.compare.same_code import SameBuildLookup as SameBuildLookup
     from profiler.compare.same_code import SameCodeLookup as SameCodeLookup
+    from profiler.compare.same_code import same_build_lookup as same_build_lookup
     from profiler.compare.same_code import same_code_lookup as same_code_lookup
+    from profiler.compare.together import judge_comparisons_together as judge_comparisons_together
     from profiler.compare.workload_change import WorkloadChange as WorkloadChange
     from profiler.compare.workload_change import describe_sizes as describe_sizes
     from profiler.compare.workload_change import is_other_grid as is_other_grid
@@ -76,20 +84,23 @@ __getattr__ = lazy(
     __name__,
     clock_drift="HEADLINE",
     comparability="ACROSS CORRECTNESS Difference",
-    comparison="""Comparison MetricChange OpcodeChange PairComparison check_concepts compare judge_duration
-    judge_every_metric table_of_time""",
+    comparison="""Comparison MetricChange OpcodeChange PairComparison check_concepts compare
+    judge_counters_together judge_duration judge_every_metric table_of_time""",
     counter_noise="CounterKey CounterNoise",
     environment_change="EnvironmentChange RunChanges run_changes",
     kernel_pairs="""NO_PAIRS KernelPair KeptPair Pairing check_asked keep_pair list_kept_pairs
     pairs_digest pairs_of parse_pair withdraw_pair""",
     latency="LatencyComparison compare_latencies noise_command",
     match_launches="AmbiguousLaunches PairedBy kernel_filter launch_labels name_filter template_arguments",
+    metric_groups="MetricGroup group_metrics largest_first",
     metric_verdict="SHORT_NS Judgement judge",
     noise_floor="StoredFloor floors_of_runs stored_floors",
     noise_model="UNKNOWN_NOISE NoiseModel",
+    older_workloads="split_older",
     repeated_numbers="split_repeats",
     resolve_names="""NothingShared StoreOpener VersionRef find_fact_pairs find_facts find_measured
     is_file_name refuse_unused_filters resolve resolve_all resolve_measured resolve_version side_of_report""",
-    same_code="CodeChange SameCodeLookup same_code_lookup",
+    same_code="CodeChange SameBuildLookup SameCodeLookup same_build_lookup same_code_lookup",
+    together="judge_comparisons_together",
     workload_change="WorkloadChange describe_sizes is_other_grid",
 )

@@ -45,8 +45,6 @@ from profiler.evidence import (
 )
 from profiler.statistics import Interval, Verdict, discoveries
 
-_ARROW = " → "  # between the two labels of a pair; in no kernel's name
-
 
 @dataclass(frozen=True)
 class MetricChange:
@@ -95,7 +93,7 @@ class PairComparison:
 
     a: Launch
     b: Launch
-    kernel: str  # the label of A's launch, range/kernel#n; where names differ also of B's: `a#0 → b#0`
+    labels: tuple[str, ...]  # range/kernel#n of A's launch; where the kernels' names differ also of B's
     metrics: tuple[MetricChange, ...]  # in the order of metrics.txt
     opcodes: tuple[OpcodeChange, ...]  # largest change first; empty where a side has no opcode mix
     differs: tuple[str, ...]  # those of template, grid, block and NVTX range that differ
@@ -103,9 +101,9 @@ class PairComparison:
     workload_change: WorkloadChange | None = None  # why the two did other work, or may have; None: compared
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """A's label, and B's where the kernels have different names."""
-        return tuple(self.kernel.split(_ARROW))
+    def kernel(self) -> str:
+        """A's label; both, `a#0 → b#0`, where the names differ, so that no table shows one for the other."""
+        return " → ".join(self.labels)
 
     @property
     def headline(self) -> MetricChange | None:
@@ -134,6 +132,7 @@ class Comparison:
     hidden_pairs: int = 0  # how many `top` cut off
     hidden_verdicts: tuple[Verdict, ...] = ()  # the verdicts of their durations
     latency: tuple[LatencyComparison, ...] = ()  # one for each mode in which calls were timed
+    blocking_counters: tuple[str, ...] = ()  # what makes counters not comparable, in words
 
     def label(self, launch: Launch) -> str:
         """The label of a launch of either side: range/kernel#n."""
@@ -210,9 +209,10 @@ def compare(
         for launch, label in zip(side.launches, launch_labels(side.launches), strict=True)
     }
     blocking = [difference.words for difference in differences if difference.blocks]
-    judge_pair = _metric_judge(a, b, table, blocking, noise).pair
+    blocking_counters = _blocking_counters(a, b, blocking, across)
+    judge_pair = _metric_judge(a, b, table, blocking_counters, noise).pair
     pairs = [
-        judge_pair(x, y, _pair_label(x, y, labels[id(x)], labels[id(y)]), by)
+        judge_pair(x, y, _pair_labels(x, y, labels[id(x)], labels[id(y)]), by)
         for x, y, by in matching.pairs
         if is_chosen(x) or is_chosen(y)
     ]
@@ -227,6 +227,7 @@ def compare(
         tuple(filter(is_chosen, matching.only_in_b)),
         tuple(group for group in matching.ambiguous if any(map(is_chosen, (*group.a, *group.b)))),
         latency=compare_latencies(a, b, differences, noise),
+        blocking_counters=blocking_counters,
     ).top(top)
 
 
@@ -234,17 +235,19 @@ def judge_every_metric(
     comparison: Comparison, pair: PairComparison, table: MetricTable, noise: NoiseModel = UNKNOWN_NOISE
 ) -> PairComparison:
     """A pair of a comparison judged again, by every metric of another, larger table."""
-    blocking = [difference.words for difference in comparison.blocked_by]
-    judge_pair = _metric_judge(comparison.a, comparison.b, table, blocking, noise).pair
-    (judged,) = judge_counters_together([judge_pair(pair.a, pair.b, pair.kernel, pair.paired_by)])
+    judge_pair = _metric_judge(comparison.a, comparison.b, table, comparison.blocking_counters, noise).pair
+    (judged,) = judge_counters_together([judge_pair(pair.a, pair.b, pair.labels, pair.paired_by)])
     return judged
 
 
-def judge_counters_together(pairs: Sequence[PairComparison]) -> list[PairComparison]:
+def judge_counters_together(
+    pairs: Sequence[PairComparison], concepts: Collection[str] | None = None
+) -> list[PairComparison]:
     """The pairs with every change that chance explains among so many counters as unclear.
 
     Durations are a family of their own: the other counters must not cost them power. Of a launch with learned
-    noise, a counter that is the same without it counts as a row too; launches without any do not.
+    noise, a counter that is the same without it counts as a row too; launches without any do not. With
+    `concepts` only these are rows, and the others stay as they are.
     """
     rows = [
         (index, place, change)
@@ -252,6 +255,7 @@ def judge_counters_together(pairs: Sequence[PairComparison]) -> list[PairCompari
         if any(change.p is not None for change in pair.metrics)
         for place, change in enumerate(pair.metrics)
         if change.p is not None or _is_wobbling_and_equal(change)
+        if concepts is None or change.concept in concepts
     ]
     unclear: dict[tuple[int, int], MetricChange] = {}
     for is_headline in (True, False):
@@ -280,7 +284,7 @@ def judge_duration(
     metric_judge = _MetricJudge(
         table_of_time(table), None, None, "", key, noise.counter_noise, same_workload=False
     )
-    return metric_judge.pair(a, b, a.base_name, PairedBy.NAME).headline
+    return metric_judge.pair(a, b, (a.base_name,), PairedBy.NAME).headline
 
 
 def table_of_time(table: MetricTable) -> MetricTable:
@@ -296,6 +300,16 @@ def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
             raise UnknownName(f"no concept {concept!r} in {table.path}: `profiler metrics` lists them")
         if metric.better == "-":
             raise UnknownName(f"nobody judges {concept}: {table.path}:{metric.line} gives it no direction")
+
+
+def _blocking_counters(a: Side, b: Side, blocking: Sequence[str], across: Collection[str]) -> tuple[str, ...]:
+    """What makes counters not comparable: also what differs between the earlier runs that they are of."""
+    if a.earlier_counters is None and b.earlier_counters is None:
+        return tuple(blocking)
+    profiled_a, profiled_b = (replace(side, session=side.launch_session) for side in (a, b))
+    differences, _ = find_differences(profiled_a, profiled_b, across)
+    words = (difference.words for difference in differences if difference.blocks)
+    return tuple(dict.fromkeys((*blocking, *words)))
 
 
 def _metric_judge(
@@ -315,9 +329,8 @@ def _metric_judge(
     )
 
 
-def _pair_label(a: Launch, b: Launch, label_a: str, label_b: str) -> str:
-    """A's label; both where the kernels have different names, so that no table shows one for the other."""
-    return label_a if a.base_name == b.base_name else f"{label_a}{_ARROW}{label_b}"
+def _pair_labels(a: Launch, b: Launch, label_a: str, label_b: str) -> tuple[str, ...]:
+    return (label_a,) if a.base_name == b.base_name else (label_a, label_b)
 
 
 def _is_workload_declared(a: Side, b: Side) -> bool:
@@ -349,7 +362,7 @@ class _MetricJudge:
     counter_noise: CounterNoiseLookup | None  # None where nothing is judged
     same_workload: bool  # whether both sides are declared to do the same work
 
-    def pair(self, a: Launch, b: Launch, label: str, paired_by: PairedBy) -> PairComparison:
+    def pair(self, a: Launch, b: Launch, labels: tuple[str, ...], paired_by: PairedBy) -> PairComparison:
         short = self._is_short(a, b)
         noise = partial(self.counter_noise, self.noise_key, a.base_name) if self.counter_noise else None
         # Who declares a pair says that both do the same work, whatever their sizes.
@@ -359,7 +372,7 @@ class _MetricJudge:
         if other_work is None:
             metrics = _by_cycles_where_the_clock_moved(metrics, self.table)
         opcodes, differs = _opcode_changes(a, b), launch_differences(a, b)
-        return PairComparison(a, b, label, metrics, opcodes, differs, paired_by, other_work)
+        return PairComparison(a, b, labels, metrics, opcodes, differs, paired_by, other_work)
 
     def _is_short(self, a: Launch, b: Launch) -> bool:
         headline = self.table.by_concept.get(HEADLINE)

@@ -59,7 +59,9 @@ class CounterKey(NamedTuple):
     @staticmethod
     def of_side(side: Side) -> CounterKey:
         """The key of a side's launches."""
-        return CounterKey(side.family or "", side.workload or "", side.gpu or "", ncu_mode(side.session))
+        return CounterKey(
+            side.family or "", side.workload or "", side.gpu or "", ncu_mode(side.launch_session)
+        )
 
 
 # From key, kernel, exact metric name, and whether only pairs of two runs count. None: not enough is known.

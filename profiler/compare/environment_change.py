@@ -51,8 +51,10 @@ class RunChanges:
     @property
     def cause(self) -> str:
         """What can have caused the step: "environment", "code", "code or environment", or "unknown"."""
-        if self.code.word == SAME:
+        if self.code.is_same_build:
             return "environment"
+        if self.code.word == SAME:  # other source may launch equal machine code otherwise
+            return "code or environment"
         if self.code.word == CHANGED:
             return "code or environment" if self.environment else "code"
         return UNKNOWN

@@ -11,7 +11,7 @@ from profiler.bundles import NOISE, Root, Run, list_runs, load_run
 from profiler.compare.latency import noise_command
 from profiler.compare.noise_floor import FloorKey, StoredFloor, find_floor, floors_of_runs
 from profiler.errors import ProfilerError
-from profiler.statistics import MIN_FLOOR_PAIRS, typical_ns
+from profiler.statistics import MIN_FLOOR_PAIRS, shorter_ns
 from profiler.store import WORKLOAD_CLASSES, workload_class
 
 
@@ -73,9 +73,9 @@ def calls_without_floor(run: Run, floors: Collection[StoredFloor]) -> str:
     by_version: dict[str, dict[str, str]] = defaultdict(dict)  # version -> class -> workload
     for result in run.results:
         for samples in result.samples:
-            length = workload_class(float(typical_ns(samples.ns)))
+            length = workload_class(shorter_ns(samples.ns, samples.ns))
             floor = find_floor(judging, FloorKey(gpu, samples.mode, length, result.family, driver))
-            if result.workload and (floor is None or floor.borrowed):
+            if result.workload and (floor is None or floor.differs_in):
                 by_version[result.version].setdefault(length, result.workload)
     if not by_version:
         return ""

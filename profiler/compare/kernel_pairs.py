@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,16 @@ from typing import TYPE_CHECKING
 from profiler.bundles import DecisionRecord, Root, decisions, location
 from profiler.bundles.decisions import PAIR, UNPAIR
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Launch, Side, brief_list, nearest_first
+from profiler.evidence import (
+    BadPattern,
+    Expression,
+    Launch,
+    Side,
+    brief_list,
+    compile_expression,
+    compile_wildcards,
+    nearest_first,
+)
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -115,8 +123,8 @@ def check_pair(pair: KernelPair) -> KernelPair:
     for pattern in (pair.a, pair.b):
         try:
             captures(pattern, "")
-        except re.error as error:
-            raise ProfilerError(f"pair {pair}: {pattern} is not a regular expression: {error}") from None
+        except BadPattern as reason:
+            raise ProfilerError(f"pair {pair}: {pattern}: {reason}") from None
     return pair
 
 
@@ -154,15 +162,13 @@ def captures(pattern: str, name: str) -> Captures | None:
     return None if found is None else tuple(text or "" for text in found.groups())
 
 
-@lru_cache(maxsize=256)
-def _expression(pattern: str) -> re.Pattern[str] | None:
+def _expression(pattern: str) -> Expression | None:
+    """The pattern compiled; None for a whole name. Raises BadPattern."""
     if pattern.startswith("regex:"):
-        return re.compile(pattern.removeprefix("regex:"), re.IGNORECASE)
+        return compile_expression(pattern.removeprefix("regex:"), ignore_case=True)
     if "*" not in pattern and "?" not in pattern:
         return None
-    pieces = {"*": "(.*)", "?": "(.)"}
-    text = "".join(pieces.get(character, re.escape(character)) for character in pattern)
-    return re.compile(rf"\A{text}\Z", re.IGNORECASE | re.DOTALL)
+    return compile_wildcards(pattern)
 
 
 def is_called(launch: Launch, pattern: str) -> bool:

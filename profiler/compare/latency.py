@@ -18,7 +18,9 @@ from profiler.statistics import (
     judge_live_pair,
     judge_stored_baseline,
     note_same_code,
+    shorter_ns,
     typical_ns,
+    typical_pair_ns,
 )
 
 # Properties that have to be equal for two latencies to be compared.
@@ -52,13 +54,13 @@ class LatencyComparison:
 
     @property
     def a_ns(self) -> float | None:
-        """The typical latency of A, in ns (see statistics.typical_ns); None without samples."""
-        return _latency_ns(self.a)
+        """The typical latency of A beside B, in ns (see statistics.typical_pair_ns); None without samples."""
+        return _latencies_ns(self.a, self.b)[0]
 
     @property
     def b_ns(self) -> float | None:
-        """The typical latency of B, in ns."""
-        return _latency_ns(self.b)
+        """The typical latency of B beside A, in ns."""
+        return _latencies_ns(self.a, self.b)[1]
 
 
 def compare_latencies(
@@ -116,7 +118,7 @@ def _compare_mode(
     if words := [difference.words for difference in blocking if difference.field in must_match]:
         rule = LIVE_PAIR if live else STORED_BASELINE
         return LatencyComparison(mode, x, y, Decision(Verdict.NOT_COMPARABLE, "; ".join(words), rule))
-    place = b.gpu or "", mode, float(typical_ns(x.ns)), b.family or "", b.session.driver or ""
+    place = b.gpu or "", mode, shorter_ns(x.ns, y.ns), b.family or "", b.session.driver or ""
     floor = noise.floor(*place)
     lacks_floor = floor is None or not floor.judges
     floor_command = noise_command(b.version, b.workload) if lacks_floor and b.version else ""
@@ -124,11 +126,13 @@ def _compare_mode(
         decision = Decision(Verdict.SAME, "the same samples of one run", LIVE_PAIR, effect=0.0)
         rounds = 0
     elif live:
-        decision = judge_live_pair(x, y)
+        process_sd = floor.process_sd if floor is not None and floor.judges else None
+        decision = judge_live_pair(x, y, process_sd=process_sd)
         rounds = decision.rounds_needed or 0
     else:
-        decision = judge_stored_baseline(x.ns, y.ns, floor)
-        rounds = _ROUNDS
+        sides = "two versions that share no rounds" if x.run_id == y.run_id else "two runs"
+        decision = judge_stored_baseline(x.ns, y.ns, floor, sides=sides)
+        rounds = _ROUNDS if decision.rerun_tells else 0
     unsettled = decision.verdict is Verdict.UNCLEAR and rounds
     settle = _collect_command(a, b, rounds) or floor_command if unsettled else ""
     return LatencyComparison(mode, x, y, decision, settle, floor, floor_command)
@@ -156,6 +160,13 @@ def _collect_command(a: Side, b: Side, rounds: int) -> str:
     if b.workload:
         words += ["--workloads", b.workload]
     return shlex.join([*words, "--rounds", str(rounds)])
+
+
+def _latencies_ns(a: Latency | None, b: Latency | None) -> tuple[float | None, float | None]:
+    if a is None or b is None or not len(a.ns) or not len(b.ns):
+        return _latency_ns(a), _latency_ns(b)
+    a_ns, b_ns = typical_pair_ns(a.ns, b.ns)
+    return float(a_ns), float(b_ns)
 
 
 def _latency_ns(latency: Latency | None) -> float | None:

@@ -36,6 +36,11 @@ def interval_kind(decision: Decision) -> str:
     return "noise floor" if decision.rule == STORED_BASELINE else "99 %"
 
 
+def gate_interval_name(decision: Decision) -> str:
+    """What the interval is that a gate shows, which is not that of the verdict where rounds decide."""
+    return "95 % interval" if decision.gate_interval is not None else "interval by the noise floor"
+
+
 def rests_on(decision: Decision) -> str:
     """How much data the verdict rests on."""
     if decision.rule == STORED_BASELINE:
@@ -50,7 +55,7 @@ def basis(comparison: LatencyComparison) -> str:
     if comparison.a is None or comparison.b is None:
         return "not timed on both sides"
     if decision.interval is None:
-        return "one run" if comparison.live else "two runs"
+        return "one run" if comparison.a.run_id == comparison.b.run_id else "two runs"
     return rests_on(decision) + process_spread(decision)
 
 
@@ -73,8 +78,8 @@ def aa_floor(floor: NoiseFloor | None, version: str | None, workload: str | None
     command = f"`{noise_command(version or 'VERSION', workload)}`"
     if floor is None:
         return f"no A/A floor here: {command}"
-    if floor.borrowed:
-        return f"no A/A floor here but of {floor.borrowed}: {command}"
+    if floor.differs_in:
+        return f"no A/A floor here but of {floor.differs_in}: {command}"
     return f"A/A floor of {floor.pairs} pairs, {MIN_FLOOR_PAIRS} are needed: {command}"
 
 

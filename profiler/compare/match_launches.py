@@ -7,14 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
 from profiler.compare.kernel_pairs import Captures, KernelPair, captures
 from profiler.compare.propose_pairs import SAME_OPCODES, opcode_overlap, propose_pairs
 from profiler.errors import UnknownName
-from profiler.evidence import Launch
+from profiler.evidence import BadPattern, Launch, compile_expression, compile_wildcards
 
 Group = tuple[str, tuple[str, ...]]  # base name, NVTX path
 
@@ -409,14 +408,13 @@ def name_filter(pattern: str | None) -> Callable[[str], bool]:
     if pattern is None:
         return lambda name: True
     lowered = pattern.lower()
-    if pattern.startswith("regex:"):
-        expression = pattern.removeprefix("regex:")
-        try:
-            re.compile(expression)
-        except re.error as error:
-            raise BadKernelPattern(pattern, f"not a regular expression: {error}") from None
-        return lambda name: re.search(expression, name, re.IGNORECASE) is not None
-    if "*" in pattern or "?" in pattern:
-        # "[" is part of a kernel's name here, not the start of a set of characters.
-        return lambda name: fnmatchcase(name.lower(), lowered.replace("[", "[[]"))
+    try:
+        if pattern.startswith("regex:"):
+            search = compile_expression(pattern.removeprefix("regex:"), ignore_case=True).search
+            return lambda name: search(name) is not None
+        if "*" in pattern or "?" in pattern:
+            fit = compile_wildcards(pattern).search
+            return lambda name: fit(name) is not None
+    except BadPattern as reason:
+        raise BadKernelPattern(pattern, str(reason)) from None
     return lambda name: lowered in name.lower()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from profiler.bundles import NOISE, Run, Samples
-from profiler.statistics import NoiseFloor, floor_of_sessions
+from profiler.statistics import NoiseFloor, floor_of_sessions, shorter_ns
 from profiler.store import WORKLOAD_CLASSES, workload_class
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class AAPair(NamedTuple):
 
     @property
     def key(self) -> FloorKey:
-        """The floor that the pair belongs to; the first session decides the workload class."""
-        length = workload_class(float(np.median(self.a_ns)))
+        """The floor that the pair belongs to; the shorter session decides the workload class."""
+        length = workload_class(shorter_ns(self.a_ns, self.b_ns))
         return FloorKey(self.gpu, self.mode, length, self.version.partition("/")[0], self.driver)
 
 
@@ -153,7 +153,7 @@ def floors_by_key(store: Store) -> dict[FloorKey, NoiseFloor]:
 def floor_lookup(store_opener: StoreOpener) -> FloorLookup:
     """The lookup over an index, which is opened at the first question.
 
-    Where the family has none by that driver, another's is lent, which says whose it is and judges nothing.
+    Where the family has none by that driver, another's is given, which says whose it is and judges nothing.
     """
 
     def lookup(gpu: str, mode: str, ns: float, family: str = "", driver: str = "", /) -> NoiseFloor | None:
@@ -166,8 +166,8 @@ def floor_lookup(store_opener: StoreOpener) -> FloorLookup:
 def find_floor(floors: Mapping[FloorKey, NoiseFloor], key: FloorKey) -> NoiseFloor | None:
     """The floor of a key, else one of its GPU, mode and class that says whose it is; the most pairs first."""
     there = [(other, floor) for other, floor in floors.items() if other[:3] == key[:3]]
-    lent = [replace(floor, borrowed=key.differs(other)) for other, floor in there]
-    return max(lent, key=lambda floor: (not floor.borrowed, floor.pairs), default=None)
+    candidates = [replace(floor, differs_in=key.differs(other)) for other, floor in there]
+    return max(candidates, key=lambda floor: (not floor.differs_in, floor.pairs), default=None)
 
 
 @lru_cache(maxsize=4)

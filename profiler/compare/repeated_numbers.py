@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 
 from profiler.compare.comparison import MetricChange
+from profiler.evidence import formula_names
 
-_NCU_NAME = re.compile(r"\w+__[\w.]+")
 _EQUAL = 0.01  # of the number: as near as the cycles of an SM and of its schedulers are
 
 
@@ -32,7 +31,13 @@ def split_repeats(changes: Iterable[MetricChange]) -> tuple[list[MetricChange], 
 def _repeats(change: MetricChange, other: MetricChange) -> bool:
     if change.group != other.group:
         return False
-    return _are_equal(change, other) or set(_NCU_NAME.findall(change.derivation)) == {other.metric}
+    return _are_equal(change, other) or _counters(change) == {other.metric}
+
+
+def _counters(change: MetricChange) -> set[str]:
+    """The ncu names that a derived number is computed from, on either side."""
+    derivations = (value.derivation for value in (change.a, change.b))
+    return {name for derived in derivations if derived for name in formula_names(derived.formula)}
 
 
 def _are_equal(change: MetricChange, other: MetricChange) -> bool:

@@ -107,6 +107,24 @@ def resolve_code(names: Sequence[str], choice: CodeChoice, store_opener: StoreOp
     return codes
 
 
+@contextlib.contextmanager
+def open_report_of_launch(side: Side, name: str, launch: Launch, store_opener: StoreOpener) -> Iterator[Path]:
+    """The report file that a launch of a side came from, while the context lasts; `name` is the side's.
+
+    Raises CannotJudge where the side's run keeps none.
+    """
+    if side.launch_run_id is None:
+        yield Path(name)
+        return
+    result_id = side.result_ids[side.launches.index(launch)]
+    rows = store_opener().results(run_id=side.launch_run_id)
+    sha256 = next((row.report_sha256 for row in rows if row.result_id == result_id), None)
+    if sha256 is None:
+        raise CannotJudge(f"{name} keeps no report of {launch.base_name}")
+    with open_report(side.launch_run_id, sha256) as path:
+        yield path
+
+
 def sample_scale(codes: Sequence[SideCode]) -> float:
     """How many samples of A one sample of B is worth, by their sampling intervals; 1 where unknown."""
     a, b = (code.launch for code in codes)
@@ -181,7 +199,7 @@ class _Resolver:
     def _measured(self, side: Side, name: str, ordinal: int | None, like: Launch | None) -> SideCode:
         """The code of a launch, read from its report."""
         launch = self._choose_launch(side, name, ordinal, like)
-        with self._report(side, name, launch) as path:
+        with open_report_of_launch(side, name, launch, self.store_opener) as path:
             if path.suffix.lower() == ".csv":
                 raise CannotJudge(
                     f"{name}: ncu's CSV holds no machine code: name the report that it was made of"
@@ -193,7 +211,7 @@ class _Resolver:
             way_out += ", or say --arch for what the compiler made of it" if self._buildable(name) else ""
             raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
         listing = listing_of_launch(detail, f"{name} {label}")
-        return SideCode(listing, launch, CodeOrigin(Evidence.MEASURED, side.run_id))
+        return SideCode(listing, launch, CodeOrigin(Evidence.MEASURED, side.launch_run_id))
 
     def _choose_launch(self, side: Side, name: str, ordinal: int | None, like: Launch | None) -> Launch:
         """The launch with this ordinal, else the longest that matches the kernel pattern."""
@@ -221,20 +239,6 @@ class _Resolver:
             )
             launches = [launch for launch in launches if launch.nvtx == like.nvtx] or launches
         return max(launches, key=lambda launch: (launch.values.number(NCU_DURATION) or 0, -launch.ordinal))
-
-    @contextlib.contextmanager
-    def _report(self, side: Side, name: str, launch: Launch) -> Iterator[Path]:
-        """The report file that a launch of a side came from, while the context lasts."""
-        if side.run_id is None:
-            yield Path(name)
-            return
-        result_id = side.result_ids[side.launches.index(launch)]
-        rows = self.store_opener().results(run_id=side.run_id)
-        sha256 = next((row.report_sha256 for row in rows if row.result_id == result_id), None)
-        if sha256 is None:
-            raise CannotJudge(f"{name} keeps no report of {launch.base_name}")
-        with open_report(side.run_id, sha256) as path:
-            yield path
 
     def _compiled(self, name: str, version: VersionRef, entry: Version | None) -> SideCode:
         """Compiled code of a version: stored in a run, or built here where the sources have changed since.

@@ -17,6 +17,8 @@ SASS_HASH = "static__sass_sha256"  # the fact that holds the hash of a function'
 RunVersion = tuple[str, str]  # run id, version
 # Whether two results ran equal machine code; None: unknown.
 SameCodeLookup = Callable[[RunVersion, RunVersion], bool | None]
+# Whether two results are known to be of one build: with equal machine code, and source not known to differ.
+SameBuildLookup = Callable[[RunVersion, RunVersion], bool]
 _CodePlace = tuple[str, str, str]  # architecture, workload, part
 
 
@@ -25,6 +27,12 @@ class CodeChange(NamedTuple):
 
     word: str  # same, changed or unknown
     why: str
+    other_source: bool = False  # whether the source is known to differ: it may launch equal code otherwise
+
+    @property
+    def is_same_build(self) -> bool:
+        """Whether the machine code is equal, and the source is not known to differ."""
+        return self.word == SAME and not self.other_source
 
 
 def code_change(
@@ -40,6 +48,10 @@ def code_change(
     counts.
     """
     results_before, results_after = (_results(run, version) for run, version in (before, after))
+    sources_a, sources_b = (
+        {result.source_sha256 for result in results if result.source_sha256}
+        for results in (results_before, results_after)
+    )
     chip = chip_of(capability)
     hashes_a, hashes_b = (_sass_hashes(results, chip) for results in (results_before, results_after))
     if shared := hashes_a.keys() & hashes_b.keys():
@@ -47,11 +59,9 @@ def code_change(
         changed_parts = sorted({place[2] for place in shared if hashes_a[place] != hashes_b[place]})
         if changed_parts:
             return CodeChange(CHANGED, f"SASS of {', '.join(changed_parts)} differs")
+        if sources_a and sources_b and sources_a != sources_b:
+            return CodeChange(SAME, "SASS has the same hash; source or flags differ", other_source=True)
         return CodeChange(SAME, "SASS has the same hash")
-    sources_a, sources_b = (
-        {result.source_sha256 for result in results if result.source_sha256}
-        for results in (results_before, results_after)
-    )
     if len(sources_a) != 1 or len(sources_b) != 1:
         return CodeChange(UNKNOWN, "the runs keep no hash of SASS or source")
     if sources_a != sources_b:
@@ -69,11 +79,18 @@ def same_code_lookup(data: str | None = None) -> SameCodeLookup:
     """The lookup over the bundles of a data folder or URL; None means PROFILER_DATA."""
 
     def same_code(a: RunVersion, b: RunVersion) -> bool | None:
-        load = run_code_loader(location.open_root(data))
-        change = code_change((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
-        return {SAME: True, CHANGED: False}.get(change.word)
+        return {SAME: True, CHANGED: False}.get(_change_of_all_parts(data, a, b).word)
 
     return same_code
+
+
+def same_build_lookup(data: str | None = None) -> SameBuildLookup:
+    """The lookup over the bundles of a data folder or URL; None means PROFILER_DATA."""
+
+    def same_build(a: RunVersion, b: RunVersion) -> bool:
+        return _change_of_all_parts(data, a, b).is_same_build
+
+    return same_build
 
 
 def run_code_loader(root: Root) -> Callable[[str], Run | None]:
@@ -102,6 +119,11 @@ def _load_run_code(url: str, run_id: str) -> Run:
     )
     provenance = {"nvcc": nvcc} if (nvcc := run.provenance.get("nvcc")) else {}
     return replace(run, provenance=provenance, results=tuple(results), reports=(), files=())
+
+
+def _change_of_all_parts(data: str | None, a: RunVersion, b: RunVersion) -> CodeChange:
+    load = run_code_loader(location.open_root(data))
+    return code_change((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
 
 
 def _hash(facts: Facts) -> Facts | None:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.documents.backup import BackupDocument as BackupDocument
+    from profiler.documents.backup import write_backup as write_backup
     from profiler.documents.build import BuildDocument as BuildDocument
     from profiler.documents.build import build_versions as build_versions
     from profiler.documents.check import CheckDocument as CheckDocument
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
     from profiler.documents.insights import InsightsDocument as InsightsDocument
     from profiler.documents.insights import insights_of_name as insights_of_name
     from profiler.documents.insights import insights_of_side as insights_of_side
+    from profiler.documents.launch import LaunchDocument as LaunchDocument
+    from profiler.documents.launch import LaunchOfSide as LaunchOfSide
+    from profiler.documents.launch import inside_launch as inside_launch
+    from profiler.documents.launch import launch_document as launch_document
+    from profiler.documents.launch import launch_like as launch_like
+    from profiler.documents.launch import launch_of_name as launch_of_name
     from profiler.documents.launches import LaunchesDocument as LaunchesDocument
     from profiler.documents.launches import LaunchSelection as LaunchSelection
     from profiler.documents.launches import launches_of_name as launches_of_name
@@ -48,8 +56,11 @@ if TYPE_CHECKING:
     from profiler.documents.noise import NoiseRunDocument as NoiseRunDocument
     from profiler.documents.noise import floors_of_run as floors_of_run
     from profiler.documents.noise import list_noise_floors as list_noise_floors
+    from profiler.documents.prune import PruneDocument as PruneDocument
+    from profiler.documents.prune import prune_reports as prune_reports
     from profiler.documents.regressions import RegressionsDocument as RegressionsDocument
     from profiler.documents.regressions import list_regressions as list_regressions
+    from profiler.documents.regressions import load_worse_now as load_worse_now
     from profiler.documents.report import ReportDocument as ReportDocument
     from profiler.documents.roofline import RooflineDocument as RooflineDocument
     from profiler.documents.roofline import rooflines_of_name as rooflines_of_name
@@ -64,9 +75,23 @@ if TYPE_CHECKING:
     from profiler.documents.trend import TrendTable as TrendTable
     from profiler.documents.trend import load_trend as load_trend
     from profiler.documents.trend import trend_tables as trend_tables
+    from profiler.documents.verify import VerifyDocument as VerifyDocument
+    from profiler.documents.verify import verify_data as verify_data
+    from profiler.documents.version_report import VersionReportDocument as VersionReportDocument
+    from profiler.documents.version_report import report_of_table as report_of_table
+    from profiler.documents.version_report import report_versions as report_versions
+    from profiler.documents.version_table import TableCell as TableCell
+    from profiler.documents.version_table import TableColumn as TableColumn
+    from profiler.documents.version_table import TablePlace as TablePlace
+    from profiler.documents.version_table import TableRow as TableRow
+    from profiler.documents.version_table import VersionTableDocument as VersionTableDocument
+    from profiler.documents.version_table_cells import compare_many as compare_many
+    from profiler.documents.version_table_cells import table_names as table_names
+    from profiler.documents.version_table_cells import table_places as table_places
 
 __getattr__ = lazy(
     __name__,
+    backup="BackupDocument write_backup",
     build="BuildDocument build_versions",
     check="CheckDocument check_names",
     collection="CollectionDocument DissectionDocument ForecastDocument",
@@ -77,15 +102,21 @@ __getattr__ = lazy(
     gate="GateDocument gate_versions",
     history="HistoryDocument find_history",
     insights="InsightsDocument insights_of_name insights_of_side",
+    launch="LaunchDocument LaunchOfSide inside_launch launch_document launch_like launch_of_name",
     launches="LaunchSelection LaunchesDocument launches_of_name select_launches",
     listing="""RunsDocument VersionsDocument WorkloadsDocument list_runs list_versions list_workloads
     mix_sentences""",
     metrics="MetricCheckDocument MetricRequestDocument MetricsDocument check_metrics metrics_for_chip",
     noise="NoiseFloorsDocument NoiseRunDocument floors_of_run list_noise_floors",
-    regressions="RegressionsDocument list_regressions",
+    prune="PruneDocument prune_reports",
+    regressions="RegressionsDocument list_regressions load_worse_now",
     report="ReportDocument",
     roofline="RooflineDocument rooflines_of_name rooflines_of_side",
     sass="CodeComparisonDocument CodeDocument compare_code show_code",
     static="StaticDocument examine_versions",
     trend="TrendDocument TrendTable load_trend trend_tables",
+    verify="VerifyDocument verify_data",
+    version_report="VersionReportDocument report_of_table report_versions",
+    version_table="TableCell TableColumn TablePlace TableRow VersionTableDocument",
+    version_table_cells="compare_many table_names table_places",
 )

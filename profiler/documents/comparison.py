@@ -35,6 +35,7 @@ from profiler.documents.comparison_text import (
     change_numbers,
     derivations,
     duration_rows,
+    earlier_counters,
     hidden_pairs,
     latency_notes,
     latency_rows,
@@ -294,6 +295,7 @@ def latency_dict(latency: LatencyComparison) -> dict[str, object]:
         "rounds_needed": decision.rounds_needed,
         "processes": decision.processes or None,
         "process_sd": decision.process_sd,
+        "gate_note": decision.gate_note or None,
         "fails_gate": decision.fails_gate,
         "warnings": decision.warnings,
         "command": latency.settle or None,
@@ -337,6 +339,7 @@ def _side_dict(side: Side) -> dict[str, object]:
         "family": side.family,
         "version": side.version,
         "run_id": side.run_id,
+        "launch_run_id": side.launch_run_id,
         "gpu": side.gpu,
         "compute_capability": side.compute_capability,
         "workload": side.workload,
@@ -487,7 +490,9 @@ def _measured_markdown(comparison: Comparison) -> str:
     lines += latency_section(comparison)
     if comparison.pairs or not comparison.latency:
         lines += duration_section(comparison)
-    lines += markdown.bullets((*pairing_notes(comparison), *undecided_reasons(comparison)))
+    lines += markdown.bullets(
+        (*earlier_counters(comparison), *pairing_notes(comparison), *undecided_reasons(comparison))
+    )
     lines += markdown.bullets((*unmatched(comparison), *warnings(comparison)))
     if comparison.hidden_pairs:
         lines.append(f"- {hidden_pairs(comparison)}")

@@ -249,6 +249,20 @@ def describe_launch(comparison: Comparison, launch: Launch) -> str:
     return f"{comparison.label(launch)} ({size}, {formatting.quantity(duration)})"
 
 
+def earlier_counters(comparison: Comparison) -> list[str]:
+    """Of which earlier run the counters of a side are, where its newest run was only timed."""
+    lines = []
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        earlier = side.earlier_counters
+        if earlier is not None:
+            code = "the same code" if earlier.is_same_code else "the same version, its code not recorded"
+            made = formatting.timestamp(earlier.created)
+            lines.append(
+                f"counters of {name}: run {earlier.run_id} of {made}, {code}; the newest run was only timed"
+            )
+    return lines
+
+
 def warnings(comparison: Comparison) -> list[str]:
     """What a reader should know before believing a verdict, one sentence each."""
     sentences = [difference.words for difference in comparison.differences if difference.kind == "differs"]
@@ -257,4 +271,4 @@ def warnings(comparison: Comparison) -> list[str]:
         sentences.append(f"unknown on both sides: {', '.join(unknown_on_both)}")
     sentences += [d.words for d in comparison.unknown if d.a is not None or d.b is not None]
     sentences += [f"{group.base_name} is ambiguous: {group.why}" for group in comparison.ambiguous]
-    return sentences
+    return sentences + earlier_counters(comparison)

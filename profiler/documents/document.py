@@ -1,7 +1,9 @@
-"""What every answer can be turned into: JSON data, a pandas frame, Markdown, and HTML for a notebook."""
+"""What every answer can be turned into: JSON, a pandas frame, CSV, Parquet, Markdown, HTML for a notebook."""
 
 from __future__ import annotations
 
+import csv
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
@@ -10,7 +12,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, ClassVar
 
 from profiler.documents import markdown
-from profiler.errors import Exit
+from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
     import pandas
@@ -66,6 +68,29 @@ class Document(ABC):
         import pandas  # here: a machine that only measures has none
 
         return pandas.DataFrame(self.rows(), columns=list(self.columns))
+
+    def to_csv(self) -> str:
+        """`rows` as CSV with a head; an empty field where there is no number."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(self.rows())
+        return text.getvalue()
+
+    def to_parquet(self) -> bytes:
+        """`rows` as a Parquet file. Raises ProfilerError where pyarrow is not installed."""
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise ProfilerError("Parquet needs pyarrow: `pip install pyarrow`, or take CSV") from None
+        columns = list(zip(*self.rows(), strict=True)) or [()] * len(self.columns)
+        table = pyarrow.table(
+            {name: list(values) for name, values in zip(self.columns, columns, strict=True)}
+        )
+        target = io.BytesIO()
+        pyarrow.parquet.write_table(table, target)
+        return target.getvalue()
 
     def to_markdown(self) -> str:
         """The answer for a pull request: heading, sentences and a table of all rows."""

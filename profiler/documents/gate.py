@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -15,6 +16,7 @@ from profiler.documents import markdown
 from profiler.documents.document import Document
 from profiler.documents.junit import junit_xml
 from profiler.documents.markdown import cell, code
+from profiler.documents.regressions import load_worse_now, worse_now_dict
 from profiler.errors import Exit
 from profiler.evidence import Evidence, MetricTable
 from profiler.gate import CellFilter, Finding, GateReport, Outcome, run_gate
@@ -22,6 +24,7 @@ from profiler.gate.finding import TITLES
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
+    from profiler.regressions import WorseNow
 
 ROWS_SHOWN = 30  # of a table: a pull request is no log
 LINES_SHOWN = 4  # of one version
@@ -36,6 +39,7 @@ class GateDocument(Document):
 
     report: GateReport
     dashboard: str = ""  # the address that Markdown links to, without the slash at its end
+    worse: WorseNow | None = None  # now, where it judged, by whatever run; None without an index
 
     columns = (
         "check",
@@ -65,7 +69,17 @@ class GateDocument(Document):
         """What failed, what nobody could judge and what somebody let pass."""
         findings = (finding for outcome in _WITH_WEIGHT for finding in self.report.verdicts.of(outcome))
         lines = [f"{finding.heading}: {finding.line}" for finding in findings]
-        return [*lines, self.report.not_judged] if self.report.not_judged else lines
+        return [*lines, *filter(None, (self.report.not_judged, self.worse_line))]
+
+    @property
+    def worse_line(self) -> str:
+        """What is worse now by this change or an earlier one: as the dashboard counts it; "" for nothing."""
+        if self.worse is None or not self.worse.count:
+            return ""
+        where = f" in {self.worse.family}" if self.worse.family else ""
+        command = "profiler regressions"
+        command += f" --family {shlex.quote(self.worse.family)}" if self.worse.family else ""
+        return f"{self.worse.words}{where}, by this change or an earlier one: `{command}`"
 
     @property
     def exit_code(self) -> Exit:
@@ -97,6 +111,7 @@ class GateDocument(Document):
             "headline": self.report.headline,
             "compared": self.report.verdicts.compared,
             "not_judged": self.report.not_judged or None,
+            "worse_now": self.worse and worse_now_dict(self.worse),
             "findings": [_finding_dict(finding) for finding in self.report.verdicts.findings],
         }
 
@@ -123,6 +138,9 @@ class GateDocument(Document):
                 lines += [*_table(findings, self.dashboard, only), ""]
         if self.report.not_judged:
             lines += [self.report.not_judged, ""]
+        if self.worse and self.worse_line:
+            page = f" ([the page]({self.dashboard}/{self.worse.address}))" if self.dashboard else ""
+            lines += [f"{self.worse_line}{page}", ""]
         if noted := self.report.verdicts.of(Outcome.NOTED):
             lines += [f"<details><summary>{len(noted)} noted, without weight</summary>", ""]
             lines += [*_table(noted, self.dashboard, only), "", "</details>", ""]
@@ -166,7 +184,11 @@ def gate_versions(
         pairing=Pairing.of_data(data, pairs, propose=guess),
         data=data,
     )
-    return GateDocument(report, dashboard)
+    worse = None
+    if report.families:
+        family = report.families[0] if len(report.families) == 1 else None
+        worse = load_worse_now(table, store_opener(), family=family, data=data)
+    return GateDocument(report, dashboard, worse)
 
 
 def _finding_dict(finding: Finding) -> dict[str, object]:

@@ -229,7 +229,7 @@ def _step_dict(step: Step) -> dict[str, object]:
         "size": _finite(change.size),
         "size_interval": [_finite(change.size_low), _finite(change.size_high)],
         "difference": change.difference,
-        "difference_interval": [change.difference_low, change.difference_high],
+        "difference_interval": [_finite(change.difference_low), _finite(change.difference_high)],
         "last_before": _point_dict(step.before),
         "likeliest": _point_dict(step.likeliest),
         "possible": [_point_dict(point) for point in step.possible],

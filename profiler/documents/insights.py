@@ -14,12 +14,17 @@ from profiler.advice import (
     Subject,
     find_insights,
     load_subject,
+    needs_places,
+    with_places,
 )
 from profiler.advice.statement import UNKNOWN
 from profiler.compare import UNKNOWN_NOISE, NoiseModel, compare, refuse_unused_filters
+from profiler.compare.resolve_code import open_report_of_launch
 from profiler.documents import markdown
 from profiler.documents.document import Document
+from profiler.errors import ProfilerError
 from profiler.evidence import MetricTable, Side, formatting
+from profiler.reports import launch_detail
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
@@ -111,7 +116,22 @@ def insights_of_name(
     """
     refuse_unused_filters((name,) if against is None else (name, against), workload, gpu)
     subject = load_subject(name, store_opener, table, against=against, workload=workload, gpu=gpu, data=data)
-    return InsightsDocument(find_insights(subject, table, kernel))
+    insights = find_insights(subject, table, kernel)
+    return InsightsDocument(_with_places(insights, name, store_opener))
+
+
+def _with_places(insights: Insights, name: str, store_opener: StoreOpener) -> Insights:
+    """The insights with lines and instructions, where the report of the launch is there and has them."""
+    measured, launch = insights.subject.measured, insights.examined
+    if measured is None or launch is None or not needs_places(insights.statements):
+        return insights
+    try:
+        with open_report_of_launch(measured.side, name, launch, store_opener) as path:
+            if path.suffix.lower() == ".csv":
+                return insights
+            return with_places(insights, launch_detail(path, launch.ordinal))
+    except ProfilerError:  # the report was dropped, or is not here: the lever holds without its line
+        return insights
 
 
 def insights_of_side(

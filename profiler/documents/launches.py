@@ -66,8 +66,8 @@ class LaunchesDocument(Document):
     def title(self) -> str:
         """The side, its GPU, and when and by what it was profiled."""
         side = self.side
-        made = formatting.timestamp(side.session.created)
-        ncu = side.session.ncu_version or "unknown"
+        made = formatting.timestamp(side.launch_session.created)
+        ncu = side.launch_session.ncu_version or "unknown"
         return f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {ncu}, made {made}"
 
     @property
@@ -100,7 +100,7 @@ class LaunchesDocument(Document):
         return {
             "source": side.label,
             "gpu": side.gpu,
-            "ncu_version": side.session.ncu_version,
+            "ncu_version": side.launch_session.ncu_version,
             "latency": [
                 {
                     "mode": latency.mode,
@@ -172,9 +172,16 @@ def launches_of_name(
     Raises UnknownName, UnreadableReport, and CannotJudge for a version without results.
     """
     refuse_unused_filters((name,), workload, gpu)
-    with versions_without_results_explained((name,), store_opener, data):
-        side = resolve(name, store_opener, workload, gpu)
+    side = resolve_with_reason(name, store_opener, workload, gpu, data)
     return LaunchesDocument(select_launches(side, kernel, top), table, every_metric)
+
+
+def resolve_with_reason(
+    name: str, store_opener: StoreOpener, workload: str | None, gpu: str | None, data: str | None
+) -> Side:
+    """The side of a name; a version without results is CannotJudge with the reason of its catalogue."""
+    with versions_without_results_explained((name,), store_opener, data):
+        return resolve(name, store_opener, workload, gpu)
 
 
 def select_launches(side: Side, kernel: str | None = None, top: int | None = None) -> LaunchSelection:

@@ -19,7 +19,10 @@ from profiler.statistics import MIN_FLOOR_PAIRS
 if TYPE_CHECKING:
     from profiler.store import Store
 
-_COLUMNS = ("gpu", "mode", "class", "pairs", "needed", "limit", "detectable", "until")
+_COLUMNS = (
+    *("gpu", "driver", "mode", "class", "family", "pairs", "needed"),
+    *("limit", "detectable", "process_sd", "growth", "until"),
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,7 +46,11 @@ class NoiseFloorsDocument(Document):
         return [f"no A/A pairs here{no_calls}", *missing]
 
     def rows(self) -> list[tuple[object, ...]]:
-        """A row a floor; limit and detectable are shares of a latency, None of too few pairs."""
+        """A row a floor; limit, detectable and process_sd are shares of a latency, None of too few pairs.
+
+        `process_sd` is the standard deviation of a session's own offset, `growth` by what factor the newest
+        pairs may vary more than those before them, by which the limit is raised.
+        """
         return _floor_rows(self.floors)
 
     def _content(self) -> dict[str, object]:
@@ -129,11 +136,13 @@ def _floor_rows(floors: Sequence[StoredFloor]) -> list[tuple[object, ...]]:
     return [
         (
             stored.gpu or None,
+            stored.driver or None,
             stored.mode,
             stored.workload_class,
+            stored.family,
             stored.floor.pairs,
             MIN_FLOOR_PAIRS,
-            *_sizes(stored),
+            *_sizes(stored).values(),
             stored.until,
         )
         for stored in floors
@@ -141,7 +150,6 @@ def _floor_rows(floors: Sequence[StoredFloor]) -> list[tuple[object, ...]]:
 
 
 def _floor_dict(stored: StoredFloor) -> dict[str, object]:
-    limit, detectable = _sizes(stored)
     return {
         "gpu": stored.gpu or None,
         "mode": stored.mode,
@@ -150,8 +158,7 @@ def _floor_dict(stored: StoredFloor) -> dict[str, object]:
         "driver": stored.driver or None,
         "pairs": stored.floor.pairs,
         "needed": MIN_FLOOR_PAIRS,
-        "limit": limit,
-        "detectable": detectable,
+        **_sizes(stored),
         "versions": stored.versions,
         "workloads": stored.workloads,
         "runs": stored.runs,
@@ -159,8 +166,14 @@ def _floor_dict(stored: StoredFloor) -> dict[str, object]:
     }
 
 
-def _sizes(stored: StoredFloor) -> tuple[float | None, float | None]:
-    """The limit and the smallest change that would show, as shares; None where there are too few pairs."""
+def _sizes(stored: StoredFloor) -> dict[str, float | None]:
+    """The numbers that follow from the pairs, as in `_COLUMNS`; None where there are too few."""
+    floor = stored.floor
     if not stored.judges:
-        return None, None
-    return math.expm1(stored.floor.limit), stored.floor.detectable()
+        return dict.fromkeys(("limit", "detectable", "process_sd", "growth"))
+    return {
+        "limit": math.expm1(floor.limit),
+        "detectable": floor.detectable(),
+        "process_sd": math.expm1(floor.process_sd),
+        "growth": floor.growth,
+    }

@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING
 from profiler.bundles import location
 from profiler.compare import NoiseModel, Pairing
 from profiler.documents.document import Document
-from profiler.evidence import Evidence, MetricTable, formatting
+from profiler.errors import UnknownName
+from profiler.evidence import Evidence, MetricTable, brief_list, formatting, nearest_first
 from profiler.gate import Acknowledgement
 from profiler.regressions import (
     CauseFinder,
     Coverage,
     Regression,
+    RegressionGroup,
     RegressionReport,
     SharedRegression,
     VersionRun,
-    count_alarms,
+    WorseNow,
     find_shared_regressions,
+    group_regressions,
     load_regressions,
     shared_run,
 )
@@ -38,6 +41,7 @@ class RegressionsDocument(Document):
 
     report: RegressionReport
     causes: CauseFinder
+    family: str | None = None  # None: all families
 
     title = "What is worse now"
     columns = (
@@ -64,6 +68,8 @@ class RegressionsDocument(Document):
         "acknowledged",
         "level",
         "shared_run",
+        "counted",
+        "group",
     )
 
     @cached_property
@@ -71,28 +77,48 @@ class RegressionsDocument(Document):
         """The alarms that many series share on one run."""
         return find_shared_regressions(self.report, self.causes)
 
+    @cached_property
+    def worse(self) -> WorseNow:
+        """What counts as worse now, in groups of one version and cause, and what does not count."""
+        return group_regressions(self.report, self.causes, self.shared).of_family(self.family)
+
+    @property
+    def regressions(self) -> list[Regression]:
+        """All that is listed, counted or not."""
+        every = self.report.regressions
+        return [one for one in every if self.family in (None, one.series.family)]
+
     @property
     def sentences(self) -> Sequence[str]:
-        """First the alarms that series share, then a sentence a regression; at the end what was looked at."""
+        """A sentence a group that counts, then one a regression; at the end what was looked at."""
         regressions = [
             f"{regression.subject} {regression.what}: {_level(regression)}{regression.change or 'wrong'} "
             f"since {regression.since}; {regression.how_sure}"
-            for regression in self.report.regressions
+            for regression in self.regressions
         ]
-        shared = [alarm.words for alarm in self.shared]
-        return [*shared, *(regressions or ["nothing is worse now"]), self.report.coverage.words]
+        groups = [group.words for group in self.worse.groups]
+        return [self.headline, *groups, *regressions, self.report.coverage.words]
+
+    @property
+    def headline(self) -> str:
+        """How much is worse, in one line."""
+        return self.worse.words if self.worse.count else "nothing is worse now"
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a regression; levels are in base units, effect and interval (low, high) shares of the old."""
-        return [self._row(regression) for regression in self.report.regressions]
+        return [self._row(regression) for regression in self.regressions]
 
     def _content(self) -> dict[str, object]:
         """Every regression with its cause; changes are shares of the old level: 0.03 is 3 % more."""
         return {
             "schema": SCHEMA,
-            "alarms": count_alarms(self.report.open, self.shared),
+            "alarms": self.worse.count,
+            "worse_now": worse_now_dict(self.worse),
+            "acknowledged": list(map(_group_dict, self.worse.acknowledged)),
+            "slower_than_parent": list(map(_group_dict, self.worse.slower_than_parent)),
+            "not_open": list(map(_group_dict, self.worse.not_open)),
             "shared": [_shared_dict(alarm) for alarm in self.shared],
-            "regressions": [self._regression_dict(regression) for regression in self.report.regressions],
+            "regressions": [self._regression_dict(regression) for regression in self.regressions],
             "looked_at": _coverage_dict(self.report.coverage),
         }
 
@@ -121,7 +147,14 @@ class RegressionsDocument(Document):
             regression.acknowledged is not None,
             regression.level.value,
             shared_run(self.shared, regression),
+            id(regression) in self._group_keys,
+            self._group_keys.get(id(regression)),
         )
+
+    @cached_property
+    def _group_keys(self) -> dict[int, str]:
+        """By regression, the key of the group that counts it; none for what is not counted."""
+        return {id(one): group.key for group in self.worse.groups for one in group.regressions}
 
     def _regression_dict(self, regression: Regression) -> dict[str, object]:
         series, cause = regression.series, self.causes.find(regression)
@@ -135,7 +168,12 @@ class RegressionsDocument(Document):
             "level": regression.level.value,
             "equal_level": regression.equal and _run_dict(regression.equal),
             "is_open": regression.is_open,
+            "same_build": regression.same_build,
+            "verdict": regression.verdict.value,
             "shared_run": shared_run(self.shared, regression),
+            "counted": id(regression) in self._group_keys,
+            "group": self._group_keys.get(id(regression)),
+            "slower_than_parent": regression.slower_than_parent,
             "before": _run_dict(regression.before),
             "possible": [_run_dict(run) for run in regression.possible],
             "now": _run_dict(regression.now),
@@ -163,11 +201,58 @@ def list_regressions(
 ) -> RegressionsDocument:
     """What is worse now in an index, or in one family of it.
 
-    `data` is the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName.
+    All families are looked at either way, since the timings of one run are judged together. `data` is the
+    folder or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName.
     """
     root, noise = location.open_root(data), NoiseModel.of_store(lambda: store, data)
-    report = load_regressions(root, store, table, noise, family)
-    return RegressionsDocument(report, CauseFinder(store, root, table, noise, Pairing.of_data(data)))
+    if family is not None and family not in (families := store.families()):
+        names = brief_list(nearest_first(family, families)) or "none"
+        raise UnknownName(f"no family {family!r} in the index; there are {names}")
+    report = load_regressions(root, store, table, noise)
+    causes = CauseFinder(store, root, table, noise, Pairing.of_data(data))
+    return RegressionsDocument(report, causes, family)
+
+
+def load_worse_now(
+    table: MetricTable, store: Store, *, family: str | None = None, data: str | None = None
+) -> WorseNow:
+    """What counts as worse now in an index, or in one family of it: as `list_regressions` says."""
+    return list_regressions(table, store, family=family, data=data).worse
+
+
+def worse_now_dict(worse: WorseNow) -> dict[str, object]:
+    """The count, the groups behind it, and the page that lists them, for JSON."""
+    return {
+        "count": worse.count,
+        "rows": len(worse.rows),
+        "family": worse.family,
+        "address": worse.address,
+        "groups": list(map(_group_dict, worse.groups)),
+    }
+
+
+def _group_dict(group: RegressionGroup) -> dict[str, object]:
+    lead = group.lead
+    return {
+        "key": group.key,
+        "family": group.family,
+        "versions": group.versions,
+        "evidence": group.evidence,
+        "metrics": group.metrics,
+        "cells": group.cells,
+        "rows": [_row_dict(one) for one in group.regressions],
+        "since": _run_dict(group.since),
+        "due_to": group.due_to or None,
+        "held_against": lead.held_against or None,
+        "acknowledged": lead.acknowledged and _acknowledgement_dict(lead.acknowledged),
+        "sentence": group.words,
+    }
+
+
+def _row_dict(regression: Regression) -> dict[str, object]:
+    """The series of a regression and its size."""
+    texts = {name: text or None for name, text in regression.series._asdict().items()}
+    return {**texts, "evidence": regression.series.evidence.value, "effect": regression.effect}
 
 
 def _acknowledgement_dict(acknowledgement: Acknowledgement) -> dict[str, str]:
@@ -180,8 +265,10 @@ def _acknowledgement_dict(acknowledgement: Acknowledgement) -> dict[str, str]:
 
 
 def _level(regression: Regression) -> str:
-    """What a level that is not new is, to stand before the size of the change."""
-    return "" if regression.level is LevelKind.NEW else f"{regression.level}, "
+    """What is no regression, to stand before the size of the change: a level that is not new, one build."""
+    if regression.level is not LevelKind.NEW:
+        return f"{regression.level}, "
+    return "the environment, " if regression.same_build else ""
 
 
 def _shared_dict(alarm: SharedRegression) -> dict[str, object]:

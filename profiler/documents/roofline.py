@@ -35,7 +35,9 @@ class RooflineDocument(Document):
     def title(self) -> str:
         """The side and its GPU."""
         side = self.selection.side
-        return f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {side.session.ncu_version or 'unknown'}"
+        return (
+            f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {side.launch_session.ncu_version or 'unknown'}"
+        )
 
     @property
     def sentences(self) -> Sequence[str]:
@@ -75,7 +77,7 @@ class RooflineDocument(Document):
         return {
             "source": side.label,
             "gpu": side.gpu,
-            "ncu_version": side.session.ncu_version,
+            "ncu_version": side.launch_session.ncu_version,
             "launches": [
                 {
                     "kernel": launch.base_name,
@@ -126,7 +128,7 @@ def rooflines_of_side(
     """The rooflines of the launches that fit `kernel`, of them the `top` longest."""
     selection = select_launches(side, kernel, top)
     chip = chip_of(side.compute_capability) if side.compute_capability else None
-    ncu = side.session.ncu_version
+    ncu = side.launch_session.ncu_version
     rooflines = (roofline_of(launch, table, chip, ncu) for _, launch in selection.launches)
     return RooflineDocument(selection, tuple(rooflines))
 

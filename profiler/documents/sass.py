@@ -54,6 +54,7 @@ class CodeDocument(Document):
         "shared_wavefronts",
         "shared_ideal",
         "shared_excess",
+        "global_excess_sectors",
     )
 
     @property
@@ -82,11 +83,12 @@ class CodeDocument(Document):
                 self.listing.functions[self.listing.lines[spot.lines[0]].function],
                 spot.text,
                 spot.samples,
-                max(spot.reasons, key=lambda reason: spot.reasons[reason], default=None),
+                spot.reason or None,
                 spot.executed,
                 spot.wavefronts,
                 spot.ideal,
                 spot.excess,
+                spot.excess_sectors,
             )
             for spot in self.places
         ]
@@ -306,6 +308,7 @@ def _spot_dict(listing: Listing, spot: HotSpot) -> dict[str, object]:
         "shared_wavefronts": spot.wavefronts,
         "shared_ideal": spot.ideal,
         "shared_excess": spot.excess,
+        "global_excess_sectors": spot.excess_sectors,
     }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from profiler.catalog import ATTENTION
 from profiler.catalog.problem import ALL_STAGES
 from profiler.emulator.cpu_library import build_cpu_library
-from profiler.emulator.emulator import Emulator, Schedule
+from profiler.emulator.emulator import Emulator, Schedule, time_limit_s
 from profiler.emulator.run_result import RunResult
 
 
@@ -48,7 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         for seed in range(arguments.seeds):
             case = ATTENTION.case(workload, seed, arguments.only)
             folder = arguments.source.resolve().parent
-            result = emulator.run(library, ATTENTION.symbol, case, Schedule(seed), source_folder=folder)
+            limit_s = time_limit_s(ATTENTION.flops(workload), case)
+            result = emulator.run(
+                library, ATTENTION.symbol, case, Schedule(seed), source_folder=folder, time_limit_s=limit_s
+            )
             passed = passed and result.passed
             word = "PASS" if result.passed else "FAIL"
             print(f"seed {seed} {word} rc={result.returned} {result.seconds:.2f}s {result.output_check}")

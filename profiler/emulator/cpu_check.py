@@ -5,25 +5,36 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from profiler.build import LaunchConfig
 from profiler.catalog import Problem, Version, Workload, source_files
+from profiler.catalog.cases import call_problem, check_workloads, flops_of, make_case
 from profiler.catalog.problem import ALL_STAGES, workload_json
 from profiler.catalog.sources import include_folders, planted_bug, without_include_flags
+from profiler.emulator.c_signature import check_arguments, find_signature
+from profiler.emulator.contract_check import ContractCheck, check_contract
 from profiler.emulator.cpu_library import build_cpu_library
-from profiler.emulator.emulator import SHARED_BUDGET_BYTES, Emulator, Schedule
+from profiler.emulator.emulator import SHARED_BUDGET_BYTES, Emulator, Schedule, time_limit_s
+from profiler.emulator.gpu_only import SourceRange, gpu_only_ranges
 from profiler.emulator.run_result import Defect, LaunchShape, RunResult, SharedTraffic
-from profiler.errors import BuildFailed
+from profiler.errors import BadCatalog, BuildFailed, ProfilerError
 
 SEEDS_GOOD, SEEDS_REJECTED = 3, 10  # how many schedules a version is run under
 MARKER_REACH = 2  # lines between a marker and the line it means: the formatter may move a comment
 
+Workloads = Sequence[Workload] | Mapping[str, Sequence[Workload]] | None  # of all versions, or by version
+
 _MARKER = re.compile(r"//.*?\bcaught here:(.*)")
+# What g++ says of a name that no header of the runtime declares; those of CUDA begin so.
+_CUDA_NAME = re.compile(
+    r"error: \W?((?:__|cuda)\w*)\W? "
+    r"(?:was not declared in this scope|has not been declared|does not name a type)"
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,7 @@ class CheckRun:
     # Of a good version: whether it passed. Of a rejected one: whether it was caught by a kind that its entry
     # names, at a line that its source marks for it; None for one of its stages, of which nothing is expected.
     as_expected: bool | None
+    flops: int = 0  # of the workload: the smallest that fails is named
 
     @property
     def passed(self) -> bool:
@@ -110,7 +122,7 @@ class CheckRun:
             "max_abs_error": self.max_abs_error,
             "input_error": self.input_error,
             "wrong_elements": output.wrong if output else None,
-            "findings": [_defect_json(defect) for defect in self.defects],
+            "findings": [defect_json(defect) for defect in self.defects],
             "shared_wavefronts": self.shared_wavefronts,
             "bank_conflicts": self.bank_conflicts,
             "launches": [
@@ -137,18 +149,36 @@ class CheckRun:
 
 
 @dataclass(frozen=True)
+class NotRun:
+    """One version on one workload under one schedule that was not run, since another did not end."""
+
+    workload: Workload
+    seed: int
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class VersionCheck:
     """One version with all its runs, or why there are none."""
 
     version: str
     state: str
     runs: tuple[CheckRun, ...]
-    error: BuildFailed | None = None
+    error: ProfilerError | None = None  # BuildFailed; BadCatalog: a call does not fit, the problem fails
+    not_run: tuple[NotRun, ...] = ()
+    contract: ContractCheck | None = None  # None: the problem declares none, or it was not asked for
+    gpu_only: tuple[SourceRange, ...] = ()  # lines that no check on the CPU sees
 
     @property
     def as_expected(self) -> bool:
-        """Whether a good version passed everywhere, and a rejected one was caught under every schedule."""
-        if self.error is not None or not self.runs:
+        """Whether a good version passed everywhere, and a rejected one was caught under every schedule.
+
+        A good version of which something was not run has not passed everywhere.
+        """
+        if self.error is not None or not (self.runs or self.contract):
+            return False
+        if (self.contract and self.contract.defects) or (self.not_run and self.state != "rejected"):
             return False
         return all(run.as_expected is not False for run in self.runs)
 
@@ -160,7 +190,7 @@ def check(
     seeds: Sequence[int] | None = None,
 ) -> list[CheckRun]:
     """Build one version and run it on every workload with every seed. Raises BuildFailed."""
-    version_check = next(check_versions([version], problem, workloads, seeds, jobs=1))
+    version_check = next(check_versions([version], problem, workloads, seeds, contract=False, jobs=1))
     if version_check.error is not None:
         raise version_check.error
     return list(version_check.runs)
@@ -169,25 +199,33 @@ def check(
 def check_versions(
     versions: Sequence[Version],
     problem: Problem,
-    workloads: Sequence[Workload] | None = None,
+    workloads: Workloads = None,
     seeds: Sequence[int] | None = None,
     *,
     stages: Sequence[str] = (ALL_STAGES,),
     flags: Sequence[str] = (),
+    contract: bool | None = None,
+    contract_on: Mapping[str, Workload] | None = None,
     jobs: int | None = None,
     progress: Callable[[str, str], None] = lambda _version, _what: None,
 ) -> Iterator[VersionCheck]:
     """Check versions in the order given, in `jobs` processes (default: one a CPU, at most 8).
 
     Without workloads and seeds a good version runs on the problem's check workloads with 3 seeds, a rejected
-    one on the first of them with 10. Of `stages` a version is built for those it has. Versions without a
-    source are left out; what is said of one that does not compile is its error.
+    one on the first of them with 10; workloads may be given by version. `contract`: whether the calls of the
+    problem's contract are made of good versions (default: where no workloads are given); `contract_on`: the
+    workload that they change, by version, and of no other version (default: the smallest). Of `stages` a
+    version is built for those it has. Versions without a source are left out; what is said of one that does
+    not compile, or whose function the problem's case does not fit, is its error, as is what fails in the
+    problem: the runs that are left are made. Once a run of a version did not end in its time, those that have
+    not begun are not run.
     """
     sources = [
         (version, version.source) for version in versions if version.buildable and version.source is not None
     ]
     local = threading.local()
     emulators: list[Emulator] = []
+    endless: dict[str, str] = {}  # by version: what did not end
 
     def own_emulator() -> Emulator:
         """The emulator of this thread, which keeps its process from run to run."""
@@ -199,21 +237,37 @@ def check_versions(
 
     def run(
         version: Version, source: Path, library: Path, workload: Workload, seed: int, stage: str
-    ) -> CheckRun:
-        case = problem.case(workload, seed, stage)
+    ) -> CheckRun | NotRun:
+        if reason := endless.get(version.id):
+            return NotRun(workload, seed, stage, reason)
+        case = make_case(problem, workload, seed, stage)
+        flops = flops_of(problem, workload) if hasattr(problem, "flops") else 0
+        limit_s = time_limit_s(flops, case)
         result = own_emulator().run(
             library,
             problem.symbol,
             case,
             Schedule(seed),
-            source_folder=source.resolve().parent,
-            budget_bytes=version.budget.shared_bytes or SHARED_BUDGET_BYTES,
+            time_limit_s=limit_s,
+            **_run_options(version, source),
         )
+        if any(defect.kind == "timeout" for defect in result.defects):
+            endless[version.id] = f"{workload.label}, seed {seed}, did not end within {limit_s:g} s"
         as_expected = _as_expected(version, stage, result)
         return CheckRun(
-            version.id, version.state, workload, seed, stage, result, case.input_error, as_expected
+            version.id, version.state, workload, seed, stage, result, case.input_error, as_expected, flops
         )
 
+    def run_contract(
+        version: Version, source: Path, library: Path, on_workloads: Sequence[Workload]
+    ) -> ContractCheck | None:
+        if version.id in endless:
+            return None
+        options = _run_options(version, source)
+        changed = contract_on[version.id] if contract_on is not None else None
+        return check_contract(version, problem, library, on_workloads, own_emulator(), options, changed)
+
+    stage_flags = {stage: call_problem(problem, "stage_flags", stage, of=stage) for stage in stages}
     pool = ThreadPoolExecutor(jobs or min(os.cpu_count() or 1, 8))
     try:
         # Libraries are queued before any run, so that compiling, the longer part, begins at once.
@@ -221,38 +275,119 @@ def check_versions(
             (version.id, stage): pool.submit(
                 build_cpu_library,
                 source,
-                (*without_include_flags(version.flags), *flags, *problem.stage_flags(stage)),
+                (*without_include_flags(version.flags), *flags, *stage_flags[stage]),
                 include_folders(version),
             )
             for version, source in sources
             for stage in _stages_of(version, stages)
         }
-        pending: list[tuple[Version, list[Future[CheckRun]], BuildFailed | None]] = []
+        unseen = {
+            version.id: pool.submit(
+                gpu_only_ranges,
+                source,
+                without_include_flags((*version.flags, *flags)),
+                include_folders(version),
+                version.arches,
+            )
+            for version, source in sources
+        }
+        pending: list[_Pending] = []
         for version, source in sources:
-            on_workloads, with_seeds = _plan(version, problem, workloads, seeds)
-            futures: list[Future[CheckRun]] = []
-            error = None
-            for stage in _stages_of(version, stages):
-                try:
+            work = _Pending(version)
+            pending.append(work)
+            try:
+                on_workloads, with_seeds = _plan(version, problem, workloads, seeds)
+                wants_contract = (workloads is None if contract is None else contract) and (
+                    contract_on is None or version.id in contract_on
+                )
+                for stage in _stages_of(version, stages):
                     library = libraries[version.id, stage].result()
-                except BuildFailed as failed:
-                    error = BuildFailed(f"{version.id}: {failed}")
-                    break
-                futures += [
-                    pool.submit(run, version, source, library, workload, seed, stage)
-                    for workload in on_workloads
-                    for seed in with_seeds
-                ]
-            pending.append((version, futures, error))
-        for version, futures, error in pending:
-            runs = tuple(future.result() for future in futures)
-            version_check = VersionCheck(version.id, version.state, runs, error)
-            progress(version.id, "as expected" if version_check.as_expected else "NOT as expected")
+                    _check_signature(version, problem, on_workloads, stage)
+                    work.runs += [
+                        pool.submit(run, version, source, library, workload, seed, stage)
+                        for workload in on_workloads
+                        for seed in with_seeds
+                    ]
+                    if wants_contract and stage == ALL_STAGES and version.state == "good":
+                        all_workloads = check_workloads(problem, version.dtype, version.head_dims)
+                        work.contract = pool.submit(run_contract, version, source, library, all_workloads)
+            except BuildFailed as failed:
+                work.error = _name_what_the_runtime_lacks(failed)
+            except BadCatalog as failed:
+                work.error = failed
+        for work in pending:
+            version_check = work.collect(unseen[work.version.id].result())
+            progress(work.version.id, "as expected" if version_check.as_expected else "NOT as expected")
             yield version_check
     finally:
         pool.shutdown(cancel_futures=True)
         for emulator in emulators:
             emulator.close()
+
+
+@dataclass
+class _Pending:
+    """What is under way of a version."""
+
+    version: Version
+    runs: list[Future[CheckRun | NotRun]] = field(default_factory=list)
+    contract: Future[ContractCheck | None] | None = None
+    error: ProfilerError | None = None
+
+    def collect(self, gpu_only: tuple[SourceRange, ...]) -> VersionCheck:
+        """Wait for all of it."""
+        results = []
+        for future in self.runs:
+            try:
+                results.append(future.result())
+            except BadCatalog as failed:  # the problem fails on one workload: the others say what they say
+                self.error = self.error or failed
+        contract = None
+        try:
+            contract = self.contract.result() if self.contract else None
+        except BadCatalog as failed:
+            self.error = self.error or failed
+        return VersionCheck(
+            self.version.id,
+            self.version.state,
+            tuple(result for result in results if isinstance(result, CheckRun)),
+            self.error,
+            tuple(result for result in results if isinstance(result, NotRun)),
+            contract,
+            gpu_only,
+        )
+
+
+def _run_options(version: Version, source: Path) -> dict[str, Any]:
+    return {
+        "source_folder": source.resolve().parent,
+        "budget_bytes": version.budget.shared_bytes or SHARED_BUDGET_BYTES,
+    }
+
+
+def _check_signature(version: Version, problem: Problem, workloads: Sequence[Workload], stage: str) -> None:
+    """Raise UnfitCase where the version's function cannot be called with the problem's case."""
+    signature = find_signature(source_files(version), problem.symbol)
+    if signature is None:
+        return
+    for workload in workloads:
+        try:
+            case = make_case(problem, workload, 0, stage)
+        except BadCatalog:  # which the runs on this workload say
+            continue
+        # A build of one stage may write another type through the same pointer.
+        check_arguments(signature, case.arguments, check_elements=stage == ALL_STAGES)
+        return
+
+
+def _name_what_the_runtime_lacks(failed: BuildFailed) -> BuildFailed:
+    """The error, with those names of CUDA in its first line that the CPU runtime does not have."""
+    names = ", ".join(dict.fromkeys(_CUDA_NAME.findall(str(failed))))
+    if not names:
+        return failed
+    first, *rest = str(failed).splitlines()
+    first += f" (the CPU runtime has no {names}: where this is CUDA's, the version cannot be checked here)"
+    return BuildFailed("\n".join((first, *rest)))
 
 
 def launch_configs(
@@ -280,10 +415,12 @@ def expected_defects(version: Version) -> tuple[ExpectedDefect, ...]:
 
 
 def _plan(
-    version: Version, problem: Problem, workloads: Sequence[Workload] | None, seeds: Sequence[int] | None
+    version: Version, problem: Problem, workloads: Workloads, seeds: Sequence[int] | None
 ) -> tuple[Sequence[Workload], Sequence[int]]:
+    if isinstance(workloads, Mapping):
+        workloads = workloads.get(version.id, ())
     if workloads is None:
-        workloads = problem.check_workloads(version.dtype, version.head_dims)
+        workloads = check_workloads(problem, version.dtype, version.head_dims)
         workloads = workloads[:1] if version.state == "rejected" else workloads
     if seeds is None:
         seeds = range(SEEDS_REJECTED if version.state == "rejected" else SEEDS_GOOD)
@@ -314,7 +451,8 @@ def _as_expected(version: Version, stage: str, result: RunResult) -> bool | None
     return False
 
 
-def _defect_json(defect: Defect) -> dict[str, Any]:
+def defect_json(defect: Defect) -> dict[str, Any]:
+    """A defect as documents and results have it."""
     return {
         "kind": defect.kind,
         "file": defect.source.file if defect.source else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
@@ -22,12 +23,39 @@ RUNTIME = Path(__file__).resolve().parent / "cpucuda"
 
 # x86-64-v3 converts fp16 in hardware.
 _MACHINE = ("-march=x86-64-v3",) if platform.machine() == "x86_64" else ()
-_COMMON = ("-std=c++17", "-g1", "-fPIC", *_MACHINE)
+# Without -fno-gnu-unique a library with a template's static variable is never unloaded, its state with it.
+# With -fno-threadsafe-statics a static local is set up without calls that only the sanitizer's library has.
+_COMMON = ("-std=c++17", "-g1", "-fPIC", "-fno-gnu-unique", "-fno-threadsafe-statics", *_MACHINE)
 # a * b + c is rounded once, as nvcc does it: g++ contracts only with these, which -O1 leaves out.
 _CONTRACT = ("-ffp-contract=fast", "-fexpensive-optimizations")
-# -fsanitize=thread puts a call before every access of memory, and cpucuda/runtime.cpp defines what is called.
-# Locals start as a pattern, since zeros would hide a mistake. -O2 takes longer to compile than it saves.
-_KERNEL = ("-O1", *_CONTRACT, "-fsanitize=thread", "-ftrivial-auto-var-init=pattern", "-w", "-x", "c++")
+# -fsanitize=thread puts a call before every access of memory but those of memcpy and the like, and
+# cpucuda/runtime.cpp defines what is called. Locals start as a pattern, since zeros would hide a mistake.
+# -O2 takes longer to compile than it saves.
+_CALLED_MOVES = ("-fno-builtin-memcpy", "-fno-builtin-memmove", "-fno-builtin-memset")  # inlined none is seen
+_KERNEL = (
+    *("-O1", *_CONTRACT, *_CALLED_MOVES),
+    *("-fsanitize=thread", "-ftrivial-auto-var-init=pattern", "-w", "-x", "c++"),
+)
+# An expansion of LAUNCH in preprocessed code, up to where the lambda calls the kernel, by a name with
+# its template arguments.
+_LAUNCH = re.compile(
+    r'(\bcpucuda::launch\("[^"\n]*",)([^;]*?\[[&=]\]\s*(?:\(\s*\)\s*)?\{\s*)'
+    r"([\w:]+(?:<[^(){};]*>)?|\([\w:]+(?:<[^(){};]*>)?\))(\s*\()"
+)
+# In assembly: calls of what moves memory, and the pattern of g++ (bytes of 0xfe) where it is a number. As a
+# float that pattern is finite, and a maximum that starts with it is right; with 0xfffe above it is NaN, and
+# still an index far out of bounds.
+_MOVES = re.compile(r"^(\s+(?:call|jmp|bl|b)\s+)(memcpy|memmove|memset)\b", re.MULTILINE)
+_PATTERN = re.compile(r"(?<![\w-])(-72340172838076674|18374403900871474942|-16843010|4278124286)(?!\w)")
+_BROADCAST = re.compile(  # of an array: a byte to all of a vector register, directives between
+    r"movl\t\$(?:-2|254), (%\w+)((?:\n\s+\..*)*\n\s+vmovd\t\1, (%xmm\d+)(?:\n\s+\..*)*\n\s+)vpbroadcastb\t\3"
+)
+_NAN_PATTERN = {
+    "-72340172838076674": str(0xFFFEFEFEFFFEFEFE - 2**64),
+    "18374403900871474942": str(0xFFFEFEFEFFFEFEFE),
+    "-16843010": str(0xFFFEFEFE - 2**32),
+    "4278124286": str(0xFFFEFEFE),
+}
 _KEPT_FLAGS = ("-D", "-U")  # of a version's flags; the others are nvcc's, and folders come in `include`
 
 
@@ -56,15 +84,27 @@ def build_cpu_library(
     ]
     runtime_sources, runtime_command = _runtime()
     runtime = folder / f"runtime-{_digest(runtime_sources, runtime_command)}.o"
-    library = (
-        folder / f"{source.stem}-{_digest(included_files(source, folders), [*command, runtime.name])}.so"
-    )
+    words = [
+        *command,
+        runtime.name,
+        _LAUNCH.pattern,
+        _MOVES.pattern,
+        _BROADCAST.pattern,
+        *_NAN_PATTERN.values(),
+    ]
+    library = folder / f"{source.stem}-{_digest(included_files(source, folders), words)}.so"
     if library.is_file():
         return library
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        compiled, linked = Path(scratch) / "kernel.o", Path(scratch) / "kernel.so"
-        _compile([*command, "-c", str(source), "-o", str(compiled)], source)
+        assembly, compiled, linked = (Path(scratch) / f"kernel.{suffix}" for suffix in ("s", "o", "so"))
+        preprocessed = Path(scratch) / "kernel.ii"
+        _compile([*command, "-E", str(source), "-o", str(preprocessed)], source)
+        code = preprocessed.read_bytes().decode(errors="surrogateescape")
+        preprocessed.write_bytes(_with_kernel_addresses(code).encode(errors="surrogateescape"))
+        _compile([*command, "-fpreprocessed", "-S", str(preprocessed), "-o", str(assembly)], source)
+        assembly.write_text(_with_checked_moves(assembly.read_text()))
+        _compile([_compiler(), "-c", str(assembly), "-o", str(compiled)], source)
         with _runtime_lock:
             if not runtime.is_file():
                 compiled_runtime = Path(scratch) / "runtime.o"
@@ -75,6 +115,23 @@ def build_cpu_library(
         _compile([_compiler(), *link], source)
         os.replace(linked, library)
     return library
+
+
+def preprocessor() -> list[str]:
+    """The command that preprocesses CUDA C++ as a build for the CPU does, without its folders and macros."""
+    return [_compiler(), "-std=c++17", "-E", "-w", "-x", "c++"]
+
+
+def _with_kernel_addresses(code: str) -> str:
+    """Preprocessed code in which every LAUNCH hands over its kernel's address, which tells its bound."""
+    return _LAUNCH.sub(r"\1 cpucuda::code_of(\3),\2\3\4", code)
+
+
+def _with_checked_moves(assembly: str) -> str:
+    """Assembly in which memcpy and the like are the runtime's, and locals start as NaN."""
+    assembly = _MOVES.sub(r"\1cpucuda_\2", assembly)
+    assembly = _BROADCAST.sub(rf"movl\t${_NAN_PATTERN['-16843010']}, \1\2vpbroadcastd\t\3", assembly)
+    return _PATTERN.sub(lambda match: _NAN_PATTERN[match[0]], assembly)
 
 
 def _runtime() -> tuple[list[Path], list[str]]:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from profiler.bundles import Facts
-from profiler.catalog import Problem
-from profiler.emulator.cpu_check import CheckRun, VersionCheck
+from profiler.catalog import Problem, Workload
+from profiler.catalog.cases import make_case
+from profiler.catalog.problem import ALL_STAGES
+from profiler.emulator.contract_check import ContractCheck
+from profiler.emulator.cpu_check import CheckRun, VersionCheck, defect_json
+from profiler.emulator.failure import cause_rank, describe_failure, wrong_elements
+from profiler.emulator.run_result import Defect, SourceLine
 from profiler.evidence import Evidence, State, Value
 
 MODE = "CPU model"  # of modelled facts; the shape is the workload, the seeds are in the result's check
@@ -44,29 +52,32 @@ def largest_input_error(runs: Sequence[CheckRun]) -> float | None:
     return max((run.input_error for run in runs if run.input_error is not None), default=None)
 
 
-def result_status(runs: Sequence[CheckRun]) -> tuple[str, str | None]:
-    """The status of the runs' result, and why it is not `done`."""
+def result_status(runs: Sequence[CheckRun], contract: ContractCheck | None = None) -> tuple[str, str | None]:
+    """The status of the runs' result, and why it is not `done`; `contract` as for check_outcome."""
     failed_run = next((run for run in runs if not run.passed), None)
-    if failed_run is None:
-        return "done", None
-    return ("wrong" if failed_run.result.returned == 0 else "failed"), describe_failure(failed_run)
+    if failed_run is not None:
+        status = "wrong" if failed_run.result.returned == 0 else "failed"
+        return status, describe_failure(failed_run.result)
+    if broken := contract_defects(contract, runs):
+        return "wrong", f"contract: {broken[0].text}"
+    return "done", None
 
 
-def describe_failure(run: CheckRun) -> str:
-    """What was wrong with a run: its first defect, then how many elements are off by how much."""
-    words = []
-    for defect in run.defects[:1]:
-        where = f" at {defect.source.file}:{defect.source.line}" if defect.source else f": {defect.text}"
-        words.append(f"{defect.kind}{where}")
-    output = run.result.output_check
-    if output and output.wrong and run.result.returned == 0:
-        error = "not finite" if run.max_abs_error is None else f"off by up to {run.max_abs_error:.3g}"
-        words.append(f"{output.wrong} elements {error}")
-    return "; ".join(words) or f"nothing was found, and {run.result.returned} was returned"
+def contract_defects(contract: ContractCheck | None, runs: Sequence[CheckRun]) -> tuple[Defect, ...]:
+    """What breaks the contract, without those calls that are wrong by themselves, as a run says too."""
+    if contract is None:
+        return ()
+    is_told = {run.workload for run in runs if not run.passed}
+    return tuple(defect for defect in contract.defects if contract.wrong_calls.get(defect) not in is_told)
 
 
-def check_outcome(runs: Sequence[CheckRun], problem: Problem) -> dict[str, Any]:
-    """The outcome against the reference over all schedules of one workload, as a result stores it."""
+def check_outcome(
+    runs: Sequence[CheckRun], problem: Problem, contract: ContractCheck | None = None
+) -> dict[str, Any]:
+    """The outcome against the reference over all schedules of one workload, as a result stores it.
+
+    contract: what its calls showed, where they were made on this workload.
+    """
     defects: dict[tuple[Any, ...], dict[str, Any]] = {}
     for run in runs:
         for document in run.as_json()["findings"]:
@@ -74,35 +85,137 @@ def check_outcome(runs: Sequence[CheckRun], problem: Problem) -> dict[str, Any]:
             total = defects.setdefault(key, {**document, "count": 0, "schedules": 0})
             total["count"] += document["count"]
             total["schedules"] += 1
+    broken = contract_defects(contract, runs)
+    for number, defect in enumerate(broken):
+        defects["contract", number] = {**defect_json(defect), "schedules": 1}
     first = runs[0]
-    case = problem.case(first.workload, first.seed)
+    case = make_case(problem, first.workload, first.seed)
     errors = [run.max_abs_error for run in runs]
     return {
         "evidence": str(Evidence.MODELLED),
-        "passed": all(run.passed for run in runs),
-        "as_expected": all(run.as_expected for run in runs),
+        "passed": not broken and all(run.passed for run in runs),
+        "as_expected": not broken and all(run.as_expected for run in runs),
         "state": first.state,
         "seeds": [run.seed for run in runs],
         "max_abs_error": None if None in errors else max(error for error in errors if error is not None),
         "input_error": largest_input_error(runs),
-        "tolerance": {"absolute": case.tolerance.absolute, "relative": case.tolerance.relative},
-        "findings": list(defects.values())[:_MOST_DEFECTS],
+        "tolerance": {
+            "absolute": case.tolerance.absolute,
+            "relative": case.tolerance.relative,
+            "relative_to": "reference" if case.magnitude is None else "magnitude",
+        },
+        "findings": sorted(defects.values(), key=lambda found: cause_rank(found["kind"]))[:_MOST_DEFECTS],
     }
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong with a version, once for each kind and line, on the smallest workload that shows it."""
+
+    kind: str  # of a defect; `numbers` where elements are out of tolerance; `contract`; `not caught`
+    place: SourceLine | None  # None: no line is known
+    text: str
+    workload: Workload
+    seed: int
+    stage: str
+    options: tuple[str, ...]  # of `profiler check`, with which it is seen again, after the version
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as `check --json` prints it, without the version and the command."""
+        return {
+            "kind": self.kind,
+            "file": self.place.file if self.place else None,
+            "line": self.place.line if self.place else None,
+            "text": self.text,
+            "workload": self.workload.label,
+            "seed": self.seed,
+            "stage": self.stage,
+        }
+
+
+def findings(check: VersionCheck) -> list[Finding]:
+    """What stands against a version that is not as expected, causes before what may follow from them.
+
+    Of equal causes that on the smallest workload comes first.
+    """
+    unexpected = sorted(
+        (run for run in check.runs if run.as_expected is False), key=lambda run: (run.flops, run.seed)
+    )
+    by_place: dict[tuple[str, SourceLine | None], Finding] = {}
+    for run in unexpected:
+        output = run.result.output_check
+        kinds = [(defect.kind, defect.source, defect.text) for defect in run.defects]
+        if check.state == "rejected":
+            kinds = [
+                ("not caught", None, f"expected is another kind or line: {describe_failure(run.result)}")
+            ]
+        elif run.result.returned == 0 and output and output.wrong:
+            kinds.append(("numbers", None, _wrong_numbers(run)))
+        elif not kinds:
+            kinds.append(("numbers", None, describe_failure(run.result)))
+        stage_option = () if run.stage == ALL_STAGES else ("--stage", run.stage)
+        options = ("--workload", run.workload.label, "--seed", str(run.seed), *stage_option)
+        for kind, place, text in kinds:
+            finding = Finding(kind, place, text, run.workload, run.seed, run.stage, options)
+            by_place.setdefault((kind, place), finding)
+    ordered = sorted(by_place.values(), key=lambda finding: cause_rank(finding.kind))
+    if check.contract is None:
+        return ordered
+    changed = check.contract.workload
+    options = ("--workload", changed.label, "--contract")
+    broken = [
+        Finding("contract", None, defect.text, changed, 0, ALL_STAGES, options)
+        for defect in contract_defects(check.contract, check.runs)
+    ]
+    return [*ordered, *broken]
+
+
+def replay_command(version: str, finding: Finding, catalog: Path | None = None) -> str:
+    """The command that makes the run of a finding again, and no other."""
+    own_catalog = ("--catalog", str(catalog)) if catalog is not None else ()
+    return shlex.join(("profiler", "check", version, *finding.options, *own_catalog))
+
+
+def _wrong_numbers(run: CheckRun) -> str:
+    output = run.result.output_check
+    index = ", ".join(map(str, output.first_wrong or ())) if output else ""
+    return f"{wrong_elements(run.result)}, the first at [{index}]"
 
 
 def summary_line(check: VersionCheck) -> str:
     """What came of a version's check, in a line."""
     if check.error:
-        return f"{check.version}: {str(check.error).splitlines()[0]}"
+        return f"{check.version}: {str(check.error).splitlines()[0]}{_other_runs(check)}"
     if check.as_expected:
         words = "caught" if check.state == "rejected" else "passed"
-        return f"{check.version}: {words} in all {len(check.runs)} runs"
-    unexpected = [run for run in check.runs if not run.as_expected]
-    words = "not caught" if check.state == "rejected" else "not right"
+        if not check.runs and check.contract is not None:
+            return f"{check.version}: keeps the contract in all {check.contract.calls} calls"
+        left = f", {len(check.not_run)} not run, since {check.not_run[0].reason}" if check.not_run else ""
+        return f"{check.version}: {words} in all {len(check.runs)} runs{left}"
+    left = f"; not run: {len(check.not_run)}, since {check.not_run[0].reason}" if check.not_run else ""
+    if unexpected := _unexpected_runs(check):
+        return f"{check.version}: {unexpected}{left}"
+    if broken := contract_defects(check.contract, check.runs):
+        return f"{check.version}: {len(broken)} of its calls break the contract, the first: {broken[0].text}"
+    return f"{check.version}: no run{left}"
+
+
+def _unexpected_runs(check: VersionCheck) -> str:
+    """How many runs are not as expected, and what the smallest shows; empty where all are."""
+    unexpected = [run for run in check.runs if run.as_expected is False]
     if not unexpected:
-        return f"{check.version}: no run"
-    first = unexpected[0]
+        return ""
+    first = min(unexpected, key=lambda run: (run.flops, run.seed))
     return (
-        f"{check.version}: {words} in {len(unexpected)} of {len(check.runs)} runs, "
-        f"first on {first.workload.label}, seed {first.seed}: {describe_failure(first)}"
+        f"{'not caught' if check.state == 'rejected' else 'not right'} in {len(unexpected)} of "
+        f"{len(check.runs)} runs, the smallest on {first.workload.label}, seed {first.seed}: "
+        f"{describe_failure(first.result)}"
     )
+
+
+def _other_runs(check: VersionCheck) -> str:
+    """What the runs say that an error left, in words after it; empty where it left none."""
+    if not check.runs:
+        return ""
+    words = "caught" if check.state == "rejected" else "passed"
+    return f"; of the others: {_unexpected_runs(check) or f'{words} in all {len(check.runs)} runs'}"

@@ -31,7 +31,7 @@ class Defect:
     """Something wrong that the runtime saw; what happens again at the same line is the same defect."""
 
     kind: str  # race, uninitialised, …: the first words are those of catalog.version.CAUGHT_BY
-    source: SourceLine | None  # None for what has no line: a refused launch, a crash
+    source: SourceLine | None  # None for what has no line: a crash, a contract
     count: int
     text: str  # of the first time
     other_source: SourceLine | None = None  # the other end of a race
@@ -142,6 +142,8 @@ def parse_defects(rows: Sequence[Row], lines: SourceLines) -> tuple[Defect, ...]
     for kind, pc, other_pc, file, line, count, text in rows:
         source = lines[int(pc)] or (SourceLine(Path(file).name, int(line)) if int(line) else None)
         other = lines[int(other_pc)]
+        if kind == "barrier-divergence" and source and source == other:
+            continue  # two copies of one call, which the compiler made
         words = text if other is None else f"{text} (the other end: {other.file}:{other.line})"
         first = defects.get((kind, source)) or Defect(kind, source, 0, words, other)
         defects[kind, source] = Defect(

@@ -6,6 +6,7 @@ from profiler import lazy
 
 if TYPE_CHECKING:
     from profiler.evidence.derived_forms import DerivedForm as DerivedForm
+    from profiler.evidence.derived_forms import formula_names as formula_names
     from profiler.evidence.gpu_arch import ARCHITECTURES as ARCHITECTURES
     from profiler.evidence.gpu_arch import Architecture as Architecture
     from profiler.evidence.gpu_arch import architecture_of as architecture_of
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from profiler.evidence.metric_table import Metric as Metric
     from profiler.evidence.metric_table import MetricTable as MetricTable
     from profiler.evidence.metric_table import load_metrics as load_metrics
+    from profiler.evidence.name_pattern import BadPattern as BadPattern
+    from profiler.evidence.name_pattern import Expression as Expression
+    from profiler.evidence.name_pattern import compile_expression as compile_expression
+    from profiler.evidence.name_pattern import compile_wildcards as compile_wildcards
     from profiler.evidence.naming import brief_list as brief_list
     from profiler.evidence.naming import natural_key as natural_key
     from profiler.evidence.naming import nearest_first as nearest_first
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from profiler.evidence.opcodes import opcode_class as opcode_class
     from profiler.evidence.rollups import CounterRates as CounterRates
     from profiler.evidence.rollups import Rate as Rate
+    from profiler.evidence.side import EarlierCounters as EarlierCounters
     from profiler.evidence.side import Latency as Latency
     from profiler.evidence.side import Side as Side
     from profiler.evidence.tensor_pipes import TensorPath as TensorPath
@@ -46,15 +52,16 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
-    derived_forms="DerivedForm",
+    derived_forms="DerivedForm formula_names",
     gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
     launch="Launch Report Rule Session",
     metric_table="Metric MetricTable load_metrics",
+    name_pattern="BadPattern Expression compile_expression compile_wildcards",
     naming="brief_list natural_key nearest_first",
     ncu_release="NcuRelease",
     opcodes="CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES class_shares is_matrix_multiply opcode_class",
     rollups="CounterRates Rate",
-    side="Latency Side",
+    side="EarlierCounters Latency Side",
     tensor_pipes="TensorPath declared_tensor_metrics tensor_paths",
     values="NCU_DURATION NOT_COLLECTED Derivation Evidence MetricSet State Value Values",
 )

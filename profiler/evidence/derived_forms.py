@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from profiler.evidence.gpu_arch import holds_on
 from profiler.evidence.values import Derivation, Value
@@ -92,14 +93,17 @@ class DerivedForm:
 def parse_form(formula: str, most_off_pct: float | None, chips: frozenset[str], line: int) -> DerivedForm:
     """A form from its formula. Raises ValueError where that is no arithmetic on names and numbers."""
     text = " ".join(formula.split())
-    try:
-        expression = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise ValueError(f"{text!r} is no formula: {_ALLOWED}") from None
+    expression = _parse(text)
     names = tuple(dict.fromkeys(_names(expression)))
     if not names:
         raise ValueError(f"{text!r} names no ncu metric: {_ALLOWED}")
     return DerivedForm(Derivation(text, most_off_pct), names, chips, line, expression)
+
+
+@lru_cache
+def formula_names(formula: str) -> frozenset[str]:
+    """The ncu names in a derivation's formula."""
+    return frozenset(_names(_parse(formula)))
 
 
 def is_between_units(own_names: Iterable[str], form: DerivedForm) -> bool:
@@ -122,6 +126,13 @@ def _has_idle_schedulers(values: Mapping[str, Value]) -> bool:
         return False
     warps_per_block = math.ceil(threads / _WARP_SIZE)
     return warps_per_block < _SCHEDULERS_PER_SM and warps_per_block * blocks / sms < _SCHEDULERS_PER_SM
+
+
+def _parse(text: str) -> ast.expr:
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"{text!r} is no formula: {_ALLOWED}") from None
 
 
 def _names(node: ast.expr) -> list[str]:

@@ -123,14 +123,27 @@ def change_quantity(a: Value, b: Value) -> Quantity:
 
 
 def from_to(a: Value, b: Value) -> str:
-    """Two values as `A → B` with the unit once; units that are words are left out, as the label says them."""
+    """Two values as `A → B` with the unit once; units that are words are left out, as the label says them.
+
+    A bare `k` is no unit that a reader looks for at the end, so it stands with both numbers.
+    """
     if a.unit != b.unit:
         return f"{quantity(a)} → {quantity(b)}"
     if not a.number or not b.number:
-        return f"{_without_word_unit(a)} → {_without_word_unit(b)}"
+        return f"{without_word_unit(a)} → {without_word_unit(b)}"
     scale = scale_for(a.unit, max(abs(a.number), abs(b.number)))
     first, second = (quantity(value, scale) for value in (a, b))
-    return f"{first.number} → {second.number} {_short_unit(second.unit, b)}".rstrip()
+    unit = _short_unit(second.unit, b)
+    before = f"{first.number} {unit}" if unit in _PREFIXES else first.number
+    return f"{before} → {second.number} {unit}".rstrip()
+
+
+def without_word_unit(value: Value) -> str:
+    """The value where its label says already what is counted: `1.42 M`, not `1.42 M inst`; or its state."""
+    if value.state is not State.PRESENT:
+        return state_words(value)
+    number, unit = quantity(value)
+    return f"{number} {_short_unit(unit, value)}".rstrip()
 
 
 def percent_change(change_pct: float | None) -> str:
@@ -201,11 +214,6 @@ def _is_counted(value: Value) -> bool:
     if number is None or value.unit in _SECONDS or value.unit in _HERTZ or value.unit.startswith("byte"):
         return False
     return number == int(number) and abs(number) < _COUNTED_BELOW
-
-
-def _without_word_unit(value: Value) -> str:
-    number, unit = quantity(value)
-    return f"{number} {_short_unit(unit, value)}".rstrip()
 
 
 def _short_unit(short: str, value: Value) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from profiler.evidence.values import Values
 
+_LINE_ENDS = re.compile("[\t-\r\x1c-\x1e\x85\u2028\u2029]+")
 _ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
 
 
@@ -104,6 +105,11 @@ class Report:
             if major is not None and minor is not None:
                 return f"{major:.0f}.{minor:.0f}"
         return None
+
+
+def one_line(name: str) -> str:
+    """A name with a space for every line end and tab in it: it is printed in lines that say other things."""
+    return _LINE_ENDS.sub(" ", name)
 
 
 def kernel_base_name(name: str) -> str:

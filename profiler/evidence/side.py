@@ -29,6 +29,16 @@ class Latency:
 
 
 @dataclass(frozen=True)
+class EarlierCounters:
+    """The run before a side's own whose launches the side has, since its own run was only timed."""
+
+    run_id: str
+    created: datetime
+    session: Session  # of its report
+    is_same_code: bool  # whether both runs say which source and flags, and say the same; else nobody said
+
+
+@dataclass(frozen=True)
 class Side:
     """One side of a comparison: launches that belong together, and where they come from.
 
@@ -51,3 +61,14 @@ class Side:
     latencies: tuple[
         Latency, ...
     ] = ()  # of its newest runs, newest first; of the one run where a run is meant
+    earlier_counters: EarlierCounters | None = None  # None: the launches are of run_id
+
+    @property
+    def launch_run_id(self) -> str | None:
+        """The run that the launches are of."""
+        return self.earlier_counters.run_id if self.earlier_counters else self.run_id
+
+    @property
+    def launch_session(self) -> Session:
+        """The session in which the launches were profiled."""
+        return self.earlier_counters.session if self.earlier_counters else self.session

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from profiler.explain.explanation import counters_to_collect as counters_to_collect
     from profiler.explain.explanation import explain as explain
     from profiler.explain.identity_factors import StandIn as StandIn
+    from profiler.explain.launch_numbers import LaunchNumber as LaunchNumber
+    from profiler.explain.memory_traffic import MemoryLevel as MemoryLevel
+    from profiler.explain.memory_traffic import MemoryLink as MemoryLink
+    from profiler.explain.memory_traffic import MemoryTraffic as MemoryTraffic
+    from profiler.explain.ncu_sections import LaunchSections as LaunchSections
+    from profiler.explain.ncu_sections import MissingSection as MissingSection
+    from profiler.explain.ncu_sections import launch_sections as launch_sections
     from profiler.explain.occupancy_whatif import OccupancyAnalysis as OccupancyAnalysis
     from profiler.explain.occupancy_whatif import OccupancyCurve as OccupancyCurve
     from profiler.explain.occupancy_whatif import measured_occupancy as measured_occupancy
@@ -38,6 +45,9 @@ __getattr__ = lazy(
     drilldown="BankConflicts OpcodeClassChange TensorPipe",
     explanation="CounterToCollect Explanation MissingCounter counters_to_collect explain",
     identity_factors="StandIn",
+    launch_numbers="LaunchNumber",
+    memory_traffic="MemoryLevel MemoryLink MemoryTraffic",
+    ncu_sections="LaunchSections MissingSection launch_sections",
     occupancy_whatif="OccupancyAnalysis OccupancyCurve measured_occupancy static_occupancy",
     roofline="Roof Roofline RooflinePoint roofline_of",
     roofline_path="PathStep RooflinePath load_roofline_path",

@@ -76,6 +76,16 @@ def _issued(share: str, cycles: str, off_pct: tuple[float, float] = _EQUAL) -> _
     )
 
 
+def _executed(cycles: str) -> _Form:
+    """Instructions executed, from the share of issue slots that basic sets of every ncu since 2021 hold."""
+    return _Form(
+        ("issue_slots", "S", cycles),
+        lambda numbers: numbers["issue_slots"] / 100 * numbers["S"] * numbers[cycles],
+        "instructions executed = elapsed cycles × the share of issue slots used, for issued",
+        (0.9, 9.7),
+    )
+
+
 _SCHEDULERS_PER_SM = "schedulers_per_sm"
 
 
@@ -119,6 +129,16 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
         _issued("issue_elapsed", "cycles", (0.14, 8.1)),
         _issued("issue_active", "sm_cycles_active", (0.5, 8.2)),
         _plain("inst_executed", "instructions executed stand for issued", (1.2, 9.7)),
+        _executed("cycles_elapsed"),
+        _executed("sm_cycles_elapsed"),
+        _executed("cycles"),
+        _Form(
+            ("cycles_active", "S", "warps_active", "warp_latency"),
+            lambda numbers: (
+                numbers["cycles_active"] * numbers["S"] * numbers["warps_active"] / numbers["warp_latency"]
+            ),
+            "instructions issued = active cycles × active warps / latency",
+        ),
     ),
     "A": (
         _plain("cycles_active"),

@@ -102,6 +102,16 @@ class WaterfallStep:
     us: float
     is_stall: bool = False  # the waiting for one stall reason, or for several
 
+    @property
+    def kind(self) -> str:
+        """The kind of cause: work, waiting, parallelism …; residue."""
+        return self.label.partition(":")[0]
+
+    @property
+    def reason(self) -> str:
+        """The stall reason; "" where it is no stall, or several."""
+        return "" if self.label == OTHER_REASONS else self.label.partition(": ")[2]
+
 
 def read_identities(
     a: Mapping[str, Value], b: Mapping[str, Value], stalls: Mapping[str, tuple[Value, Value]]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from profiler.store import Store
 
 LATENCY = "latency"  # a concept that is judged, too, though metrics.txt does not declare it
+_MAX_LIMIT = 1000  # a share: larger ones are typing errors
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -146,6 +147,7 @@ def find_acknowledgement(
 ) -> Acknowledgement | LapsedAcknowledgement | None:
     """The newest acknowledgement that lets a regression pass now, else the newest that once did, as lapsed.
 
+    `acknowledgements` are in the order of list_acknowledgements, the newest last.
     `created` is when the run of the results was made; `effect` is the size of the change, as a share, None if
     unknown. "" means that nobody named a workload or GPU. None where there is neither.
     """
@@ -157,12 +159,23 @@ def find_acknowledgement(
     ]
     # An older one still counts where a newer one has ended.
     newest_lapse = None
-    for acknowledgement in sorted(about_this, key=lambda other: other.created)[::-1]:
+    for acknowledgement in reversed(about_this):
         lapse = acknowledgement.lapse(moment, created, effect)
         if lapse is None:
             return acknowledgement
         newest_lapse = newest_lapse or lapse
     return newest_lapse
+
+
+def parse_limit(text: str) -> float:
+    """A share from a text such as 8 %, 8% or 8. Raises ProfilerError for what is no percentage above 0."""
+    try:
+        number = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        number = 0.0
+    if not 0 < number < _MAX_LIMIT:
+        raise ProfilerError(f"{text} is no percentage above 0, such as 8%")
+    return number
 
 
 def acknowledge(
@@ -270,11 +283,11 @@ def _parse(record: DecisionRecord) -> Acknowledgement:
         until_day=date.fromisoformat(day) if day else None,
         until_run=texts.get("until_run"),
         until_made=datetime.fromisoformat(until_made) if until_made else None,
-        up_to=_parse_limit(texts["up_to"]) if "up_to" in texts else None,
+        up_to=_recorded_limit(texts["up_to"]) if "up_to" in texts else None,
     )
 
 
-def _parse_limit(text: str) -> float:
+def _recorded_limit(text: str) -> float:
     number = float(text)
     if not 0 < number < math.inf:
         raise ValueError(f"up_to is {text}")

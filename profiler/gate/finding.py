@@ -57,6 +57,7 @@ class Finding:
     concept: str = ""  # of metrics.txt, or latency; "" where it is about none
     effect: float | None = None  # share of the baseline: 0.03 is 3 % more
     interval: Interval | None = None
+    interval_name: str = "interval"  # what it is, where that is known: "95 % interval"
     detectable: float | None = None  # the smallest change that would have been detected, as a share
     cause: str = ""  # why the time changed, from the time identity
     next_command: str = ""
@@ -83,7 +84,7 @@ class Finding:
             smallest = ""
             if self.detectable:
                 smallest = f"; a change of {share_text(self.detectable)} would have been found"
-            lines.append(f"interval {self.interval}{smallest}")
+            lines.append(f"{self.interval_name} {self.interval}{smallest}")
         if self.cause:
             lines.append(f"why: {self.cause}")
         if self.acknowledged:

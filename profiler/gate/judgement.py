@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, Comparison, NoiseModel, Pairing, compare
+from profiler.compare import (
+    HEADLINE,
+    NO_PAIRS,
+    UNKNOWN_NOISE,
+    Comparison,
+    NoiseModel,
+    Pairing,
+    compare,
+    judge_comparisons_together,
+)
 from profiler.evidence import Evidence, MetricTable, Side
 from profiler.gate.acknowledgement import Acknowledgement, find_acknowledgement
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome, Verdicts
 from profiler.gate.rules import PairRules
-from profiler.statistics import Verdict, judge_together
+from profiler.statistics import Verdict
 
 NAMED = 4  # how many workloads one line names
 
@@ -50,7 +59,9 @@ def judge_comparisons(
     """Judge pairs that were compared already; a comparison is None where a side is missing."""
     findings: list[Finding] = []
     compared = 0
-    for pair, comparison in zip(pairs, _latencies_together(comparisons), strict=True):
+    # The counters by which the gate may fail: time, and what was asked for.
+    together = judge_comparisons_together(comparisons, {HEADLINE, *on})
+    for pair, comparison in zip(pairs, together, strict=True):
         rules = PairRules(pair, table, frozenset(on))
         if comparison is None:
             own, side = list(rules.without_comparison()), pair.b
@@ -64,22 +75,6 @@ def judge_comparisons(
         findings += [_with_acknowledgement(finding, pair, side, acknowledged) for finding in own]
     findings += _find_uncompared_concepts(pairs, comparisons, table, on)
     return Verdicts(tuple(_merge_findings(findings)), compared)
-
-
-def _latencies_together(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
-    """The comparisons with their latencies judged as one table, which limits false alarms."""
-    decisions = [
-        latency.decision for comparison in comparisons if comparison for latency in comparison.latency
-    ]
-    judged = iter(judge_together(decisions))
-    return [
-        comparison
-        and replace(
-            comparison,
-            latency=tuple(replace(latency, decision=next(judged)) for latency in comparison.latency),
-        )
-        for comparison in comparisons
-    ]
 
 
 def _with_acknowledgement(

@@ -45,6 +45,7 @@ class GateReport:
     code: Exit
     baseline: str  # as it was asked for; "" for the pinned or last one
     not_judged: str = ""  # what was not asked for and might have been meant, with the way to judge it
+    families: tuple[str, ...] = ()  # of the index, that versions were judged of
 
     @property
     def headline(self) -> str:
@@ -94,7 +95,8 @@ def run_gate(
         acknowledged=list_acknowledgements(decisions.load_decisions(root)),
     )
     not_judged = "" if names else _beside_newest(Inventory(opener(), root))
-    return GateReport(verdicts, verdicts.exit_code(allow), baseline or "", not_judged)
+    families = dict.fromkeys(pair.b.family for pair in pairs if pair.b and pair.b.family)
+    return GateReport(verdicts, verdicts.exit_code(allow), baseline or "", not_judged, tuple(families))
 
 
 def _beside_newest(inventory: Inventory) -> str:

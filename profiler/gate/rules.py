@@ -12,6 +12,7 @@ from profiler.compare import (
     LatencyComparison,
     MetricChange,
     PairComparison,
+    latency_words,
 )
 from profiler.compare.metric_verdict import decide_inexact, is_exact
 from profiler.evidence import Evidence, Launch, MetricTable, State, Value, formatting
@@ -128,6 +129,7 @@ class PairRules:
         concept: str = "",
         effect: float | None = None,
         interval: Interval | None = None,
+        interval_name: str = "interval",
         detectable: float | None = None,
         next_command: str = "",
     ) -> Finding:
@@ -145,6 +147,7 @@ class PairRules:
             concept=concept,
             effect=effect,
             interval=interval,
+            interval_name=interval_name,
             detectable=detectable,
             next_command=next_command,
             diff_names=pair.diff_names,
@@ -194,15 +197,18 @@ class PairRules:
                 str(formatting.quantity(Value(ns, "ns"))) if ns is not None else State.NOT_COLLECTED.words
                 for ns in (latency.a_ns, latency.b_ns)
             )
-            rerun = self.pair.rerun_command if outcome is Outcome.UNJUDGED else ""
+            why = f"; {decision.gate_note}" if decision.gate_note else ""
+            may_tell = outcome is Outcome.UNJUDGED and decision.rerun_tells
+            rerun = self.pair.rerun_command if may_tell else ""
             yield self._finding(
                 Check.REGRESSION if latency in timed else Check.MISSING,
                 outcome,
                 decision.verdict,
-                f"latency ({latency.mode}): {a} → {b}, {decision.verdict.words}: {decision.reason}",
+                f"latency ({latency.mode}): {a} → {b}, {decision.verdict.words}: {decision.reason}{why}",
                 concept="latency",
                 effect=decision.effect,
                 interval=decision.gate_interval or decision.interval,
+                interval_name=latency_words.gate_interval_name(decision),
                 detectable=decision.detectable,
                 next_command=latency.settle or rerun,
             )

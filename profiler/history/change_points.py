@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from profiler.store import RunInfo, Store
 
 RUNS, VERSIONS = "runs", "versions"
+SAME_BUILD = "the machine code is the same: the environment moved"
 UNDECLARED_THRESHOLD = 0.01  # relevant change of a metric that metrics.txt does not declare
 _DRIFT_ENDS = 5  # points whose median is the level at either end of a drift
 _FindRun = Callable[[str], "RunInfo | None"]  # in the index, by id
@@ -47,12 +49,16 @@ class Step:
     possible: tuple[TrendPoint, ...]  # one of these is the first with the new level; never empty
     likeliest: TrendPoint  # the most likely of them
     circumstances: RunChanges  # what else changed between `before` and the last of `possible`
+    by_direction: Verdict  # its verdict without regard to what can have caused it
     level: LevelKind = LevelKind.NEW  # what its new level is
     equal: TrendPoint | None = None  # the first point of the equal level: earlier (KNOWN) or later (LEFT)
 
     @property
     def is_alarm(self) -> bool:
-        """Whether it is a change for the better or the worse to a level that is new, and holds."""
+        """Whether it is a change for the better or the worse to a level that is new, and holds.
+
+        Steps of one build are none by themselves; where many series share them they are one (`shared_steps`).
+        """
         return self.level is LevelKind.NEW and self.verdict.traits.moved
 
     @property
@@ -202,20 +208,29 @@ def series_views(series: Trend, order: Sequence[str], version: str | None) -> li
     if len(turns) == len(set(turns)):  # no version comes back after another: they follow one another
         several_a_run = len({point.run_id for point in series.points}) < len(turns)
         return [SeriesView(VERSIONS if several_a_run else RUNS, None, series)]
+    of_version: dict[str, list[TrendPoint]] = defaultdict(list)
+    for point in by_time:
+        of_version[point.version].append(point)
     views: list[SeriesView] = []
     newest: dict[str, TrendPoint] = {}
     for name in sorted(set(turns), key=rank.__getitem__):
-        points = tuple(point for point in series.points if point.version == name)
+        points = tuple(of_version[name])
         views.append(SeriesView(RUNS, name, replace(series, points=points)))
         newest[name] = points[-1]
     return [*views, SeriesView(VERSIONS, None, replace(series, points=tuple(newest.values())))]
 
 
-def only_version(series: Trend, version: str) -> Trend:
-    """The points of one version, oldest first."""
-    points = [point for point in series.points if point.version == version]
-    points.sort(key=lambda point: (point.created, point.run_id))
-    return replace(series, points=tuple(points))
+def by_version(series: Trend) -> list[Trend]:
+    """The points of each version, oldest first; versions without a number on the line are left out."""
+    of_version: dict[str, list[TrendPoint]] = defaultdict(list)
+    for point in series.points:
+        of_version[point.version].append(point)
+    lines = []
+    for points in of_version.values():
+        if any(point.on_line for point in points):
+            points.sort(key=lambda point: (point.created, point.run_id))
+            lines.append(replace(series, points=tuple(points)))
+    return lines
 
 
 def _of_one_version(trends: Sequence[Trend], version: str) -> list[Trend]:
@@ -305,16 +320,31 @@ def _step(
         series.part,
         series.evidence,
     )
-    verdict, reason = _verdict(change_point, metric)
+    by_direction, reason = _verdict(change_point, metric)
+    verdict = by_direction
     is_same_code = what_else_changed.code.word != CHANGED
+    is_same_build = what_else_changed.code.is_same_build and before.run_id != after.run_id
+    if verdict.traits.moved and series.evidence is Evidence.MEASURED and is_same_build:
+        verdict, reason = Verdict.CHANGED, f"{SAME_BUILD}; {reason}"
     level, equal = _level(series, change_point, is_same_code)
     if equal is not None:
-        verdict = Verdict.CHANGED
+        verdict = by_direction = Verdict.CHANGED
         reason = f"{level}: the level of {equal.version} {equal.created:%Y-%m-%d %H:%M}; {reason}"
     if not series.workload and is_same_code and is_other_grid(before, after):
-        verdict, reason = Verdict.NOT_COMPARABLE, f"another workload: {describe_sizes(before, after)}"
-    likeliest = points[change_point.index]
-    return Step(change_point, verdict, reason, before, possible, likeliest, what_else_changed, level, equal)
+        verdict = by_direction = Verdict.NOT_COMPARABLE
+        reason = f"another workload: {describe_sizes(before, after)}"
+    return Step(
+        change_point,
+        verdict,
+        reason,
+        before,
+        possible,
+        points[change_point.index],
+        what_else_changed,
+        by_direction,
+        level,
+        equal,
+    )
 
 
 def _level(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ class VersionStatus:
     modelled: Mapping[str, Launch]  # facts of the run on the CPU by workload, which has no dtype
     latencies: Mapping[tuple[str, str], VersionLatency]  # the newest ones by workload and GPU
     evidence: frozenset[Evidence]
+    first_created: datetime | None = None  # of the first run with results of it; None: there is none
 
     @property
     def latency_ns(self) -> dict[tuple[str, str], float]:
@@ -55,7 +57,7 @@ class Lineage:
     snapshot: CatalogSnapshot
     statuses: tuple[VersionStatus, ...]
     uncatalogued: tuple[str, ...] = ()  # versions of the family that the catalogue lacks
-    gpus: tuple[str, ...] = ()  # those that latencies were measured on
+    gpus: tuple[str, ...] = ()  # those that latencies were measured on, of most versions first
 
     @property
     def family(self) -> str:
@@ -91,11 +93,21 @@ class Lineage:
 
     @property
     def run_workloads(self) -> list[str]:
-        """The workloads that versions were run on, on the CPU or a GPU, those of most versions first."""
+        """The workloads that versions were run on, those timed on a GPU first, of most versions first."""
+        return list(dict.fromkeys((*self.timed_workloads, *self.modelled_workloads)))
+
+    @property
+    def modelled_workloads(self) -> list[str]:
+        """The workloads that versions were run on by the CPU, those of most versions first."""
+        return _most_frequent_first(workload for status in self.statuses for workload in status.modelled)
+
+    @property
+    def timed_workloads(self) -> list[str]:
+        """The workloads that were timed on any GPU, those of most versions first."""
         return _most_frequent_first(
             workload
             for status in self.statuses
-            for workload in {*status.modelled, *(workload for workload, _ in status.latencies)}
+            for workload in {workload for workload, _ in status.latencies}
         )
 
     def best(self, workload: str = "", gpu: str = "") -> VersionStatus | None:
@@ -114,11 +126,24 @@ class Lineage:
         return sorted(correct, key=lambda status: -len(self.ancestry(status)))
 
     @property
+    def newest_correct_first(self) -> list[VersionStatus]:
+        """The correct versions, those of which the first results came last first; of equals, the deepest."""
+        by_depth = self.correct_deepest_first
+        never = datetime.min.replace(tzinfo=UTC)
+        return sorted(by_depth, key=lambda status: status.first_created or never, reverse=True)
+
+    @property
     def timed_cells(self) -> list[tuple[str, str]]:
-        """The (GPU, workload) pairs on which correct versions were timed, sorted."""
+        """The (GPU, workload) pairs on which correct versions were timed, the GPUs in their order here."""
         cells = {cell for status in self.statuses if not status.is_wrong for cell in status.latencies}
         pairs = ((gpu, workload) for workload, gpu in cells)
-        return sorted(pairs, key=lambda pair: (pair[0], natural_key(pair[1])))
+        return sorted(pairs, key=lambda pair: (self.gpus.index(pair[0]), natural_key(pair[1])))
+
+    @property
+    def first_timed_cell(self) -> tuple[str, str] | None:
+        """The (GPU, workload) pair on which most correct versions were timed; None where none was."""
+        counts = Counter(cell for status in self.statuses if not status.is_wrong for cell in status.latencies)
+        return max(self.timed_cells, key=lambda pair: counts[pair[1], pair[0]], default=None)
 
     def best_baseline(self, workload: str, gpu: str) -> VersionStatus | None:
         """The fastest kernel of others there; None where none was timed."""
@@ -153,14 +178,18 @@ def build_lineage(store: Store, snapshot: CatalogSnapshot) -> Lineage:
     for (name, workload, gpu), latency in newest_latencies(rows, provenance).items():
         if name in catalog.by_id:
             latencies[name][workload_without_dtype(workload, catalog.by_id[name]), gpu] = latency
+    first_created = {info.version: info.first_created for info in store.versions(catalog.family)}
     statuses: dict[str, VersionStatus] = {}
     for version in catalog.versions:  # parents come first, so a version's ancestors are there already
         own_rows = rows_by_version.get(version.id, [])
         ancestor = _correct_ancestor(version, catalog, statuses)
-        statuses[version.id] = _status(version, own_rows, facts, latencies[version.id], ancestor)
-    uncatalogued = [info.version for info in store.versions(catalog.family) if info.version not in statuses]
-    gpus = {gpu for status in statuses.values() for _, gpu in status.latencies}
-    return Lineage(snapshot, tuple(statuses.values()), tuple(uncatalogued), tuple(sorted(gpus)))
+        status = _status(version, own_rows, facts, latencies[version.id], ancestor)
+        statuses[version.id] = replace(status, first_created=first_created.get(version.id))
+    uncatalogued = [version for version in first_created if version not in statuses]
+    gpus = _most_frequent_first(
+        gpu for status in statuses.values() for gpu in {gpu for _, gpu in status.latencies}
+    )
+    return Lineage(snapshot, tuple(statuses.values()), tuple(uncatalogued), tuple(gpus))
 
 
 def load_lineage(root: Root, store: Store, family: str) -> Lineage | None:
@@ -178,7 +207,7 @@ def load_lineages(root: Root, store: Store, family: str | None = None) -> dict[s
 
 def workload_without_dtype(workload: str, version: Version) -> str:
     """A workload's label without the dtype, so that versions of several dtypes share a row."""
-    return workload.removesuffix(f" {version.dtype}")
+    return " ".join(word for word in workload.split(" ") if word != version.dtype)
 
 
 def _status(

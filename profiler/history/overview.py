@@ -103,8 +103,9 @@ def load_overview(
     rows: int = _MAX_ROWS,
     noise: NoiseModel = UNKNOWN_NOISE,
     pairing: Pairing = NO_PAIRS,
+    families: Sequence[str] | None = None,
 ) -> Overview:
-    """The newest state of each family, the one with the newest run first.
+    """The newest state of these families in their order; of all, the one with the newest run first.
 
     There are at most `cells` cells, each with its `rows` longest launches.
     """
@@ -112,7 +113,7 @@ def load_overview(
     # Up to `cells` comparisons are made, too many to read bundles for each.
     judge = _CellJudge(table, noise.without_same_code(), pairing, rows)
     hidden = 0
-    for family in _newest_first(store):
+    for family in _newest_first(store) if families is None else families:
         for (workload, gpu, evidence), versions in _newest_versions(store, family).items():
             if len(overview_cells) == cells:
                 hidden += 1

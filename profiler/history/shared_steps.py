@@ -12,7 +12,7 @@ from profiler.compare.same_code import CHANGED, SAME
 from profiler.evidence import Evidence
 from profiler.history.change_points import RUNS, History, Step
 from profiler.history.trend import TrendPoint
-from profiler.statistics import MIN_POINTS, Verdict
+from profiler.statistics import MIN_POINTS, LevelKind, Verdict
 
 MIN_SHARED = 3  # series that step on one run; two may do so by chance
 MIN_SHARE = 0.5  # of the series that have points on both sides of the run
@@ -26,7 +26,7 @@ class SharedStep:
     created: datetime
     verdict: Verdict  # that of most of its steps
     steps: tuple[tuple[History, Step], ...]  # in the order of the histories
-    series: int  # how many could have shown it: those with points on both sides
+    series: int  # how many could have shown it: those with points on both sides, and no step by other code
     environment: tuple[EnvironmentChange, ...]  # what changed with the run, as far as it is known
 
     @property
@@ -48,16 +48,22 @@ def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
     """
     over_runs = [history for history in histories if history.over == RUNS]
     by_run: dict[tuple[str | None, str, int], list[tuple[History, Step]]] = defaultdict(list)
+    by_code: dict[tuple[str | None, str, int], set[int]] = defaultdict(set)  # histories, by identity
     created: dict[str, datetime] = {}
     for history in over_runs:
         if history.series.evidence is not Evidence.MEASURED:
             continue
         for step in history.steps:
-            if not step.is_alarm or step.circumstances.code.word == CHANGED:
+            # What moved with equal code is no alarm of its own: it is one where many series share it.
+            is_candidate = step.level is LevelKind.NEW and step.by_direction.traits.moved
+            if not is_candidate:
                 continue
             for point in _runs_near(history, step):
-                created[point.run_id] = point.created
                 key = (history.series.gpu, point.run_id, step.change_point.direction)
+                if step.circumstances.code.word == CHANGED:
+                    by_code[key].add(id(history))
+                    continue
+                created[point.run_id] = point.created
                 by_run[key].append((history, step))
     shared: list[SharedStep] = []
     taken: set[int] = set()
@@ -69,11 +75,16 @@ def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
 
     for gpu, run_id, direction in sorted(by_run, key=rank):
         steps = [pair for pair in by_run[gpu, run_id, direction] if id(pair[1]) not in taken]
-        could_show = [history for history in over_runs if _could_show(history, gpu, created[run_id])]
+        could_show = [
+            history
+            for history in over_runs
+            if id(history) not in by_code[gpu, run_id, direction]
+            and _could_show(history, gpu, created[run_id])
+        ]
         if len(steps) < MIN_SHARED or len(steps) < MIN_SHARE * len(could_show):
             continue
         taken |= {id(step) for _, step in steps}
-        verdicts = [step.verdict for _, step in steps]
+        verdicts = [step.by_direction for _, step in steps]
         changes = dict.fromkeys(
             change
             for _, step in steps

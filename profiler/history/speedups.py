@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.compare import LatencyComparison, NoiseModel, compare_latencies
@@ -12,7 +13,7 @@ from profiler.statistics import Interval
 from profiler.store import SampleArrays
 
 if TYPE_CHECKING:
-    from profiler.store import ResultInfo, Store
+    from profiler.store import LatencyInfo, ResultInfo, Store
 
 _NEWEST_RUNS = 12  # of each version, among which a run that timed both is looked for
 
@@ -54,16 +55,39 @@ def load_speedups(
         pairs[version] = _choose_timings(timed[ancestor.id], rows)
     samples = store.samples(sorted({row.result_id for pair in pairs.values() for row in pair}))
     speedups = {}
+    # Every version of a lineage is compared: too many to read bundles for each.
+    quick = noise.without_same_code()
     for version, (a, b) in pairs.items():
         if a.result_id in samples and b.result_id in samples:
             sides = _side(a, samples[a.result_id]), _side(b, samples[b.result_id])
-            # Every version of a lineage is compared: too many to read bundles for each.
-            (comparison,) = compare_latencies(*sides, (), noise.without_same_code())
-            if comparison.a_ns and comparison.b_ns:
-                effect, interval = comparison.decision.effect, comparison.decision.interval
-                times = comparison.a_ns / comparison.b_ns if effect is None else 1 / (1 + effect)
-                speedups[version] = Speedup(times, _inverse(interval), comparison, b.workload or "")
+            speedup = _speedup(*sides, b.workload or "", quick)
+            if speedup is not None:
+                speedups[version] = speedup
     return speedups
+
+
+def shared_run_speedup(
+    of_a: Sequence[LatencyInfo], of_b: Sequence[LatencyInfo], noise: NoiseModel
+) -> Speedup | None:
+    """The speedup of B over A by the newest run that timed both; None where none of these runs did.
+
+    Timings of one workload, GPU and mode, oldest first.
+    """
+    runs_of_a = {row.run_id: row for row in of_a}
+    b = next((row for row in reversed(of_b) if row.run_id in runs_of_a), None)
+    if b is None:
+        return None
+    a = runs_of_a[b.run_id]
+    return _speedup(_side(a, a.samples), _side(b, b.samples), b.workload or "", noise)
+
+
+def _speedup(a: Side, b: Side, workload: str, noise: NoiseModel) -> Speedup | None:
+    (comparison,) = compare_latencies(a, b, (), noise)
+    if not (comparison.a_ns and comparison.b_ns):
+        return None
+    effect, interval = comparison.decision.effect, comparison.decision.interval
+    times = comparison.a_ns / comparison.b_ns if effect is None else 1 / (1 + effect)
+    return Speedup(times, _inverse(interval), comparison, workload)
 
 
 def _choose_timings(of_a: list[ResultInfo], of_b: list[ResultInfo]) -> tuple[ResultInfo, ResultInfo]:
@@ -79,7 +103,7 @@ def _age(row: ResultInfo) -> tuple[object, str]:
     return row.created, row.run_id
 
 
-def _side(row: ResultInfo, samples: SampleArrays) -> Side:
+def _side(row: ResultInfo | LatencyInfo, samples: SampleArrays) -> Side:
     timed = Latency(
         row.run_id,
         row.mode,

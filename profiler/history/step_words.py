@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from statistics import median
 
+from profiler.compare.same_code import SAME
 from profiler.evidence import Value, formatting
 from profiler.history.change_points import Drift, Step
 from profiler.history.shared_steps import SharedStep
 from profiler.history.trend import TrendPoint
 from profiler.statistics import LevelKind
 
+CODE_WORDS = {SAME: "the same"}
 DUE_TO_STATE = "state of the machine"
 LAST_POINT = "a step of the last point alone is judged by the pair"
 
@@ -25,6 +27,23 @@ def size_words(step: Step) -> str:
         return f"{_signed(change.difference)} pp{_interval(low, high)}"
     low, high = sorted((change.size_low, change.size_high))
     return f"{_signed(100 * change.size)} %{_interval(100 * low, 100 * high)}"
+
+
+def brief_size_words(step: Step) -> str:
+    """The size without its interval."""
+    return size_words(step).partition(" (")[0]
+
+
+def place_words(step: Step, *, over_runs: bool) -> str:
+    """When its likeliest run was made, or of which version it is: as `11-07`."""
+    return f"{step.likeliest.created:%m-%d}" if over_runs else step.likeliest.version
+
+
+def brief_circumstances(step: Step) -> str:
+    """What changed with it, and whether the machine code did: `driver 570 → 580; machine code the same`."""
+    words = [f"{change.field} {change.before} → {change.after}" for change in step.circumstances.environment]
+    code = step.circumstances.code.word
+    return "; ".join([*words, f"machine code {CODE_WORDS.get(code, code)}"])
 
 
 def level_words(step: Step) -> str:
@@ -121,6 +140,11 @@ def _signed(number: float) -> str:
 
 
 def _interval(low: float, high: float) -> str:
-    """The interval in parentheses; "" where both ends are equal, as for counts, which repeat exactly."""
+    """The interval in parentheses; "" where both ends are equal, as for counts, which repeat exactly.
+
+    NaN: there is none, since the values drift.
+    """
+    if math.isnan(low):
+        return " (no interval: the values drift beside it)"
     ends = [_signed(low), _signed(high)]
     return "" if ends[0] == ends[1] else f" ({ends[0]} to {ends[1]})"

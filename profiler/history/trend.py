@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from profiler.compare import NO_PAIRS, Pairing, describe_sizes, is_other_grid, name_filter
@@ -60,8 +61,9 @@ class TrendPoint:
     breaks: str = ""  # why the line must not join it to the point before; "" where it may
     wrong: bool = False  # whether the version's results are wrong
     kernel: str = ""  # the name that the kernel has in that run; "" where it did not run
+    driver: str | None = None  # of the run; None where it is not known
 
-    @property
+    @cached_property  # asked many times of each of the thousands of points of a long history
     def on_line(self) -> bool:
         """Whether it is a point of the line: a number of a version whose results are right."""
         return self.value.number is not None and not self.wrong
@@ -93,8 +95,13 @@ class Trend:
     @property
     def newest(self) -> Value:
         """The value of the newest point on the line; where there is none, that of the newest point."""
-        values = [point.value for point in self.points if point.on_line]
-        return values[-1] if values else self.points[-1].value
+        return self.newest_point.value
+
+    @property
+    def newest_point(self) -> TrendPoint:
+        """The newest point on the line; where there is none, the newest point."""
+        points = [point for point in self.points if point.on_line]
+        return (points or self.points)[-1]
 
 
 def load_trends(
@@ -326,6 +333,7 @@ def _latency_point(timing: MedianLatency, wrong: Mapping[str, str]) -> TrendPoin
         timing.result_id,
         gap=wrong.get(timing.version, value.state.words if is_missing else ""),
         wrong=timing.version in wrong,
+        driver=timing.driver,
     )
 
 
@@ -440,13 +448,18 @@ class _TrendBuilder:
             breaks,
             point.version in self.wrong,
             kernel,
+            self.runs[point.run_id].driver if point.run_id in self.runs else None,
         )
 
     def _choose(self, readings: dict[str, Point]) -> tuple[str, Point]:
         """The reading that MetricTable.resolve would choose of the launch."""
+        derived = self._derived
+        if len(readings) == 1:  # as nearly always
+            ((name, only),) = readings.items()
+            if only.value.number is not None and name not in derived:
+                return name, only
         run_id = next(iter(readings.values())).run_id
         forms = [name for name in self._form_names(run_id) if name in readings]
-        derived = {form.name for form in self.metric.forms} if self.metric else set()
         carried = [name for name in readings if name not in derived]
         names = [name for name in self._ncu_names(run_id) if name in readings] or carried
         for name in names:
@@ -460,6 +473,11 @@ class _TrendBuilder:
                 return name, readings[name]
         name = next(iter(names), next(iter(readings)))
         return name, readings[name]._replace(value=NOT_COLLECTED) if name in derived else readings[name]
+
+    @cached_property
+    def _derived(self) -> frozenset[str]:
+        """The names of the metric's derived forms on any chip."""
+        return frozenset(form.name for form in self.metric.forms) if self.metric else frozenset()
 
     def _ncu_names(self, run_id: str) -> tuple[str, ...]:
         """The metric's names on the chip of the run; an ncu name that is no concept is its own name."""

@@ -42,7 +42,7 @@ def newest_latencies(
     modes: dict[tuple[str, str], set[str]] = defaultdict(set)
     for row in timed:
         modes[row.workload or "", row.gpu or ""].add(row.mode)
-    shared_mode = {cell: min(present, key=_mode_rank) for cell, present in modes.items()}
+    shared_mode = {cell: min(present, key=mode_rank) for cell, present in modes.items()}
     latencies: dict[tuple[str, str, str], VersionLatency] = {}
     for row in sorted(timed, key=lambda row: row.created):
         workload, gpu = row.workload or "", row.gpu or ""
@@ -64,8 +64,8 @@ def lower_bound_of(
     return bounds_of_timer.get("floor_ns"), bounds_of_timer.get("binding")
 
 
-def _mode_rank(mode: str) -> tuple[int, str]:
-    """A sort key: the preferred modes in their order, then the others by name."""
+def mode_rank(mode: str) -> tuple[int, str]:
+    """A sort key of timing modes: the preferred ones in their order, then the others by name."""
     for rank, prefix in enumerate(_PREFERRED_MODES):
         if mode.startswith(prefix):
             return rank, mode

@@ -7,6 +7,9 @@ from profiler import lazy
 if TYPE_CHECKING:
     from profiler.regressions.cause import Cause as Cause
     from profiler.regressions.cause import CauseFinder as CauseFinder
+    from profiler.regressions.groups import RegressionGroup as RegressionGroup
+    from profiler.regressions.groups import WorseNow as WorseNow
+    from profiler.regressions.groups import group_regressions as group_regressions
     from profiler.regressions.regression import Regression as Regression
     from profiler.regressions.regression import RegressionKind as RegressionKind
     from profiler.regressions.regression import SeriesKey as SeriesKey
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from profiler.regressions.report import RegressionReport as RegressionReport
     from profiler.regressions.report import find_regressions as find_regressions
     from profiler.regressions.report import load_regressions as load_regressions
+    from profiler.regressions.report import with_acknowledgements as with_acknowledgements
     from profiler.regressions.search import Coverage as Coverage
     from profiler.regressions.shared_regressions import SharedRegression as SharedRegression
     from profiler.regressions.shared_regressions import count_alarms as count_alarms
@@ -23,8 +27,9 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     cause="Cause CauseFinder",
+    groups="RegressionGroup WorseNow group_regressions",
     regression="Regression RegressionKind SeriesKey VersionRun",
-    report="RegressionReport find_regressions load_regressions",
+    report="RegressionReport find_regressions load_regressions with_acknowledgements",
     search="Coverage",
     shared_regressions="SharedRegression count_alarms find_shared_regressions shared_run",
 )

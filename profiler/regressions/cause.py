@@ -43,6 +43,7 @@ class CauseFinder:
     noise: NoiseModel = UNKNOWN_NOISE
     pairing: Pairing = NO_PAIRS
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
+    _words: dict[tuple[object, ...], str] = field(default_factory=dict)  # what `due_to` found
 
     @cached_property
     def _comparisons(self) -> RunComparisons:
@@ -68,6 +69,15 @@ class CauseFinder:
         if environment:
             parts.append(environment)
         return Cause("; ".join(filter(None, parts)), due_to, environment)
+
+    def due_to(self, regression: Regression) -> str:
+        """What can have caused it, in a word or two: what `find` says without splitting the time."""
+        series = regression.series
+        # Cells of one run have one build and one machine: each is looked up once.
+        key = regression.before, regression.possible, series.evidence, series.part
+        if key not in self._words:
+            self._words[key] = _due_to(regression, self.changes(regression))
+        return self._words[key]
 
     def has_other_code(self, regression: Regression) -> bool:
         """Whether other machine code, known to be other, came with it."""

@@ -83,22 +83,35 @@ class Regression:
     level: LevelKind = LevelKind.NEW  # what the level now is: only a new one is a regression
     beside: tuple[VersionRun, ...] = ()  # the runs next to `possible`: noise may move a step's place by one
     equal: VersionRun | None = None  # the first run of the earlier level that equals it
+    same_build: bool = False  # whether one build was measured before and after: the environment moved
+    slower_than_parent: bool = False  # or than another version that nobody pinned: no regression
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody has to look: nobody let it pass, and it is no known state and no drift."""
-        return self.acknowledged is None and self.level is LevelKind.NEW
+        """Whether somebody has to look: it is unacknowledged, and no known state, drift or environment."""
+        return self.needs_cause and not self.same_build
+
+    @property
+    def needs_cause(self) -> bool:
+        """Whether nobody let it pass, and its level is new; of one build the environment is the cause."""
+        return self.acknowledged is None and self.level is LevelKind.NEW and not self.slower_than_parent
 
     @property
     def verdict_label(self) -> str:
         """Sign and words of the verdict, or what a level that is not new is."""
         if self.became_wrong:
             return "⊘ wrong"
-        return (
-            Verdict.WORSE.label
-            if self.level is LevelKind.NEW
-            else f"{Verdict.CHANGED.traits.sign} {self.level}"
-        )
+        if self.level is not LevelKind.NEW:
+            return f"{Verdict.CHANGED.traits.sign} {self.level}"
+        if self.slower_than_parent:
+            return f"{Verdict.CHANGED.traits.sign} slower than {self.held_against}"
+        return self.verdict.label
+
+    @property
+    def verdict(self) -> Verdict:
+        """Worse; changed where nothing got worse: a level that is not new, one build, another version."""
+        is_new = self.level is LevelKind.NEW and not self.same_build
+        return Verdict.WORSE if is_new and not self.slower_than_parent else Verdict.CHANGED
 
     @property
     def became_wrong(self) -> bool:
@@ -174,7 +187,7 @@ class Regression:
         """Until when somebody let it pass, or that nobody did, in a word or two."""
         if self.acknowledged:
             return self.acknowledged.until
-        if self.level is not LevelKind.NEW:
+        if self.level is not LevelKind.NEW or self.slower_than_parent:
             return "not needed"
         return self.lapsed.brief if self.lapsed else "no"
 
@@ -187,7 +200,7 @@ class Regression:
     @property
     def command(self) -> str:
         """The command that acknowledges it; "" for wrong results, and where there is nothing to let pass."""
-        if self.became_wrong or self.level is not LevelKind.NEW:
+        if self.became_wrong or self.level is not LevelKind.NEW or self.slower_than_parent:
             return ""
         series = self.series
         words = ["profiler", "acknowledge", self.subject, "--concept", series.concept]

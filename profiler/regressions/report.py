@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from profiler.bundles import decisions
@@ -13,7 +14,9 @@ from profiler.compare import (
     UNKNOWN_NOISE,
     NoiseModel,
     Pairing,
+    SameBuildLookup,
     SameCodeLookup,
+    same_build_lookup,
     same_code_lookup,
 )
 from profiler.evidence import MetricTable
@@ -46,7 +49,7 @@ class RegressionReport:
 
     @property
     def open(self) -> tuple[Regression, ...]:
-        """The regressions that nobody acknowledged; a known state or a drift is none."""
+        """The regressions that nobody acknowledged; a known state, a drift and the environment are none."""
         return tuple(regression for regression in self.regressions if regression.is_open)
 
 
@@ -61,34 +64,46 @@ def find_regressions(
     pins: Sequence[Pin] = (),
     pairing: Pairing = NO_PAIRS,
     same_code: SameCodeLookup | None = None,
+    same_build: SameBuildLookup | None = None,
 ) -> RegressionReport:
     """What is worse now in every family, or in one.
 
     Timed calls and ncu durations are judged by the steps of their history, by the newest runs against those
-    before, and by the newest runs against the baseline (`Baselines.for_regressions`). What repeats exactly
-    (facts of the compiler and of the model, counts) is compared between the runs of one version. A rejected
-    version has nothing to lose, and a wrong one no speed. `noise` judges values of two runs;
+    before, and by the newest runs against the baseline (`Baselines.for_regressions`); the newest results of
+    one run are judged together, as by a gate. What repeats exactly (facts of the compiler and of the model,
+    counts) is compared between the runs of one version. A rejected version has nothing to lose, and a wrong
+    one no speed. `noise` judges values of two runs;
     kernels that `pairing` keeps as one are one series. `same_code` tells a state of the machine from other
-    code with the level of an earlier run; None looks into PROFILER_DATA's bundles.
+    code with the level of an earlier run, and `same_build` what the environment did from what code did; None
+    looks into PROFILER_DATA's bundles.
     """
-    same_code = same_code or same_code_lookup()
+    same_code, same_build = same_code or same_code_lookup(), same_build or same_build_lookup()
     coverage = Coverage()
-    by_series: dict[SeriesKey, Regression] = {}
+    searches = []
     for name in [family] if family is not None else store.families():
         own_pins = tuple(pin for pin in pins if pin.family == name)
         baselines = Baselines(store, name, own_pins, (lineages or {}).get(name))
-        search = Search(store, table, baselines, coverage, noise, pairing, same_code)
+        searches.append(Search(store, table, baselines, coverage, noise, pairing, same_code, same_build))
         coverage.families += 1
-        # In this order: of two regressions of one series the first explains more.
-        for regression in (
-            *find_correctness_regressions(search),
-            *find_time_regressions(search),
-            *find_exact_regressions(search),
-        ):
-            first = by_series.get(regression.series)
-            by_series[regression.series] = regression if first is None else _of_one_series(first, regression)
-    regressions = [_with_acknowledgement(regression, acknowledged) for regression in by_series.values()]
-    return RegressionReport(tuple(sorted(regressions, key=_weight)), coverage)
+    by_series: dict[SeriesKey, Regression] = {}
+    # In this order: of two regressions of one series the first explains more.
+    for regression in chain(
+        *map(find_correctness_regressions, searches),
+        find_time_regressions(searches),
+        *map(find_exact_regressions, searches),
+    ):
+        first = by_series.get(regression.series)
+        by_series[regression.series] = regression if first is None else _of_one_series(first, regression)
+    return with_acknowledgements(RegressionReport(tuple(by_series.values()), coverage), acknowledged)
+
+
+def with_acknowledgements(
+    report: RegressionReport, acknowledged: Sequence[Acknowledgement]
+) -> RegressionReport:
+    """The report with what people let pass now, in its order; the search need not be made again for it."""
+    bare = (replace(regression, acknowledged=None, lapsed=None) for regression in report.regressions)
+    regressions = [_with_acknowledgement(regression, acknowledged) for regression in bare]
+    return RegressionReport(tuple(sorted(regressions, key=_weight)), report.coverage)
 
 
 def load_regressions(
@@ -106,6 +121,7 @@ def load_regressions(
         pins=list_pins(records),
         pairing=Pairing.of_records(records),
         same_code=same_code_lookup(root.url),
+        same_build=same_build_lookup(root.url),
     )
 
 
@@ -117,6 +133,11 @@ def _of_one_series(first: Regression, other: Regression) -> Regression:
     is_explained = first.level is LevelKind.KNOWN and not is_same_run
     if first.level is not LevelKind.NEW and other.level is LevelKind.NEW and not is_explained:
         return other
+    if other.slower_than_parent:
+        return first
+    # What the environment did neither hides what code did nor is hidden by it.
+    if first.same_build != other.same_build and other.level is LevelKind.NEW:
+        return other if first.same_build else first
     is_newer = other.possible[0].created > first.possible[-1].created
     if is_newer and (first.kind, other.kind) == (RegressionKind.STEP, RegressionKind.RUNS):
         return replace(other, earlier_steps=first.earlier_steps + 1)

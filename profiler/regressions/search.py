@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing, SameCodeLookup
+from profiler.compare import (
+    NO_PAIRS,
+    UNKNOWN_NOISE,
+    NoiseModel,
+    Pairing,
+    SameBuildLookup,
+    SameCodeLookup,
+)
 from profiler.evidence import Evidence, MetricTable
 from profiler.history import Baseline, Baselines, Lineage, LostPin
 from profiler.history.lineage import REJECTED
@@ -61,6 +68,7 @@ class Search:
     noise: NoiseModel = UNKNOWN_NOISE
     pairing: Pairing = NO_PAIRS
     same_code: SameCodeLookup = lambda _a, _b: None  # whether two runs of a version ran equal code
+    same_build: SameBuildLookup = lambda _a, _b: False  # and are known to be of one build
 
     @property
     def family(self) -> str:
@@ -82,6 +90,21 @@ class Search:
     def wrong(self) -> dict[str, dict[str, str]]:
         """The versions without a speed, as the argument of `load_trends`."""
         return {self.family: self.lineage.wrong} if self.lineage else {}
+
+    def is_regression_against(self, baseline: Baseline, before: str, version: str) -> bool:
+        """Whether a version that is slower than the version `before` of its baseline got worse.
+
+        So it is where somebody pinned that baseline, unless the pinned version was made from this one. Slower
+        than its parent, or than the version before, is an idea that did not help.
+        """
+        if baseline.pin is None:
+            return False
+        if before == version:
+            return True
+        if self.lineage is None or before not in self.lineage.by_id or version not in self.lineage.by_id:
+            order = self.baselines.versions
+            return version not in order or before not in order or order.index(before) < order.index(version)
+        return version not in self.lineage.ancestry(self.lineage.by_id[before])
 
     @cached_property
     def _launch_pairs(self) -> LaunchPairs:

@@ -22,7 +22,7 @@ class SharedRegression:
     run: VersionRun
     gpu: str
     regressions: tuple[Regression, ...]  # in the order of the report
-    series: int  # how many could have shown it: those with a value in that run and an earlier one
+    series: int  # how many could have shown it: with a value in that run and an earlier one, no other code
     environment: str  # what changed with the run, in words; "" where nothing is known to
 
     @property
@@ -38,13 +38,16 @@ class SharedRegression:
 
 
 def find_shared_regressions(report: RegressionReport, causes: CauseFinder) -> tuple[SharedRegression, ...]:
-    """The alarms that at least MIN_SHARED open regressions, and MIN_SHARE of the series there, share.
+    """The alarms that at least MIN_SHARED regressions, and MIN_SHARE of the series there, share.
 
+    What is acknowledged, known or a drift counts for none. What moved with equal code is no alarm of its own.
     What came with other machine code has a cause of its own, and what is worse than a baseline began with
     no run.
     """
     by_run: dict[tuple[str, str], list[tuple[Regression, VersionRun]]] = defaultdict(list)
-    for regression in report.open:
+    for regression in report.regressions:
+        if not regression.needs_cause:
+            continue
         if regression.series.evidence is not Evidence.MEASURED:
             continue
         if regression.kind in (RegressionKind.STEP, RegressionKind.RUNS):
@@ -63,7 +66,9 @@ def find_shared_regressions(report: RegressionReport, causes: CauseFinder) -> tu
         series = report.coverage.lines[gpu, run_id]
         if not _are_many(candidates, series):
             continue
+        of_all = len(candidates)
         candidates = [pair for pair in candidates if not causes.has_other_code(pair[0])]
+        series -= of_all - len(candidates)  # what came with other code could not have shown it
         if not _are_many(candidates, series):
             continue
         regressions = tuple(regression for regression, _ in candidates)
@@ -82,9 +87,12 @@ def shared_run(shared: Iterable[SharedRegression], regression: Regression) -> st
 
 
 def count_alarms(regressions: Sequence[Regression], shared: Iterable[SharedRegression]) -> int:
-    """How many alarms these open regressions are, where those that share a run are one."""
-    alarms = [shared_run(shared, regression) or str(id(regression)) for regression in regressions]
-    return len(set(alarms))
+    """How many alarms these regressions are: those that are open, where those that share a run are one."""
+    alarms = [
+        shared_run(shared, regression) or (str(id(regression)) if regression.is_open else None)
+        for regression in regressions
+    ]
+    return len(set(alarms) - {None})
 
 
 def _are_many(candidates: Sequence[object], series: int) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import NamedTuple
+
+import numpy as np
 
 from profiler.compare import (
     HEADLINE,
@@ -35,9 +38,12 @@ from profiler.statistics import (
     LevelKind,
     NoiseFloor,
     Verdict,
+    discoveries,
     judge_live_pair,
     judge_stored_baseline,
-    typical_ns,
+    judge_together,
+    shorter_ns,
+    typical_pair_ns,
 )
 from profiler.statistics.ratios import MARGIN
 from profiler.store import SampleArrays
@@ -48,6 +54,9 @@ _IsWorse = Callable[[TrendPoint, TrendPoint], bool]  # of the older and the newe
 _ACROSS = ("driver", "ncu")  # may differ along a series, since a step may be due to them
 _SHORT = "ncu durations under 50 µs, which move by themselves"
 _FEW_ROUNDS = "live pairs with too few rounds"
+_BY_CHANCE = UnclearReason(
+    "slower, but among all newest timings of its run chance does as much", "profiler collect VERSION"
+)
 
 
 class _PointPair(NamedTuple):
@@ -60,22 +69,91 @@ class _PointPair(NamedTuple):
     first: TrendPoint  # the first point with the level of `now`
     kind: RegressionKind  # RUNS or BASELINE
     line: Trend | None = None  # RUNS: the part of the series that the two are in
+    slower_than_parent: bool = False  # BASELINE: whether being slower than that is no regression
 
 
-def find_time_regressions(search: Search) -> Iterator[Regression]:
-    """All time regressions of each series: by its steps, then its newest runs, then its baseline."""
-    timed: set[tuple[str, str, str]] = set()
-    pairs: list[_PointPair] = []
-    for series in load_latency_trends(search.store, family=search.family, wrong=search.wrong):
-        search.coverage.series[series.evidence.value] += 1
-        _count_lines(series, search)
-        timed |= {(point.version, series.workload or "", series.gpu or "") for point in series.points}
-        yield from _steps(series, search, LATENCY_METRIC)
-        pairs += _pairs(series, search, _slower_than_floor(series, search))
-    yield from _judge_latencies(pairs, search)
+class _LatencyCheck(NamedTuple):
+    """A pair of timed calls, judged by itself."""
+
+    search: Search
+    point_pair: _PointPair
+    a_ns: float
+    b_ns: float
+    floor: NoiseFloor | None
+    decision: Decision
+
+
+class _DurationCheck(NamedTuple):
+    """A pair of ncu durations, judged by itself."""
+
+    search: Search
+    point_pair: _PointPair
+    judgement: Judgement
+    by_chance: bool = False  # whether chance makes one as much worse among all of the run
+
+
+class _Durations(NamedTuple):
+    """A series of ncu durations: its steps, and the checks of its newest results."""
+
+    series: Trend
+    steps: list[Regression]
+    checks: list[_DurationCheck]
+
+
+def find_time_regressions(searches: Sequence[Search]) -> Iterator[Regression]:
+    """All time regressions of each series: by its steps, then its newest runs, then its baseline.
+
+    The newest results of all families are judged together, as a gate judges those of a run.
+    """
+    timed: set[tuple[str, str, str, str]] = set()  # family, version, workload, GPU
+    latencies: list[_LatencyCheck] = []
+    for search in searches:
+        pairs: list[_PointPair] = []
+        for series in load_latency_trends(search.store, family=search.family, wrong=search.wrong):
+            search.coverage.series[series.evidence.value] += 1
+            lines = _lines(series, search)
+            _count_lines(lines, search)
+            timed |= {_cell(series, version) for version in _versions(series)}
+            yield from _steps(lines, search, LATENCY_METRIC)
+            pairs += _pairs(series, lines, search, _slower_than_floor(series, search))
+        latencies += _check_latencies(pairs, search)
+    yield from _slower_calls(latencies)
+    families = [(search, *_check_durations(search, timed)) for search in searches]
+    checks = [check for _, _, of_family in families for durations in of_family for check in durations.checks]
+    judged = iter(_durations_together(checks))
+    for search, trends, of_family in families:
+        newest_runs = _newest_runs(trends)
+        for durations in of_family:
+            own_checks = [next(judged) for _ in durations.checks]
+            regressions = [*durations.steps, *_longer_launches(own_checks)]
+            # Where calls were timed, they decide: ncu's duration would report the same regression again.
+            for regression in regressions:
+                is_timed = _cell(durations.series, regression.series.version) in timed
+                if is_timed or not _is_now(regression, durations.series, search, newest_runs):
+                    continue
+                if confirmed := search.confirm(regression):
+                    yield confirmed
+        for candidate in _of_moved_places(trends, search):
+            if confirmed := search.confirm(candidate, count=False):
+                yield confirmed
+
+
+def _versions(series: Trend) -> dict[str, None]:
+    """The versions of a series, by their first points."""
+    return dict.fromkeys(point.version for point in series.points)
+
+
+def _cell(series: Trend, version: str) -> tuple[str, str, str, str]:
+    return series.family, version, series.workload or "", series.gpu or ""
+
+
+def _check_durations(
+    search: Search, timed: Collection[tuple[str, str, str, str]]
+) -> tuple[list[Trend], list[_Durations]]:
+    """The ncu durations of a family, and what each series shows by itself; `timed` has cells."""
     metric = search.table.by_concept.get(HEADLINE)
     if metric is None:
-        return
+        return [], []
     trends = load_trends(
         search.store,
         HEADLINE,
@@ -87,27 +165,18 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
         wrong=search.wrong,
         pairing=search.pairing,
     )
-    newest_runs = _newest_runs(trends)
+    durations = []
     for series in trends:
         search.coverage.series[series.evidence.value] += 1
-        if not any(
-            (point.version, series.workload or "", series.gpu or "") in timed for point in series.points
-        ):
-            _count_lines(series, search)
-        regressions = [*_steps(series, search, metric)]
-        for point_pair in _pairs(series, search, partial(_takes_longer, series, metric, search)):
-            regressions += _judge_duration(point_pair, metric, search)
-        # Where calls were timed, they decide: ncu's duration would report the same regression again.
-        cell = (series.workload or "", series.gpu or "")
-        for regression in regressions:
-            is_timed = (regression.series.version, *cell) in timed
-            if is_timed or not _is_now(regression, series, search, newest_runs):
-                continue
-            if confirmed := search.confirm(regression):
-                yield confirmed
-    for candidate in _of_moved_places(trends, search):
-        if confirmed := search.confirm(candidate, count=False):
-            yield confirmed
+        lines = _lines(series, search)
+        if not any(_cell(series, version) in timed for version in _versions(series)):
+            _count_lines(lines, search)
+        checks = [
+            _DurationCheck(search, pair, _compare_durations(series, metric, search, pair.before, pair.now))
+            for pair in _pairs(series, lines, search, partial(_takes_longer, series, metric, search))
+        ]
+        durations.append(_Durations(series, [*_steps(lines, search, metric)], checks))
+    return trends, durations
 
 
 def _of_moved_places(trends: Sequence[Trend], search: Search) -> Iterator[Regression]:
@@ -178,29 +247,36 @@ def _newest_runs(trends: Sequence[Trend]) -> dict[tuple[object, ...], datetime]:
     """
     newest: dict[tuple[object, ...], datetime] = {}
     for series in trends:
+        of_versions: dict[str | None, datetime] = {}
         for point in series.points:
-            for version in (point.version, None) if point.on_line else ():
-                key = *_kernel_of(series), version
-                newest[key] = max(point.created, newest.get(key, point.created))
+            if point.on_line and point.created >= of_versions.get(point.version, point.created):
+                of_versions[point.version] = point.created
+        if of_versions:
+            of_versions[None] = max(of_versions.values())
+        for version, created in of_versions.items():
+            key = *_kernel_of(series), version
+            newest[key] = max(created, newest.get(key, created))
     return newest
 
 
-def _count_lines(series: Trend, search: Search) -> None:
+def _count_lines(lines: Sequence[Trend], search: Search) -> None:
     """Count the lines that have a value before that of each run, so that it could have shown as worse."""
-    for line in _lines(series, search):
+    for line in lines:
         runs = [point.run_id for point in line.points if point.on_line]
         for run_id in dict.fromkeys(runs[1:]):
-            search.coverage.lines[series.gpu or "", run_id] += 1
+            search.coverage.lines[line.gpu or "", run_id] += 1
 
 
 def _lines(series: Trend, search: Search) -> list[Trend]:
-    """The parts of a series with one level each: a version's runs, or all runs of versions like commits."""
+    """The parts of a series with one level each: a version's runs, or all runs of versions like commits.
+
+    A version that has no number there is left out.
+    """
     if search.lineage is None:
         for view in change_points.series_views(series, (), None):
             if view.over == change_points.RUNS and view.version is None:
                 return [_of_one_size(view.series, search)]
-    names = dict.fromkeys(point.version for point in series.points)
-    return [_of_one_size(change_points.only_version(series, name), search) for name in names]
+    return [_of_one_size(line, search) for line in change_points.by_version(series)]
 
 
 def _of_one_size(line: Trend, search: Search) -> Trend:
@@ -218,12 +294,12 @@ def _of_one_size(line: Trend, search: Search) -> Trend:
     return line if is_alone else replace(line, points=points)
 
 
-def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression]:
+def _steps(lines: Sequence[Trend], search: Search, metric: Metric) -> Iterator[Regression]:
     """For each line, the last step for the worse whose level still holds.
 
     A new level comes before a known state or a drift, which are listed where there is no other.
     """
-    for line in _lines(series, search):
+    for line in lines:
         steps = [_with_own_kind(step, line, search) for step in change_points.change_points_in(line, metric)]
         points = [point for point in line.points if point.on_line]
         if not steps or not points or not line.points[-1].on_line:
@@ -237,7 +313,9 @@ def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression
             and _still_holds(step, level_now, metric)
             and not _is_by_clock(line, step, level_now, search)
         ]
-        standing = [step for step in standing if step.is_alarm] or standing
+        alarms = [step for step in standing if step.is_alarm]
+        of_code = [step for step in alarms if not _is_of_one_build(_ends(line, step), search)]
+        standing = of_code or alarms or standing
         if not standing:
             continue
         step, newest = standing[-1], points[-1]
@@ -256,14 +334,40 @@ def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression
             Value(level_now, newest.value.unit),
             "the values move slowly, without a step" if is_drift else f"change point, t {step.t:.1f}",
             level_now / step.before - 1 if step.before else None,
-            Interval(*sorted((step.size_low, step.size_high))) if is_last and not is_drift else None,
+            _interval(step) if is_last and not is_drift else None,
             "95 %",
-            floor=_floor(line, step.before, search),
+            floor=_floor(line, step.before, newest, search),
             earlier_steps=len(standing) - 1,
             level=step.kind,
             beside=tuple(_version_run(point) for point in places),
             equal=None if step.related is None else _version_run(line.points[step.related]),
+            same_build=step.is_alarm and not of_code,
         )
+
+
+def _interval(step: ChangePoint) -> Interval | None:
+    """The interval of a step's size; None where the values drift beside it."""
+    low, high = sorted((step.size_low, step.size_high))
+    return None if math.isnan(low) else Interval(low, high)
+
+
+def _ends(line: Trend, step: ChangePoint) -> list[VersionRun]:
+    """The last run that surely has the level before a step, and those with which the new one may begin."""
+    return [_version_run(point) for point in line.points[step.earliest - 1 : step.latest + 1]]
+
+
+def _is_of_one_build(runs: Sequence[VersionRun], search: Search) -> bool:
+    """Whether all of these runs are known to be of the build that the first of them measured."""
+    first, *others = dict.fromkeys((run.run_id, run.version) for run in runs)
+    # Two versions of one run have one environment, whatever is known of their code.
+    return all(first[0] != other[0] and search.same_build(first, other) for other in others)
+
+
+def _of_environment(regression: Regression, search: Search) -> Regression:
+    """The regression of the newest runs; where they are of one build, as what the environment did."""
+    runs = (regression.before, *regression.possible, regression.now)
+    is_between_runs = regression.before.run_id != regression.now.run_id
+    return replace(regression, same_build=is_between_runs and _is_of_one_build(runs, search))
 
 
 def _with_own_kind(step: ChangePoint, line: Trend, search: Search) -> ChangePoint:
@@ -310,10 +414,10 @@ def _is_by_clock(line: Trend, step: ChangePoint, level_now: float, search: Searc
     return _judged_by_cycles(line, search, a, b) is not None
 
 
-def _pairs(series: Trend, search: Search, is_worse: _IsWorse) -> list[_PointPair]:
+def _pairs(series: Trend, lines: Sequence[Trend], search: Search, is_worse: _IsWorse) -> list[_PointPair]:
     """The newest result of each line beside its past, and of each version beside its baseline."""
     pairs = []
-    for line in _lines(series, search):
+    for line in lines:
         points = [point for point in line.points if point.on_line]
         if len(points) > 1 and line.points[-1].on_line:
             last_good = _last_before_worse(points, is_worse)
@@ -353,7 +457,12 @@ def _baseline_pair(
         a, b = by_run[timed_together.run_id], timed_together
     else:
         a, b = of_baseline[-1], newest[version]
-    return _PointPair(series, a, b, baseline.label, b, RegressionKind.BASELINE) if a is not b else None
+    if a is b:
+        return None
+    is_worse = search.is_regression_against(baseline, a.version, version)
+    return _PointPair(
+        series, a, b, baseline.label, b, RegressionKind.BASELINE, slower_than_parent=not is_worse
+    )
 
 
 def _last_before_worse(points: Sequence[TrendPoint], is_worse: _IsWorse) -> int:
@@ -378,7 +487,7 @@ def _slower_than_floor(series: Trend, search: Search) -> _IsWorse:
         before, after = a.value.number, b.value.number
         if before is None or after is None or before <= 0 or after <= before * (1 + MARGIN):
             return False
-        aa_floor = _floor(series, before, search)
+        aa_floor = _floor(series, before, b, search)
         if aa_floor is None:
             return False
         return judge_stored_baseline([before], [after], aa_floor).verdict is Verdict.WORSE
@@ -421,42 +530,67 @@ def _noise_key(series: Trend) -> CounterKey:
     return CounterKey(series.family, series.workload or "", series.gpu or "", series.mode)
 
 
-def _judge_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[Regression]:
-    """The regressions among pairs of timed calls, by the rounds of one run or by the floor of two."""
+def _check_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[_LatencyCheck]:
+    """The pairs of timed calls that have samples, each judged by its rounds or by a floor."""
     ids = {point.result_id for point_pair in pairs for point in (point_pair.before, point_pair.now)}
     samples = search.store.samples(sorted(result_id for result_id in ids if result_id is not None))
     for point_pair in pairs:
         a, b = (samples.get(point.result_id or -1) for point in (point_pair.before, point_pair.now))
         if a is None or b is None or not len(a.ns) or not len(b.ns):
             continue
-        search.coverage.pairs += 1
-        a_ns, b_ns = (float(typical_ns(side.ns)) for side in (a, b))
-        aa_floor = _floor(point_pair.series, a_ns, search)
+        a_ns, b_ns = (float(ns) for ns in typical_pair_ns(a.ns, b.ns))
+        aa_floor = _floor(point_pair.series, shorter_ns(a.ns, b.ns), point_pair.now, search)
         if _share_rounds(point_pair, a, b):
             decision = judge_live_pair(a, b)
         else:
             decision = judge_stored_baseline(a.ns, b.ns, aa_floor)
-        if decision.verdict is Verdict.UNCLEAR:
-            search.coverage.unclear[_why_unclear(point_pair, decision)] += 1
-        if decision.verdict is Verdict.WORSE:
-            regression = Regression(
-                _series_key(point_pair.series, point_pair.now.version),
-                LATENCY,
-                point_pair.kind,
-                _version_run(point_pair.before),
-                (_version_run(point_pair.first),),
-                _version_run(point_pair.now),
-                Value(a_ns, "ns"),
-                Value(b_ns, "ns"),
-                latency_words.rests_on(decision),
-                decision.effect,
-                decision.interval,
-                latency_words.interval_kind(decision),
-                decision.detectable,
-                aa_floor,
-                point_pair.held_against,
-            )
-            yield _in_known_state(regression, point_pair.line, LATENCY_METRIC, search)
+        yield _LatencyCheck(search, point_pair, a_ns, b_ns, aa_floor, decision)
+
+
+def _tables(pairs: Iterable[_PointPair]) -> list[list[int]]:
+    """The places of the pairs that are judged together: of one newest run, beside what is of one kind."""
+    tables: dict[tuple[str, RegressionKind], list[int]] = defaultdict(list)
+    for place, point_pair in enumerate(pairs):
+        tables[point_pair.now.run_id, point_pair.kind].append(place)
+    return list(tables.values())
+
+
+def _slower_calls(checks: Sequence[_LatencyCheck]) -> Iterator[Regression]:
+    """The regressions among timed calls, judged together; what is unclear is counted."""
+    together = [check.decision for check in checks]
+    for table in _tables(check.point_pair for check in checks):
+        judged = judge_together([checks[place].decision for place in table])
+        for place, decision in zip(table, judged, strict=True):
+            together[place] = decision
+    for check, decision in zip(checks, together, strict=True):
+        search, point_pair = check.search, check.point_pair
+        search.coverage.pairs += 1
+        if check.decision.verdict is Verdict.UNCLEAR:
+            search.coverage.unclear[_why_unclear(point_pair, decision, check.floor)] += 1
+        elif decision.verdict is Verdict.UNCLEAR and check.decision.verdict is Verdict.WORSE:
+            search.coverage.unclear[_BY_CHANCE] += 1
+        if decision.verdict is not Verdict.WORSE:
+            continue
+        regression = Regression(
+            _series_key(point_pair.series, point_pair.now.version),
+            LATENCY,
+            point_pair.kind,
+            _version_run(point_pair.before),
+            (_version_run(point_pair.first),),
+            _version_run(point_pair.now),
+            Value(check.a_ns, "ns"),
+            Value(check.b_ns, "ns"),
+            latency_words.rests_on(decision),
+            decision.effect,
+            decision.interval,
+            latency_words.interval_kind(decision),
+            decision.detectable,
+            check.floor,
+            point_pair.held_against,
+            slower_than_parent=point_pair.slower_than_parent,
+        )
+        regression = _of_environment(regression, search)
+        yield _in_known_state(regression, point_pair.line, LATENCY_METRIC, search)
 
 
 def _share_rounds(point_pair: _PointPair, a: SampleArrays, b: SampleArrays) -> bool:
@@ -465,45 +599,73 @@ def _share_rounds(point_pair: _PointPair, a: SampleArrays, b: SampleArrays) -> b
     return same_run and not set(a.rounds.tolist()).isdisjoint(b.rounds.tolist())
 
 
-def _why_unclear(point_pair: _PointPair, decision: Decision) -> UnclearReason:
+def _why_unclear(point_pair: _PointPair, decision: Decision, floor: NoiseFloor | None) -> UnclearReason:
     if decision.rule == LIVE_PAIR:
         return UnclearReason(_FEW_ROUNDS, "")
-    place = ", ".join(filter(None, (point_pair.series.gpu, point_pair.series.mode)))
-    return UnclearReason(f"no A/A floor of {place}", noise_command("VERSION", None))
+    series, driver = point_pair.series, point_pair.now.driver
+    place = ", ".join(filter(None, (series.gpu, series.mode, driver and f"driver {driver}")))
+    lack = "too few pairs in the" if floor is not None and floor.judges else "no"
+    return UnclearReason(f"{lack} A/A floor of {place}", noise_command("VERSION", None))
 
 
-def _judge_duration(point_pair: _PointPair, metric: Metric, search: Search) -> Iterator[Regression]:
-    """The regression of a pair of ncu durations, if it is one."""
-    search.coverage.pairs += 1
+def _durations_together(checks: Sequence[_DurationCheck]) -> list[_DurationCheck]:
+    """The checks of ncu durations, with which of them chance explains among all of their run."""
+    together = list(checks)
+    for table in _tables(check.point_pair for check in checks):
+        # As in `compare`: an equal duration is a row as well, one without A/A pairs is none.
+        rows = [
+            place
+            for place in table
+            if checks[place].judgement.p is not None or checks[place].judgement.change_pct == 0
+        ]
+        judgements = [checks[place].judgement for place in rows]
+        p = np.array([1.0 if judgement.p is None else judgement.p for judgement in judgements])
+        for place, stands in zip(rows, discoveries(p).tolist(), strict=True):
+            together[place] = checks[place]._replace(by_chance=not stands)
+    return together
+
+
+def _longer_launches(checks: Sequence[_DurationCheck]) -> Iterator[Regression]:
+    """The regressions among ncu durations; what is unclear is counted."""
+    for search, point_pair, judgement, by_chance in checks:
+        search.coverage.pairs += 1
+        if judgement.verdict is Verdict.UNCLEAR:
+            search.coverage.unclear[UnclearReason(_SHORT, "profiler collect VERSION")] += 1
+        elif judgement.verdict is Verdict.WORSE and by_chance:
+            search.coverage.unclear[_BY_CHANCE] += 1
+        elif judgement.verdict is Verdict.WORSE:
+            yield _longer_launch(search, point_pair, judgement)
+
+
+def _longer_launch(search: Search, point_pair: _PointPair, judgement: Judgement) -> Regression:
+    """The regression of a launch that takes longer."""
     series, before, now = point_pair.series, point_pair.before, point_pair.now
-    judgement = _compare_durations(series, metric, search, before, now)
-    if judgement.verdict is Verdict.UNCLEAR:
-        search.coverage.unclear[UnclearReason(_SHORT, "profiler collect VERSION")] += 1
-    if judgement.verdict is Verdict.WORSE:
-        regression = Regression(
-            _series_key(series, now.version),
-            series.label,
-            point_pair.kind,
-            _version_run(before),
-            (_version_run(point_pair.first),),
-            _version_run(now),
-            before.value,
-            now.value,
-            judgement.reason if judgement.interval else "unreplicated: one launch a side",
-            None if judgement.change_pct is None else judgement.change_pct / 100,
-            judgement.interval,
-            "A/A pairs",
-            judgement.limit,
-            held_against=point_pair.held_against,
-        )
-        yield _in_known_state(regression, point_pair.line, metric, search)
+    regression = Regression(
+        _series_key(series, now.version),
+        series.label,
+        point_pair.kind,
+        _version_run(before),
+        (_version_run(point_pair.first),),
+        _version_run(now),
+        before.value,
+        now.value,
+        judgement.reason if judgement.interval else "unreplicated: one launch a side",
+        None if judgement.change_pct is None else judgement.change_pct / 100,
+        judgement.interval,
+        "A/A pairs",
+        judgement.limit,
+        held_against=point_pair.held_against,
+        slower_than_parent=point_pair.slower_than_parent,
+    )
+    regression = _of_environment(regression, search)
+    return _in_known_state(regression, point_pair.line, search.table.by_concept[HEADLINE], search)
 
 
-def _floor(series: Trend, ns: float, search: Search) -> NoiseFloor | None:
-    """The noise floor of a latency; None for ncu durations."""
+def _floor(series: Trend, ns: float, now: TrendPoint, search: Search) -> NoiseFloor | None:
+    """The noise floor of a latency, by the driver of the newer point; None for ncu durations."""
     if series.concept != LATENCY:
         return None
-    return search.noise.floor(series.gpu or "", series.mode, ns, series.family)
+    return search.noise.floor(series.gpu or "", series.mode, ns, series.family, now.driver or "")
 
 
 def _series_key(series: Trend, version: str) -> SeriesKey:

@@ -7,6 +7,7 @@ from profiler import lazy
 if TYPE_CHECKING:
     from profiler.reports.instances import LaunchDetail as LaunchDetail
     from profiler.reports.instances import source_lines as source_lines
+    from profiler.reports.memory_limit import parse_size as parse_size
     from profiler.reports.read import is_report as is_report
     from profiler.reports.read import launch_detail as launch_detail
     from profiler.reports.read import read_report as read_report
@@ -16,11 +17,16 @@ if TYPE_CHECKING:
     from profiler.reports.rule_changes import RuleChange as RuleChange
     from profiler.reports.rule_changes import compare_rules as compare_rules
     from profiler.reports.rule_changes import rank_rules as rank_rules
+    from profiler.reports.rule_places import address_of as address_of
+    from profiler.reports.rule_places import place_of as place_of
+    from profiler.reports.rule_places import stall_of as stall_of
 
 __getattr__ = lazy(
     __name__,
     instances="LaunchDetail source_lines",
+    memory_limit="parse_size",
     read="is_report launch_detail read_report read_reports",
     redact="Redaction redact_report",
     rule_changes="RuleChange compare_rules rank_rules",
+    rule_places="address_of place_of stall_of",
 )

@@ -6,20 +6,22 @@ import csv
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 from profiler.errors import UnreadableReport
 from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, Value, Values
-from profiler.evidence.launch import kernel_base_name
+from profiler.evidence.launch import kernel_base_name, one_line
 from profiler.evidence.values import is_duration, pack_values
 from profiler.reports.reader_process import UNITS
 
 MAX_BYTES = 1 << 28  # text takes several times its size while it is read
 
 _HEADER_LINES = 10_000  # an application may print this much before ncu does
+_HEADER_CHARACTERS = 16 << 20
+_LINE_CHARACTERS = 4 << 20  # a row of the raw page with 5,000 metrics has 250,000
 _NCU_LINE = re.compile(r"==[A-Z]+== ")
 _NUMBER = re.compile(r"-?([0-9]{1,3}(,[0-9]{3})+|[0-9]+)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _NUMBER_OF_ANOTHER_LOCALE = re.compile(r"[-+]?[0-9][0-9.,' \u00a0\u202f]*([eE][-+]?[0-9]+)?")
@@ -30,9 +32,7 @@ _NOT_FINITE = re.compile(r"[-+]?(nan|inf|infinity)(\([a-z]*\))?", re.IGNORECASE)
 _DOUBTED = "(!)"  # ncu's mark before a word that stands in place of a number
 _NO_DATA = frozenset({"no data", "error"})
 _NOT_COLLECTED = frozenset({"n/a"})  # ncu does not say whether the GPU lacks it or the launch failed
-# A label has spaces or is one plain word; "label (name)" is --print-metric-name label-name.
-_NAME = re.compile(r"[A-Za-z][\w.:\\*+-]*_[\w.:\\*+-]*")
-_LABEL_NAME = re.compile(rf".* \(({_NAME.pattern})\)")
+_NAME = re.compile(r"[A-Za-z][\w.:\\*+-]*")
 _RANGE = re.compile(r'"([^"]*)"')
 _RULE_KINDS = {"OPT": "optimization", "WRN": "warning", "ERR": "error"}
 # Values per instance without a total: the CSV prints nothing there, as where a launch does not carry a name.
@@ -40,6 +40,8 @@ _INSTANCED = re.compile(
     r"memory_(access_size_|access_)?type|pmsampling:.*|(.*\.)?Triage(SCG|AC)\..*"
     r"|n(vlink|uma)__(dev_display_name_all|destination_ports|source_ports|cpu_affinity|id_cpu|id_memory)"
 )
+
+_LAUNCH_COLUMNS = ("ID", "Process ID", "Kernel Name", "Stream", "Block Size", "Grid Size")
 
 # `--page raw` in scaled units may print NaN as 0.000000 (ncu 2024.1); a launch that ran took some time.
 _NEVER_ZERO = re.compile(r"gpu__time_duration\..*|\w+__cycles_elapsed\..*")
@@ -66,18 +68,38 @@ class _Unusable(ValueError):
 class _Draft:
     """One launch while its rows come in."""
 
-    cells: Mapping[str, str]
+    table: int
+    cells: Mapping[str, str]  # of its first row
     values: dict[str, Value] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
+
+    @property
+    def identifier(self) -> str:
+        """Its number among the launches that ncu printed."""
+        return self.cells["ID"]
+
+    def is_of(self, table: int, cells: Mapping[str, str]) -> bool:
+        """Whether a row of the details page is about this launch."""
+        return table == self.table and all(
+            cells.get(name) == self.cells.get(name) for name in _LAUNCH_COLUMNS
+        )
 
 
 def is_ncu_csv(path: Path) -> bool:
     """Whether a file holds the header that ncu's CSV has."""
     try:
         with path.open(encoding=_encoding(path), newline="") as stream:
-            return any(_is_header(line) for line in islice(stream, _HEADER_LINES))
+            left = _HEADER_CHARACTERS
+            for _ in range(_HEADER_LINES):
+                line = stream.readline(min(left, _LINE_CHARACTERS))
+                if _is_header(line):
+                    return True
+                left -= len(line)
+                if not line or left <= 0:
+                    break
     except (OSError, ValueError):
-        return False
+        pass
+    return False
 
 
 def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
@@ -87,8 +109,7 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
     """
     try:
         size = path.stat().st_size
-        if size > min(max_bytes, MAX_BYTES):
-            raise _Unusable(f"{size:,} bytes of CSV; import the .ncu-rep file instead")
+        refuse_large(path, size, max_bytes)
         with path.open("rb") as raw:
             sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
         with path.open(encoding=_encoding(path), newline="") as stream:
@@ -114,6 +135,12 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
                 "export with --page raw, or with --print-metric-name name"
             )
     return Report(path.name, sha256, size, form, Session(), launches)
+
+
+def refuse_large(path: Path, size_bytes: int, max_bytes: int = MAX_BYTES) -> None:
+    """Raise UnreadableReport for a CSV that is larger than any is read."""
+    if size_bytes > min(max_bytes, MAX_BYTES):
+        raise UnreadableReport(f"{path}: {size_bytes:,} bytes of CSV; import the .ncu-rep file instead")
 
 
 def base_unit(unit: str) -> tuple[str, float]:
@@ -169,9 +196,81 @@ def _is_header(line: str) -> bool:
     return "Kernel Name" in line and line.startswith(('"ID"', "ID,")) and "Grid Size" in line
 
 
-def _tables(stream: Iterable[str]) -> tuple[str, list[_Draft]]:
+def is_metric_name(text: str) -> bool:
+    """Whether a cell names a metric: a label has spaces or is one plain word."""
+    return "_" in text and _NAME.fullmatch(text) is not None
+
+
+def _metric_name(cell: str) -> str | None:
+    """The metric's name in a cell of the details page; None where there is only a label.
+
+    "label (name)" is what --print-metric-name label-name prints.
+    """
+    text = cell.strip()
+    if is_metric_name(text):
+        return text
+    name = text.rpartition(" (")[2].removesuffix(")")
+    return name if text.endswith(f" ({name})") and is_metric_name(name) else None
+
+
+def _lines(stream: TextIO) -> Iterator[str]:
+    """The lines of the tables, without those that ncu prints between them; refuses what shows damage."""
+    number = 0
+    while line := stream.readline(_LINE_CHARACTERS):
+        number += 1
+        if "\0" in line:
+            raise _Unusable(f"line {number} holds a NUL byte: the CSV is damaged; export it again")
+        is_of_ncu = _NCU_LINE.match(line) is not None
+        if line[-1] not in "\r\n":
+            if len(line) == _LINE_CHARACTERS:
+                raise _Unusable(f"line {number} has {_LINE_CHARACTERS:,} characters or more; export it again")
+            if not is_of_ncu:
+                raise _Unusable(
+                    f"line {number}, the last, has no end: the CSV is cut short or damaged; export it again, "
+                    "or end the line if nothing is missing"
+                )
+        if not is_of_ncu:
+            yield line
+
+
+def _refuse_lost_launches(drafts: Sequence[_Draft]) -> None:
+    """Refuse launches that the CSV holds twice, and gaps between them: ncu counts each from 0.
+
+    It counts over the whole report, a table or a process, whichever it printed.
+    """
+    seen: set[tuple[str, str]] = set()
+    for draft in drafts:
+        if not _WHOLE.fullmatch(draft.identifier):
+            raise _Unusable(f"ID is {_cut(draft.identifier)!r}, which ncu does not print; export it again")
+        # Without the process there is no telling two launches of one number in two tables.
+        key = draft.identifier, draft.cells.get("Process ID") or f"in table {draft.table}"
+        if key in seen:
+            raise _Unusable(f"holds launch ID {draft.identifier} twice; export it again")
+        seen.add(key)
+    counts: list[Callable[[_Draft], object]] = [
+        lambda _: 0,
+        lambda draft: draft.table,
+        lambda draft: (draft.table, draft.cells.get("Process ID")),
+    ]
+    gaps = ""
+    for count in counts:
+        groups: dict[object, set[int]] = {}
+        for draft in drafts:
+            groups.setdefault(count(draft), set()).add(int(draft.identifier))
+        missing = next((ids for ids in groups.values() if max(ids) >= len(ids)), None)
+        if missing is None:
+            return
+        first = [
+            str(number) for number in range(min(max(missing), len(missing) + 3)) if number not in missing
+        ]
+        more = max(missing) + 1 - len(missing) - len(first[:3])
+        gaps = gaps or ", ".join(first[:3]) + (f" and {more} more" if more else "")
+    raise _Unusable(f"lacks launch ID {gaps}, as if rows were lost; export the whole report again")
+
+
+def _tables(stream: TextIO) -> tuple[str, list[_Draft]]:
     """Form and launches of every table in the stream: ncu prints one per profiled process."""
-    lines = (line for line in stream if not _NCU_LINE.match(line))
+    lines = _lines(stream)
     header_line = next((line for line in lines if _is_header(line)), None)
     if header_line is None:
         raise _Unusable(
@@ -180,7 +279,7 @@ def _tables(stream: Iterable[str]) -> tuple[str, list[_Draft]]:
     header = next(csv.reader([header_line], strict=True))
     long_form = _is_long(header)
     rows = csv.reader(lines, strict=True)
-    drafts: dict[tuple[str, ...], _Draft] = {}
+    drafts: list[_Draft] = []
     table, units = 0, None
     for row in rows:
         if not row or row == [""]:
@@ -191,20 +290,20 @@ def _tables(stream: Iterable[str]) -> tuple[str, list[_Draft]]:
                 raise _Unusable("holds tables of both pages; import them one by one")
         elif long_form:
             cells = _cells(row, header, header.index("Metric Value") + 1)
-            _add_row(
-                drafts.setdefault((str(table), cells["ID"], cells.get("Process ID", "")), _Draft(cells)),
-                cells,
-            )
+            if not drafts or not drafts[-1].is_of(table, cells):
+                drafts.append(_Draft(table, cells))
+            _add_row(drafts[-1], cells)
         elif units is None:
             units = _cells(row, header, len(header))
             if units["ID"]:
                 raise _Unusable("has no row of units under its header; export it again with --csv --page raw")
         else:
             cells = _cells(row, header, len(header))
-            drafts[str(table), str(len(drafts))] = _Draft(cells, _wide_values(cells, units))
+            drafts.append(_Draft(table, cells, _wide_values(cells, units)))
     if not drafts:
         raise _Unusable("holds no launch; check the kernel filter of the ncu command that printed it")
-    return ("csv-details" if long_form else "csv-raw"), list(drafts.values())
+    _refuse_lost_launches(drafts)
+    return ("csv-details" if long_form else "csv-raw"), drafts
 
 
 def _is_long(header: list[str]) -> bool:
@@ -223,7 +322,7 @@ def _cells(row: list[str], header: list[str], at_least: int) -> dict[str, str]:
     cells = dict(zip(header, row, strict=False))
     if len(cells) < len(row):
         for name, text in zip(header, row, strict=False):
-            if cells[name] != text and _NAME.fullmatch(name):
+            if cells[name] != text and is_metric_name(name):
                 raise _Unusable(f"{name} has two columns that differ; export it again")
     return cells
 
@@ -231,7 +330,7 @@ def _cells(row: list[str], header: list[str], at_least: int) -> dict[str, str]:
 def _wide_values(cells: Mapping[str, str], units: Mapping[str, str]) -> dict[str, Value]:
     values = {}
     for name, text in cells.items():
-        if not _NAME.fullmatch(name) or "Domain:" in name:
+        if not is_metric_name(name) or "Domain:" in name:
             continue
         value = parse_cell(text, units[name])
         if value is not None:
@@ -247,14 +346,12 @@ def _wide_values(cells: Mapping[str, str], units: Mapping[str, str]) -> dict[str
 
 def _add_row(draft: _Draft, cells: Mapping[str, str]) -> None:
     """One row of the details page: a metric by its name, a metric by its label (left out), or a rule."""
-    label = cells["Metric Name"].strip()
-    with_label = _LABEL_NAME.fullmatch(label)
-    name = with_label.group(1) if with_label else label
-    if _NAME.fullmatch(name):
+    name = _metric_name(cells["Metric Name"])
+    if name is not None:
         value = parse_cell(cells["Metric Value"], cells.get("Metric Unit", ""))
         if value is not None:
             draft.values.setdefault(name, value)
-    elif not label and cells.get("Rule Name"):
+    elif not cells["Metric Name"].strip() and cells.get("Rule Name"):
         speedup = parse_cell(cells.get("Estimated Speedup", ""), "")
         draft.rules.append(
             Rule(
@@ -286,16 +383,15 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
     packed = pack_values(values)
     metric_set = shared.setdefault(packed.metric_set, packed.metric_set)
     stream = _matched(_WHOLE, cells, "Stream")
+    name = one_line(cells["Kernel Name"])
     return Launch(
-        function=kernel_base_name(cells["Kernel Name"]).rpartition("::")[
-            2
-        ],  # ncu's own function names have no namespace
-        demangled=cells["Kernel Name"],
+        function=kernel_base_name(name).rpartition("::")[2],  # ncu's own function names have no namespace
+        demangled=name,
         mangled="",
         grid=_dimensions(cells, "Grid Size"),
         block=_dimensions(cells, "Block Size"),
         stream=int(stream.group()) if stream else None,
-        nvtx=tuple(_ranges(cells)),
+        nvtx=tuple(map(one_line, _ranges(cells))),
         ordinal=ordinal,
         values=Values(metric_set, packed.slots, packed.states, packed.texts),
         rules=tuple(draft.rules),

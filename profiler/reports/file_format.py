@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,12 +18,26 @@ from profiler.evidence.ncu_release import REPORT_FILE_VERSION, version_number
 
 MAGIC = b"NVR\0"
 MAX_BYTES = 1 << 30  # larger reports are refused unless a caller asks for more
+# What the check holds in memory is bounded by these, not by what a file claims: reports that profilers write
+# stay far below (headers 120 kB, 3,000 metrics a launch).
+MAX_HEADER_BYTES = 16 << 20
+MAX_RESULT_BYTES = 64 << 20  # of a launch that is looked into; a larger one is only counted
+MAX_RESULTS = 100_000
+MAX_FIELDS = 10_000  # of a header
+MAX_METRICS = 100_000  # of a launch
+MAX_NAMES_BYTES = 16 << 20  # of the launches' different names together
+SPANS_BYTES = 32 << 20  # of reports larger than this, where the blocks lie is kept
+_PIECE_BYTES = 1 << 20
+_LONGEST_COMMAND_LINE = 1 << 18  # characters that are taken apart for options; Linux allows 2 MiB
 
 # Source of every field number here: the .proto files in extras/FileFormat of Nsight Compute 2024.1.
 _RESULT_COUNTS = (2, 7, 8, 9)  # BlockHeader: kernel, range, command list and graph results
 _METRIC_TAG = 13 << 3 | 2  # ProfileResult.MetricResults
+_SOURCE = 15  # ProfileResult.Source: the code of the launch, whose Source.Identifier is field 1 as well
 _NAME_ID_TAG = 1 << 3  # ProfileMetricResult.NameId
 _LATEST_SECOND = 4102444800  # the year 2100
+# ncu stores some metrics of a launch twice. Both are equal in all public reports that we know, but for these.
+_TWICE_WITH_TWO_VALUES = {"gpu__time_duration.sum"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +52,23 @@ class LaunchHeader:
 
 
 @dataclass(frozen=True)
+class BlockSpan:
+    """Where a block lies in its file, and the launches in it."""
+
+    at: int
+    header_bytes: int
+    payload_at: int
+    results_at: int  # behind the code and other sources
+    result_ends: array[int]
+    is_shared: bool  # its header has names or a session, which launches of other blocks need too
+
+    @property
+    def end(self) -> int:
+        """Where the next block starts."""
+        return self.result_ends[-1] if self.result_ends else self.results_at
+
+
+@dataclass(frozen=True)
 class Framing:
     """One report file whose blocks end exactly where the file ends."""
 
@@ -45,6 +77,7 @@ class Framing:
     session: Session
     declared: int  # results that the blocks declare, of every kind
     launches: tuple[LaunchHeader, ...] = ()  # empty where the inner layout is not the known one
+    blocks: tuple[BlockSpan, ...] = ()  # of a large report only
 
 
 @dataclass
@@ -55,6 +88,54 @@ class _Declared:
     count: int = 0  # results, of every kind
     launches: list[LaunchHeader] = field(default_factory=list)
     only_kernels: bool = True
+    names: dict[str, str] = field(default_factory=dict)  # each function's name once
+    names_bytes: int = 0
+    blocks: list[BlockSpan] | None = None  # None: not asked for
+    metric_names: list[str] = field(default_factory=list)  # of all launches, which name them by their place
+    largest_name_id: int = -1
+    differing: set[int] = field(default_factory=set)  # name ids that a launch has twice, with other content
+    contents: set[int] = field(default_factory=set)  # hashes of the launches
+    sources: set[int] = field(default_factory=set)  # identifiers of code
+    needed_sources: set[int] = field(default_factory=set)  # of the launches
+
+    def add_launch(self, launch: LaunchHeader, content: bytes) -> None:
+        """Keep one launch; launches of one kernel share its name. A ValueError for one that is there."""
+        if (digest := hash(content)) in self.contents:
+            raise ValueError(f"launch {len(self.launches)} is there twice, equal to the last byte")
+        self.contents.add(digest)
+        name = self.names.get(launch.function)
+        if name is None:
+            self._count_name(len(launch.function))
+            name = self.names[launch.function] = launch.function
+        self.launches.append(replace(launch, function=name))
+
+    def add_metric_names(self, table: bytes) -> None:
+        """Keep the names of a StringTable. A ValueError for more than a report has."""
+        for number, name in _fields(table):
+            if number == 1 and isinstance(name, bytes):
+                self._count_name(len(name))
+                self.metric_names.append(_text(name))
+        if len(self.metric_names) > MAX_METRICS:
+            raise ValueError(f"it has over {MAX_METRICS:,} metrics")
+
+    def _count_name(self, length: int) -> None:
+        self.names_bytes += 4 * length
+        if self.names_bytes > MAX_NAMES_BYTES:
+            raise ValueError(f"the names of its launches take over {MAX_NAMES_BYTES >> 20} MiB")
+
+    def check(self) -> None:
+        """A ValueError for what only the whole file shows: names lost or mixed up, code that is gone."""
+        count = len(self.metric_names)
+        if count and self.largest_name_id >= count:
+            raise ValueError(f"a launch has metric {self.largest_name_id:,} of {count:,} names")
+        if len(set(self.metric_names)) < count:
+            raise ValueError("two metrics have one name")
+        for number in sorted(self.differing):
+            name = self.metric_names[number] if number < count else f"number {number}"
+            if name not in _TWICE_WITH_TWO_VALUES:
+                raise ValueError(f"a launch has metric {name} twice, with two values")
+        if missing := self.needed_sources - self.sources - {0}:
+            raise ValueError(f"the code of a launch (module {min(missing)}) is not in it")
 
 
 class _Hashing:
@@ -62,7 +143,7 @@ class _Hashing:
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._digest = stream, hashlib.sha256()
-        self.left = size
+        self._size = self.left = size
 
     def take(self, count: int) -> bytes:
         """The next bytes; a ValueError where the file has fewer."""
@@ -77,9 +158,19 @@ class _Hashing:
         self.left -= count
         return content
 
+    def skip(self, count: int) -> None:
+        """Hash the next bytes without keeping them; a ValueError where the file has fewer."""
+        while count:
+            count -= len(self.take(min(count, _PIECE_BYTES)))
+
     def take_length(self) -> int:
         """The next four bytes as a length."""
         return int.from_bytes(self.take(4), "little")
+
+    @property
+    def at(self) -> int:
+        """How much was taken."""
+        return self._size - self.left
 
     @property
     def sha256(self) -> str:
@@ -107,13 +198,15 @@ def check_framing(path: Path, max_bytes: int = MAX_BYTES) -> Framing:
 
 def _examine(path: Path, stream: BinaryIO, size: int) -> Framing:
     source = _Hashing(stream, size)
-    declared = _Declared()
+    declared = _Declared(blocks=[] if size > SPANS_BYTES else None)
     _refuse_what_is_no_report(path, stream, size)
     try:
         source.take(len(MAGIC))
-        version = next((v for n, v in _fields(source.take(source.take_length())) if n == 1), None)
+        version = next((v for n, v in _fields(_take_header(source)) if n == 1), None)
         while source.left:
             _take_block(source, declared, version == REPORT_FILE_VERSION)
+        if declared.only_kernels:
+            declared.check()
     except IndexError:
         raise UnreadableReport(
             f"{path}: the report is damaged: a block ends too early; copy it again"
@@ -125,7 +218,8 @@ def _examine(path: Path, stream: BinaryIO, size: int) -> Framing:
             f"{path}: the report holds no launch; check the kernel filter of the ncu command that wrote it"
         )
     launches = tuple(declared.launches) if declared.only_kernels else ()
-    return Framing(source.sha256, size, declared.session, declared.count, launches)
+    blocks = tuple(declared.blocks or ()) if launches else ()
+    return Framing(source.sha256, size, declared.session, declared.count, launches, blocks)
 
 
 def _damaged(path: Path, how: str) -> UnreadableReport:
@@ -143,11 +237,21 @@ def _refuse_what_is_no_report(path: Path, stream: BinaryIO, size: int) -> None:
         raise UnreadableReport(f"{path}: not an Nsight Compute report: it does not start with NVR")
 
 
+def _take_header(source: _Hashing) -> bytes:
+    length = source.take_length()
+    if source.left >= length > MAX_HEADER_BYTES:
+        raise ValueError(f"a header has {length:,} bytes")
+    return source.take(length)
+
+
 def _take_block(source: _Hashing, declared: _Declared, is_known_version: bool) -> None:
     """Read a block and add what it declares. Of an unknown version of the format only counts are taken."""
-    header = source.take(source.take_length())
-    counts, sources, payload_size = [0, 0, 0, 0], 0, 0
-    for number, value in _fields(header):
+    at = source.at
+    header = _take_header(source)
+    counts, sources, payload_size, is_shared = [0, 0, 0, 0], 0, 0, False
+    for fields, (number, value) in enumerate(_fields(header)):
+        if fields == MAX_FIELDS:
+            raise ValueError(f"a header has over {MAX_FIELDS:,} fields")
         if isinstance(value, int):
             if number in _RESULT_COUNTS:
                 counts[_RESULT_COUNTS.index(number)] = value
@@ -155,33 +259,68 @@ def _take_block(source: _Hashing, declared: _Declared, is_known_version: bool) -
                 sources = value
             elif number == 5:
                 payload_size = value
-        elif number == 3:
-            declared.session = _merge(declared.session, value)
-    payload = source.take(payload_size)
+        elif number in (3, 4):
+            is_shared |= bool(value)
+            if number == 3:
+                declared.session = _merge(declared.session, value)
+            elif is_known_version:
+                declared.add_metric_names(value)
     declared.count += sum(counts)
+    if declared.count > MAX_RESULTS or sources > MAX_RESULTS:
+        raise ValueError(f"it declares over {MAX_RESULTS:,} launches")
     declared.only_kernels &= is_known_version and not any(counts[1:])
-    if is_known_version:
-        entries = list(_entries(payload))
-        if len(entries) != sources + sum(counts):
-            raise ValueError(f"a block holds {len(entries)} entries and declares {sources + sum(counts)}")
-        if not any(counts[1:]):
-            declared.launches += [_launch_header(payload, start, end) for start, end in entries[sources:]]
+    if payload_size > source.left:
+        raise ValueError(
+            f"a block needs {payload_size:,} bytes, {source.left:,} are left (cut short or appended to)"
+        )
+    if not is_known_version:
+        source.skip(payload_size)
+        return
+    payload_at = source.at
+    ends = _take_entries(source, declared, payload_size, sources, sum(counts), not any(counts[1:]))
+    if declared.blocks is not None:
+        results_at = payload_at if sources == 0 else ends[sources - 1]
+        declared.blocks.append(BlockSpan(at, len(header), payload_at, results_at, ends[sources:], is_shared))
 
 
-def _entries(payload: bytes) -> Iterator[tuple[int, int]]:
-    """Where the length-prefixed messages of a block's payload start and end."""
-    at = 0
-    while at < len(payload):
-        start = at + 4
-        at = start + int.from_bytes(payload[at:start], "little")
-        if at > len(payload):
+def _take_entries(
+    source: _Hashing, declared: _Declared, payload_size: int, sources: int, results: int, are_kernels: bool
+) -> array[int]:
+    """Read a block's payload, message by message: code and other sources first, then the results.
+
+    Where each of them ends.
+    """
+    end, entries, ends = source.left - payload_size, 0, array("Q")
+    while source.left > end:
+        if entries == sources + results:
+            raise ValueError(f"a block holds more than the {entries} entries that it declares")
+        if source.left < end + 4 or (length := source.take_length()) > source.left - end:
             raise ValueError("an entry is longer than its block")
-        yield start, at
+        if entries < sources:
+            start = source.take(min(length, 16))
+            source.skip(length - len(start))
+            if start[:1] == b"\x08":  # field 1, its identifier
+                declared.sources.add(varint(start, 1)[0])
+                if len(declared.sources) > MAX_RESULTS:
+                    raise ValueError(f"it has over {MAX_RESULTS:,} modules of code")
+        elif not are_kernels:
+            source.skip(length)
+        elif length > MAX_RESULT_BYTES:
+            declared.only_kernels = False
+            source.skip(length)
+        else:
+            result = source.take(length)
+            declared.add_launch(_launch_header(result, 0, length, declared), result)
+        entries += 1
+        ends.append(source.at)
+    if entries != sources + results:
+        raise ValueError(f"a block holds {entries} entries and declares {sources + results}")
+    return ends
 
 
-def _launch_header(result: bytes, at: int, end: int) -> LaunchHeader:
+def _launch_header(result: bytes, at: int, end: int, declared: _Declared) -> LaunchHeader:
     """Walk one ProfileResult's top level. A thousand metrics a launch: too many to go through _fields."""
-    seen: set[int] = set()
+    seen: dict[int, int] = {}  # where the metric of a name id starts
     function, grid, block, stream = "", None, None, None
     while at < end:
         tag = result[at]
@@ -203,13 +342,20 @@ def _launch_header(result: bytes, at: int, end: int) -> LaunchHeader:
                 elif identifier & 0x80:
                     high = result[at + 2]
                     identifier = identifier & 0x7F | high << 7 if high < 0x80 else varint(result, at + 1)[0]
-                seen.add(identifier)
+                first = seen.setdefault(identifier, at)
+                if first != at and not result.startswith(result[at : at + length], first):
+                    declared.differing.add(identifier)
+                if len(seen) > MAX_METRICS:
+                    raise ValueError(f"a launch has over {MAX_METRICS:,} metrics")
             elif tag >> 3 == 6:
                 function = _text(result[at : at + length])
             elif tag >> 3 == 10:
                 grid = _dimensions(result[at : at + length])
             elif tag >> 3 == 11:
                 block = _dimensions(result[at : at + length])
+            elif tag >> 3 == _SOURCE:
+                identifiers = (value for number, value in _fields(result[at : at + length]) if number == 1)
+                declared.needed_sources.update(value for value in identifiers if isinstance(value, int))
             at += length
         elif wire == 0:
             value, at = varint(result, at)
@@ -219,6 +365,7 @@ def _launch_header(result: bytes, at: int, end: int) -> LaunchHeader:
             at = _after_fixed(wire, at)
     if at != end:
         raise ValueError("a launch is longer than its entry")
+    declared.largest_name_id = max(declared.largest_name_id, *seen) if seen else declared.largest_name_id
     return LaunchHeader(function, grid, block, stream, len(seen))
 
 
@@ -278,7 +425,7 @@ def _merge(session: Session, message: bytes) -> Session:
         if number == 2 and isinstance(value, int) and not session.created and 0 < value < _LATEST_SECOND:
             session = replace(session, created=datetime.fromtimestamp(value, UTC))
         elif number == 8 and isinstance(value, bytes):
-            parts = {n: _text(v) for n, v in _fields(value) if isinstance(v, bytes)}
+            parts = {n: _text(v) for n, v in _fields(value) if n in (1, 2) and isinstance(v, bytes)}
             provider, version = parts.get(1, ""), parts.get(2, "")
             if provider == "Nsight Compute Target":  # "2024.1.1.0 (build 33998838) (public-release)"
                 session = replace(session, ncu_version=session.ncu_version or version_number(version))
@@ -294,7 +441,7 @@ def _merge(session: Session, message: bytes) -> Session:
 def _with_command_line(session: Session, command_line: str) -> Session:
     """Only what the command line says: a default that moves between ncu versions is not known."""
     try:
-        words = shlex.split(command_line)
+        words = shlex.split(command_line) if len(command_line) < _LONGEST_COMMAND_LINE else []
     except ValueError:  # an unbalanced quote in the application's arguments
         words = command_line.split()
 

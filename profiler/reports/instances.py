@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.errors import UnreadableReport
-from profiler.reports import file_format
+from profiler.reports import file_format, memory_limit, report_parts
 from profiler.reports.reader_client import Answer, WorkerLost, borrow_worker
 from profiler.reports.reader_process import READER_VERSION
 
@@ -96,9 +96,7 @@ def source_lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
 
 
-def read_detail(
-    path: Path, ordinal: int, cache_dir: Path | None, timeout_s: float, memory_bytes: int
-) -> LaunchDetail:
+def read_detail(path: Path, ordinal: int, cache_dir: Path | None, timeout_s: float) -> LaunchDetail:
     """Extract one launch's detail in a process apart, or take it from the cache; raises UnreadableReport."""
     framed = file_format.check_framing(path)
     if not 0 <= ordinal < framed.declared:
@@ -109,12 +107,27 @@ def read_detail(
     if cached and (cached_answer := _load(cached)):
         with contextlib.suppress(KeyError, ValueError, TypeError):
             return _decode(cached_answer, framed.sha256, ordinal)
-    with borrow_worker(memory_bytes) as worker:
-        worker.ask(path, timeout_s, ordinal)
+    parts = report_parts.parts_of(framed, with_code=True)
+    # The same launches together as in the first depth: the library orders those of several processes.
+    part = next((part for part in parts if ordinal < part.first + part.launches), None)
+    size_bytes = part.size_bytes if part else framed.size_bytes
+    with borrow_worker(memory_limit.LEAST_BYTES) as worker:
+        worker.ask(
+            path,
+            timeout_s,
+            ordinal - part.first if part else ordinal,
+            pieces=part.pieces if part else (),
+            memory_bytes=memory_limit.reader_memory(size_bytes),
+        )
         try:
             answer = worker.answer(timeout_s)
         except WorkerLost as lost:
             raise UnreadableReport(f"{path}: launch {ordinal} cannot be read in full: {lost}") from lost
+    if answer.head.get("out_of_memory"):
+        raise UnreadableReport(
+            f"{path}: launch {ordinal} takes more than {memory_limit.reader_memory(size_bytes) >> 20} MiB of "
+            f"memory; raise the limit with {memory_limit.READER_MEMORY}"
+        )
     if "error" in answer.head:
         raise UnreadableReport(f"{path}: {answer.head['error']}")
     try:

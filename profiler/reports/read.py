@@ -2,64 +2,94 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from profiler.errors import UnreadableReport
-from profiler.evidence import Launch, MetricSet, Report, Rule, State, Values
+from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, Values
+from profiler.evidence.launch import one_line
 from profiler.evidence.values import SLOT, is_duration
-from profiler.reports import csv_export, file_format
+from profiler.reports import csv_export, file_format, memory_limit, reader_client, report_parts
 from profiler.reports.instances import LaunchDetail, read_detail
 from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_worker
 
 Size = tuple[int, int, int] | None  # of a grid or block; None where the report does not say
 
 TIMEOUT_S = 60.0
-MEMORY_BYTES = (
-    1 << 30
-)  # address space of the worker: it starts at 220 MiB, the 16 public reports end at 330 MiB
-_LOOKAHEAD = 3  # files that may be with the worker while the caller stores an earlier one
+MEMORY_BYTES = memory_limit.LEAST_BYTES
+_LOOKAHEAD = 3  # files, or parts of one, that may be with the worker while the caller stores an earlier one
+_ANSWER_BYTES = 32 << 20  # an answer may be this much larger than its file: a small one repeats names
+_CSV_BYTES_A_SECOND = 1_000_000  # what reading takes on a slow machine, beyond the time for any file
 
 
 @dataclass
 class _Job:
-    """One file on its way: either settled, or framed and with the worker."""
+    """One file on its way: either settled, or framed and with a worker."""
 
     path: Path
+    worker: Worker | None = None
     settled: Report | UnreadableReport | None = None
-    framing: file_format.Framing | None = None
+    framing: file_format.Framing | None = None  # None for a CSV
+    parts: list[report_parts.Part] = field(default_factory=list)  # of a large report
+    size_bytes: int = 0
+    asked: int = 0  # parts that are with the worker or answered
+
+    @property
+    def asks(self) -> int:
+        """How many answers this file takes."""
+        return len(self.parts) or 1
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Of each file. memory_bytes: None where its size decides."""
+
+    timeout_s: float
+    memory_bytes: int | None
+    max_bytes: int
+
+    def memory(self, size_bytes: int) -> int:
+        """Bytes of memory for what has this size."""
+        return self.memory_bytes or memory_limit.reader_memory(size_bytes)
 
 
 def read_reports(
     paths: Iterable[Path],
     timeout_s: float = TIMEOUT_S,
-    memory_bytes: int = MEMORY_BYTES,
+    memory_bytes: int | None = None,
     max_bytes: int = file_format.MAX_BYTES,
 ) -> Iterator[Report | UnreadableReport]:
     """Read report files in order, each to a whole Report or to the reason why not; nothing in between.
 
-    Time and memory limits hold for each file. The worker reads on while the caller stores an earlier file.
+    Time and memory limits hold for each file, and for each part of a large one. memory_bytes: None for what
+    memory_limit says of its size. The worker reads on while the caller stores an earlier file.
     """
+    limits = _Limits(timeout_s, memory_bytes, max_bytes)
     jobs: deque[_Job] = deque()
     todo = iter(paths)
-    with borrow_worker(memory_bytes) as worker:
+    csv_worker = Worker(memory_bytes or MEMORY_BYTES, reader_client.csv_command(memory_bytes or MEMORY_BYTES))
+    with borrow_worker(memory_bytes or MEMORY_BYTES) as worker, contextlib.closing(csv_worker):
         while True:
-            while len(jobs) < _LOOKAHEAD and (path := next(todo, None)) is not None:
-                jobs.append(_begin(Path(path), worker, timeout_s, max_bytes))
+            # Answers come in the order of asking: behind a file with parts to ask for, no other is begun.
+            while len(jobs) < _LOOKAHEAD and not (jobs and jobs[-1].parts):
+                if (path := next(todo, None)) is None:
+                    break
+                jobs.append(_begin(Path(path), worker, csv_worker, limits))
             if not jobs:
                 return
             job = jobs.popleft()
-            yield job.settled or _finish(job, jobs, worker, timeout_s)
+            yield job.settled or _finish(job, jobs, limits)
 
 
-def read_report(path: Path, timeout_s: float = TIMEOUT_S, memory_bytes: int = MEMORY_BYTES) -> Report:
+def read_report(path: Path, timeout_s: float = TIMEOUT_S, memory_bytes: int | None = None) -> Report:
     """Read one report file; raises UnreadableReport."""
     (result,) = read_reports([path], timeout_s, memory_bytes)  # to its end, so that its worker is given back
     if isinstance(result, UnreadableReport):
@@ -69,7 +99,7 @@ def read_report(path: Path, timeout_s: float = TIMEOUT_S, memory_bytes: int = ME
 
 def launch_detail(path: Path, ordinal: int, cache_dir: Path | None = None) -> LaunchDetail:
     """The second depth of one launch, extracted on first view; raises UnreadableReport."""
-    return read_detail(path, ordinal, cache_dir, TIMEOUT_S, MEMORY_BYTES)
+    return read_detail(path, ordinal, cache_dir, TIMEOUT_S)
 
 
 def is_report(path: Path) -> bool:
@@ -89,18 +119,47 @@ def is_report(path: Path) -> bool:
     return start == file_format.MAGIC or (path.suffix.lower() == ".csv" and csv_export.is_ncu_csv(path))
 
 
-def _begin(path: Path, worker: Worker, timeout_s: float, max_bytes: int) -> _Job:
-    """Settle a CSV or a file that is no report; queue the others."""
+def _begin(path: Path, worker: Worker, csv_worker: Worker, limits: _Limits) -> _Job:
+    """Settle a file that is no report; queue the others."""
     try:
         _refuse_what_is_no_file(path)
+        size_bytes = path.stat().st_size
         if _is_csv(path):
-            return _Job(path, settled=csv_export.read_csv(path, max_bytes))
-        worker.start()  # it imports the library while the framing is checked here
-        framed = file_format.check_framing(path, max_bytes)
+            csv_export.refuse_large(path, size_bytes, limits.max_bytes)
+            job = _Job(path, csv_worker, size_bytes=size_bytes)
+        else:
+            worker.start()  # it imports the library while the framing is checked here
+            framed = file_format.check_framing(path, limits.max_bytes)
+            parts = report_parts.parts_of(framed)
+            job = _Job(path, worker, framing=framed, parts=parts, size_bytes=size_bytes)
     except UnreadableReport as error:
         return _Job(path, settled=error)
-    worker.ask(path, timeout_s)
-    return _Job(path, framing=framed)
+    _ask(job, limits, _LOOKAHEAD)
+    return job
+
+
+def _ask(job: _Job, limits: _Limits, ahead: int) -> None:
+    """Queue what is not with the worker yet, as far as `ahead` parts of the file."""
+    assert job.worker
+    while job.asked < min(job.asks, ahead):
+        pieces: tuple[report_parts.Piece, ...] = ()
+        size_bytes = job.size_bytes
+        if job.parts:
+            part = job.parts[job.asked]
+            pieces, size_bytes = part.pieces, part.size_bytes
+        job.worker.ask(
+            job.path,
+            _timeout_s(job, limits),
+            pieces=pieces,
+            memory_bytes=limits.memory(size_bytes),
+            answer_bytes=_ANSWER_BYTES + (2 if job.framing is None else 1) * size_bytes,
+            max_bytes=limits.max_bytes,
+        )
+        job.asked += 1
+
+
+def _timeout_s(job: _Job, limits: _Limits) -> float:
+    return limits.timeout_s + (job.size_bytes / _CSV_BYTES_A_SECOND if job.framing is None else 0)
 
 
 def _refuse_what_is_no_file(path: Path) -> None:
@@ -126,92 +185,181 @@ def _is_csv(path: Path) -> bool:
         return stream.read(len(file_format.MAGIC)) != file_format.MAGIC
 
 
-def _finish(job: _Job, queued: Iterable[_Job], worker: Worker, timeout_s: float) -> Report | UnreadableReport:
-    """Wait for one file's answer. Whatever happens to the worker costs this file only."""
-    assert job.framing
+def _finish(job: _Job, queued: Iterable[_Job], limits: _Limits) -> Report | UnreadableReport:
+    """Wait for one file's answers. Whatever happens to the worker costs this file only."""
+    worker = job.worker
+    assert worker
     try:
-        return assemble_report(job.path, job.framing, worker.answer(timeout_s))
+        assembly = _Assembly(job.path, job.framing)
+        for number in range(job.asks):
+            assembly.add(worker.answer(_timeout_s(job, limits)), job.parts[number] if job.parts else None)
+            if not worker.running:
+                job.asked = number + 1
+            _ask(job, limits, number + 1 + _LOOKAHEAD)
+        return assembly.report()
+    except reader_client.NoMemory:
+        return _too_large(job, limits)
     except WorkerLost as lost:
-        return _unreadable(job.path, f"the report is damaged or too large: {lost}")
+        if lost.timed_out:
+            return _unreadable(job.path, f"the report is damaged or too large: {lost}")
+        return _unreadable(job.path, f"the report is damaged: {lost}")
+    except MemoryError:
+        worker.sound = False
+        return _too_large(job, limits)
     except UnreadableReport as error:
         worker.sound = False
+        if job.asks > 1:  # answers to later parts are nobody's
+            worker.close()
         return error
     finally:
         if not worker.running:
             for other in queued:
-                if other.framing:
-                    worker.ask(other.path, timeout_s)
+                if other.worker is worker:
+                    other.asked = 0
+                    _ask(other, limits, _LOOKAHEAD)
 
 
-def assemble_report(path: Path, framed: file_format.Framing, answer: Answer) -> Report:
-    """The Report in a reader's answer, checked against what the file declares; raises UnreadableReport."""
-    if "error" in answer.head:
-        raise _unreadable(path, answer.head["error"], answer.head.get("whole", False))
-    try:
-        launches = _launches(answer.head, answer.blob, framed)
-    except (KeyError, ValueError, IndexError, TypeError) as error:
-        raise _unreadable(path, "the report is damaged: it reads as nonsense") from error
-    if len(launches) != framed.declared:
-        mismatch = f"it declares {framed.declared} launches and {len(launches)} can be read"
-        raise _unreadable(path, f"the report is damaged: {mismatch}")
-    for launch, header in zip(launches, framed.launches, strict=bool(framed.launches)):
-        if launch.function == header.function and len(launch.values) != header.metrics:
-            mismatch = f"stores {header.metrics} metrics and {len(launch.values)} can be read"
-            raise _unreadable(path, f"the report is damaged: launch {launch.ordinal} {mismatch}")
-    return Report(path.name, framed.sha256, framed.size_bytes, "ncu-rep", framed.session, launches)
+def _too_large(job: _Job, limits: _Limits) -> UnreadableReport:
+    """The error for a file that is whole, as far as can be seen, and takes more memory than it may."""
+    size_bytes = max((part.size_bytes for part in job.parts), default=job.size_bytes)
+    limit = limits.memory(size_bytes)
+    return UnreadableReport(
+        f"{job.path}: too large for the limit: reading it takes more than {limit >> 20} MiB of memory; raise "
+        f"the limit with --reader-memory {max(2, 2 * limit >> 30)}G ({memory_limit.READER_MEMORY} for every "
+        "command), or profile fewer launches a report",
+        option="--reader-memory",
+    )
+
+
+class _Assembly:
+    """A Report as it comes together from the reader's answers, checked against what the file declares."""
+
+    def __init__(self, path: Path, framed: file_format.Framing | None) -> None:
+        self._path, self._framed = path, framed
+        self._form: tuple[str, int, str] | None = None  # of a CSV: sha256, size, form
+        self._launches: list[Launch] = []
+        self._sets: dict[MetricSet, MetricSet] = {}
+        self._texts: dict[str, str] = {}
+
+    def add(self, answer: Answer, part: report_parts.Part | None = None) -> None:
+        """Take in one answer; raises UnreadableReport, or MemoryError where the worker had too little."""
+        head = answer.head
+        if head.get("out_of_memory"):
+            raise MemoryError
+        if "error" in head:
+            raise _unreadable(self._path, head["error"], head.get("whole", False))
+        try:
+            launches = self._read(head, answer.blob)
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise _unreadable(self._path, "the report is damaged: it reads as nonsense") from error
+        if part and len(launches) != part.launches:
+            raise self._mismatch(part.launches, len(launches))
+        self._launches += launches
+
+    def _mismatch(self, declared: int, found: int) -> UnreadableReport:
+        mismatch = f"it declares {declared} launches and {found} can be read"
+        return _unreadable(self._path, f"the report is damaged: {mismatch}")
+
+    def report(self) -> Report:
+        """The whole report; raises UnreadableReport where launches or metrics of it are missing."""
+        launches = tuple(self._launches)
+        if self._framed is None:
+            assert self._form
+            sha256, size_bytes, form = self._form
+            return Report(self._path.name, sha256, size_bytes, form, Session(), launches)
+        if len(launches) != self._framed.declared:
+            raise self._mismatch(self._framed.declared, len(launches))
+        for launch, header in zip(launches, self._framed.launches, strict=bool(self._framed.launches)):
+            if launch.function == header.function and len(launch.values) != header.metrics:
+                mismatch = f"stores {header.metrics} metrics and {len(launch.values)} can be read"
+                raise _unreadable(self._path, f"the report is damaged: launch {launch.ordinal} {mismatch}")
+        framed = self._framed
+        return Report(self._path.name, framed.sha256, framed.size_bytes, "ncu-rep", framed.session, launches)
+
+    def _read(self, head: dict[str, Any], blob: bytes) -> list[Launch]:
+        if self._framed is None:
+            self._form = (head["sha256"], head["size_bytes"], head["form"])
+        sets = []
+        for body in head["sets"]:  # the parts of a report have equal ones
+            metric_set = MetricSet(tuple(body["names"]), tuple(body["units"]), body["kinds"])
+            sets.append(self._sets.setdefault(metric_set, metric_set))
+        durations = [
+            [index for index, name in enumerate(metric_set.names) if is_duration(name)] for metric_set in sets
+        ]
+        launches: list[Launch] = []
+        at = 0
+        for body in head["launches"]:
+            metric_set = sets[body["set"]]
+            count = len(metric_set.names)
+            slots = np.frombuffer(blob, SLOT, count, at)
+            states = np.frombuffer(blob, np.uint8, count, at + count * SLOT.itemsize)
+            at += count * (SLOT.itemsize + 1)
+            texts = {index: self._shared(text) for index, text in zip(*body["texts"], strict=True)}
+            values = Values(metric_set, slots, states, texts)
+            for index in durations[body["set"]]:  # nothing takes no time: ncu failed to measure it
+                number = values.number(metric_set.names[index])
+                if number is not None and number <= 0:
+                    values.states = values.states.copy()  # what was read is read-only
+                    values.states[index] = State.FAILED
+            launches.append(self._launch(body, values, len(self._launches) + len(launches)))
+        if at != len(blob):
+            raise ValueError("columns left over")
+        return launches
+
+    def _launch(self, body: dict[str, Any], values: Values, ordinal: int) -> Launch:
+        if self._framed is None:
+            grid, block, stream = _size(body["grid"]), _size(body["block"]), body["stream"]
+        else:
+            headers = self._framed.launches
+            header = headers[ordinal] if ordinal < len(headers) else None
+            if header and header.function != body["function"]:
+                header = None  # the library orders launches of several processes in its own way
+            block = header.block if header else launch_dimensions(values, "launch__block_dim_")
+            grid = header.grid if header else launch_dimensions(values, "launch__grid_dim_")
+            grid = _grid_in_blocks(grid, block, _whole(values, "launch__grid_size"))
+            stream = header.stream if header else _whole(values, "launch__stream_id")
+        return Launch(
+            function=self._shared(one_line(body["function"])),
+            demangled=self._shared(one_line(body["demangled"])),
+            mangled=self._shared(one_line(body["mangled"])),
+            grid=grid,
+            block=block,
+            stream=stream,
+            nvtx=tuple(map(one_line, body["nvtx"])),
+            ordinal=ordinal,
+            values=values,
+            opcodes={self._shared(name): count for name, count in body["opcodes"].items()},
+            rules=tuple(self._rule(*rule) for rule in body["rules"]),
+        )
+
+    def _rule(self, *fields: Any) -> Rule:
+        identifier, name, section, kind, title, message, speedup_pct, scope, focus = fields
+        return Rule(
+            self._shared(identifier),
+            self._shared(name),
+            self._shared(section),
+            self._shared(kind),
+            self._shared(title),
+            self._shared(message),
+            speedup_pct,
+            scope,
+            tuple(map(self._shared, focus)),
+        )
+
+    def _shared(self, text: str) -> str:
+        """The text that is kept already where it is equal: thousands of launches say the same."""
+        return self._texts.setdefault(text, text)
+
+
+def _size(numbers: list[int] | None) -> Size:
+    if numbers is None:
+        return None
+    x, y, z = numbers
+    return x, y, z
 
 
 def _unreadable(path: Path, what: str, whole: bool = False) -> UnreadableReport:
     return UnreadableReport(f"{path}: {what}" + ("" if whole else "; copy it again"))
-
-
-def _launches(head: dict[str, Any], blob: bytes, framed: file_format.Framing) -> tuple[Launch, ...]:
-    sets = [MetricSet(tuple(body["names"]), tuple(body["units"]), body["kinds"]) for body in head["sets"]]
-    durations = [
-        [index for index, name in enumerate(metric_set.names) if is_duration(name)] for metric_set in sets
-    ]
-    launches, at = [], 0
-    for ordinal, body in enumerate(head["launches"]):
-        metric_set = sets[body["set"]]
-        count = len(metric_set.names)
-        slots = np.frombuffer(blob, SLOT, count, at)
-        states = np.frombuffer(blob, np.uint8, count, at + count * SLOT.itemsize)
-        at += count * (SLOT.itemsize + 1)
-        texts = dict(zip(*body["texts"], strict=True))
-        values = Values(metric_set, slots, states, texts)
-        for index in durations[body["set"]]:  # nothing takes no time: ncu failed to measure it
-            number = values.number(metric_set.names[index])
-            if number is not None and number <= 0:
-                values.states = values.states.copy()  # what was read is read-only
-                values.states[index] = State.FAILED
-        header = framed.launches[ordinal] if ordinal < len(framed.launches) else None
-        if header and header.function != body["function"]:
-            header = None  # the library orders launches of several processes in its own way
-        block = header.block if header else launch_dimensions(values, "launch__block_dim_")
-        grid = header.grid if header else launch_dimensions(values, "launch__grid_dim_")
-        launches.append(
-            Launch(
-                function=body["function"],
-                demangled=body["demangled"],
-                mangled=body["mangled"],
-                grid=_grid_in_blocks(grid, block, _whole(values, "launch__grid_size")),
-                block=block,
-                stream=header.stream if header else _whole(values, "launch__stream_id"),
-                nvtx=tuple(body["nvtx"]),
-                ordinal=ordinal,
-                values=values,
-                opcodes=body["opcodes"],
-                rules=tuple(_rule(*rule) for rule in body["rules"]),
-            )
-        )
-    if at != len(blob):
-        raise ValueError("columns left over")
-    return tuple(launches)
-
-
-def _rule(*fields: Any) -> Rule:
-    identifier, name, section, kind, title, message, speedup_pct, scope, focus = fields
-    return Rule(identifier, name, section, kind, title, message, speedup_pct, scope, tuple(focus))
 
 
 def launch_dimensions(values: Values, prefix: str) -> tuple[int, int, int] | None:

@@ -14,14 +14,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from profiler.reports import reader_process
+from profiler.reports import csv_process, reader_process
 
 PIPE_BYTES = 1 << 20  # room for a typical answer, so that the worker reads on while its last answer waits
 _F_SETPIPE_SZ = 1031  # Linux
+_NO_MEMORY = b"std::bad_alloc"  # in what C++ says when nobody catches it
+_SAID_BYTES = 1 << 16
 SPARE_S = 20  # how long a worker waits for the next report before it ends by itself
 
 
@@ -34,6 +37,24 @@ class Answer(NamedTuple):
 
 class WorkerLost(Exception):
     """The worker ended, hung or answered nonsense; the message says which, as the end of a sentence."""
+
+    timed_out = False
+
+
+class TimedOut(WorkerLost):
+    """There was no answer in time."""
+
+    timed_out = True
+
+
+class NoMemory(WorkerLost):
+    """The worker ended because it was refused memory."""
+
+
+def csv_command(memory_bytes: int) -> list[str]:
+    """The command line of the worker that reads CSV."""
+    places = json.dumps([place for place in sys.path if isinstance(place, str)])
+    return [sys.executable, "-I", "-S", csv_process.__file__, places, str(memory_bytes)]
 
 
 def command(memory_bytes: int) -> list[str]:
@@ -49,20 +70,23 @@ class Worker:
     def __init__(self, memory_bytes: int, argv: Sequence[str] | None = None) -> None:
         self._argv = list(argv) if argv else None
         self._memory_bytes = memory_bytes
+        self._limits: deque[tuple[int, int]] = deque()  # bytes of memory and of the answer, of what is asked
         self._process: subprocess.Popen[bytes] | None = None
-        self._unanswered = 0
         self.sound = True  # until it meets a damaged file, which may have upset the library
         self._spare_since = 0.0
+        self._said = -1  # what the process writes to stderr, while there is one
 
     def start(self) -> subprocess.Popen[bytes]:
         """The running process, started where it is not."""
         if self._process is None:
             self._argv = self._argv or command(self._memory_bytes)
+            self._said = os.memfd_create("said")  # no file: the disk may be full
+            fcntl.fcntl(self._said, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied meanwhile
             self._process = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=self._said,
                 start_new_session=True,  # Ctrl-C is the parent's to handle
             )
             assert self._process.stdout
@@ -70,10 +94,16 @@ class Worker:
                 fcntl.fcntl(self._process.stdout, _F_SETPIPE_SZ, PIPE_BYTES)
         return self._process
 
-    def ask(self, path: Path, timeout_s: float, ordinal: int | None = None) -> None:
-        """Queue one request. A worker that is gone is noticed by answer()."""
-        self._send({"path": str(path.absolute()), "ordinal": ordinal, "timeout_s": timeout_s})
-        self._unanswered += 1
+    def ask(self, path: Path, timeout_s: float, ordinal: int | None = None, **request: Any) -> None:
+        """Queue one request. A worker that is gone is noticed by answer().
+
+        request: `pieces` (of report_parts), `memory_bytes` and `answer_bytes` as limits of this one.
+        """
+        request.setdefault("pieces", ())
+        request.setdefault("memory_bytes", self._memory_bytes)
+        request.setdefault("answer_bytes", self._memory_bytes)
+        self._limits.append((request["memory_bytes"], request["answer_bytes"]))
+        self._send({"path": str(path.absolute()), "ordinal": ordinal, "timeout_s": timeout_s, **request})
 
     def answer(self, timeout_s: float) -> Answer:
         """The next answer; raises WorkerLost, after which the next ask() starts a fresh process."""
@@ -82,16 +112,18 @@ class Worker:
             magic, head_bytes, blob_bytes = reader_process.HEAD.unpack(
                 self._take(reader_process.HEAD.size, deadline, timeout_s)
             )
-            if magic != reader_process.MAGIC or head_bytes + blob_bytes > self._memory_bytes:
+            is_last = magic == reader_process.LAST_MAGIC
+            if not (is_last or magic == reader_process.MAGIC) or head_bytes + blob_bytes > self._limits[0][1]:
                 raise WorkerLost("the reading process answered nonsense")
             head = json.loads(self._take(head_bytes, deadline, timeout_s))
             blob = self._take(blob_bytes, deadline, timeout_s)
         except WorkerLost:
             self.close()
             raise
-        self._unanswered -= 1
+        self._limits.popleft()
+        os.ftruncate(self._said, 0)
         self.sound &= "error" not in head
-        if head.get("retired"):
+        if is_last:
             self.close()
         return Answer(head, blob)
 
@@ -102,7 +134,7 @@ class Worker:
 
     def make_spare(self) -> bool:
         """Whether the process may wait for the next report: it runs, owes nothing and has met no bad file."""
-        if self._process is None or self._unanswered or not self.sound:
+        if self._process is None or self._limits or not self.sound:
             return False
         self._send({"end_after_s": SPARE_S})
         self._spare_since = time.monotonic()
@@ -127,31 +159,34 @@ class Worker:
         while count:
             wait_s = deadline - time.monotonic()
             if wait_s <= 0 or not select.select([pipe], [], [], wait_s)[0]:
-                raise WorkerLost(f"reading it took longer than {timeout_s:g} s")
+                raise TimedOut(f"reading it took longer than {timeout_s:g} s")
             part = os.read(pipe.fileno(), min(count, PIPE_BYTES))
             if not part:
-                raise WorkerLost(f"the reading library {self._how_it_ended()}")
+                raise self._how_it_ended()
             parts.append(part)
             count -= len(part)
         return b"".join(parts)
 
-    def _how_it_ended(self) -> str:
-        process = self.start()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            code = process.wait(timeout=5)
-            if code < 0:
-                return f"stopped on it ({signal.Signals(-code).name})"
-            return f"stopped on it (exit code {code})"
-        return "closed its answers"
+    def _how_it_ended(self) -> WorkerLost:
+        """Why there is no answer. The library ends its process on damage, and where it gets no memory."""
+        try:
+            code = self.start().wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return WorkerLost("the reading library closed its answers")
+        if _NO_MEMORY in os.pread(self._said, _SAID_BYTES, 0):
+            return NoMemory("the reading library was refused memory")
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return WorkerLost(f"the reading library stopped on it ({how})")
 
     def close(self) -> None:
         """End the process; what it still had queued is lost."""
         process, self._process = self._process, None
-        self._unanswered = 0
+        self._limits.clear()
         self.sound = True
         if process is None:
             return
         process.kill()
+        os.close(self._said)
         for pipe in (process.stdin, process.stdout):
             if pipe:
                 with contextlib.suppress(OSError):

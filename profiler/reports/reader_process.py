@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 READER_VERSION = 5  # raised whenever the second depth extracts something else
 HEAD = struct.Struct("<4sIQ")  # magic, bytes of JSON, bytes of binary columns
 MAGIC = b"NCUR"
+LAST_MAGIC = b"NCUL"  # of the last answer before this process ends
 UNITS_BYTES = 200 << 20  # what the library's tables of metrics and units take
 INSTRUCTION_BYTES = 16  # from CC 7.0 on
 LARGEST_HOLE = 1 << 20  # bytes; functions may lie gigabytes apart
@@ -75,10 +76,11 @@ class Unreadable(Exception):
     """One metric holds what this reader does not know; the message says what."""
 
 
-def serve(site: str, memory_bytes: int) -> None:
-    """Answer requests until stdin ends."""
+def serve(site: str, memory_bytes: int, respond: Callable[[Json], tuple[Json, bytes]] | None = None) -> None:
+    """Answer requests until stdin ends; each says how much memory it may take, and its answer."""
+    respond = respond or answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    limit_memory(memory_bytes)
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # whatever the native library prints must not end up between the answers
     gc.disable()
@@ -89,17 +91,29 @@ def serve(site: str, memory_bytes: int) -> None:
             signal.alarm(request["end_after_s"])
             continue
         signal.alarm(math.ceil(request["timeout_s"]) + 5)  # the parent kills first, unless it is gone
+        limit_memory(request["memory_bytes"])
         try:
-            head, blob = answer(request)
+            head, blob = respond(request)
+            body = json.dumps(head).encode("ascii")
         except MemoryError:
-            error = f"reading it takes more than {memory_bytes >> 20} MiB of memory; profile fewer launches"
-            head, blob = {"error": error, "whole": True}, b""
+            body, blob = json.dumps({"error": "", "out_of_memory": True}).encode(), b""
+        if len(body) + len(blob) > request["answer_bytes"]:
+            error = f"what it says takes more than {request['answer_bytes']:,} bytes"
+            body, blob = json.dumps({"error": error}).encode(), b""
         signal.alarm(0)
-        head["retired"] = _peak_kib() > RETIRE_KIB
-        send(out, head, blob)
-        if head["retired"]:
+        is_retired = _peak_kib() > RETIRE_KIB
+        send(out, body, blob, is_retired)
+        if is_retired:
             break
     os._exit(0)  # the library's own tear-down only costs time
+
+
+def limit_memory(memory_bytes: int) -> None:
+    """Limit what this process may take from now on: address space, which is what can be limited."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if hard != resource.RLIM_INFINITY:
+        memory_bytes = min(memory_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, hard))
 
 
 def _peak_kib() -> int:
@@ -113,10 +127,12 @@ def _peak_kib() -> int:
 
 def answer(request: Json) -> tuple[Json, bytes]:
     """Head and columns for one request. What goes wrong is told in the head, except running out of memory."""
+    path = request["path"]
     try:
-        if request["ordinal"] is None:
-            return read_report(request["path"])
-        return read_detail(request["path"], request["ordinal"])
+        if request["pieces"]:
+            with part(path, request["pieces"]) as path:
+                return read_either(path, request["ordinal"])
+        return read_either(path, request["ordinal"])
     except Refused as reason:
         return {"error": str(reason)}, b""
     except ModuleNotFoundError:
@@ -129,6 +145,33 @@ def answer(request: Json) -> tuple[Json, bytes]:
         if is_of_library(error):
             return {"error": f"the report is damaged ({type(error).__name__} inside ncu_report)"}, b""
         return {"error": f"the report may be whole, but cannot be read here: {described(error)}"}, b""
+
+
+def read_either(path: str, ordinal: int | None) -> tuple[Json, bytes]:
+    """All launches in the first depth, or one in the second."""
+    return read_report(path) if ordinal is None else read_detail(path, ordinal)
+
+
+@contextlib.contextmanager
+def part(path: str, pieces: Sequence[Any]) -> Iterator[str]:
+    """A path that a part of a report can be read at: its bytes, and ranges of the report, in memory."""
+    content = os.memfd_create("part")
+    source = os.open(path, os.O_RDONLY)
+    try:
+        for piece in pieces:
+            if isinstance(piece, str):
+                os.write(content, bytes.fromhex(piece))
+                continue
+            at, left = piece
+            while left:
+                count = os.sendfile(content, source, at, left)
+                if not count:
+                    raise Refused("the report became shorter while it was read")
+                at, left = at + count, left - count
+        yield f"/proc/self/fd/{content}"
+    finally:
+        os.close(source)
+        os.close(content)
 
 
 def is_of_library(error: BaseException) -> bool:
@@ -152,11 +195,10 @@ def last_frame(error: BaseException) -> TracebackType | None:
     return innermost
 
 
-def send(out: BinaryIO, head: Json, blob: bytes) -> None:
+def send(out: BinaryIO, head: bytes, blob: bytes, is_last: bool) -> None:
     """Write one framed answer."""
-    body = json.dumps(head).encode("ascii")
-    for part in (HEAD.pack(MAGIC, len(body), len(blob)), body, blob):
-        left = memoryview(part)
+    for content in (HEAD.pack(LAST_MAGIC if is_last else MAGIC, len(head), len(blob)), head, blob):
+        left = memoryview(content)
         while left:
             left = left[out.write(left) or 0 :]
 

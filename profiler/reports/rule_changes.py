@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from profiler.evidence import Rule
 
@@ -85,7 +86,12 @@ def _title(rule: Rule) -> Hashable:
 
 
 def _wording(rule: Rule) -> Hashable:
-    return rule.identifier, rule.section, " ".join(_NUMBER.sub("#", plain_message(rule.message)).split())
+    return rule.identifier, rule.section, _without_numbers(rule.message)
+
+
+@lru_cache(maxsize=4_096)  # a page compares the same rules each time it is drawn
+def _without_numbers(message: str) -> str:
+    return " ".join(_NUMBER.sub("#", plain_message(message)).split())
 
 
 def _title_and_wording(rule: Rule) -> Hashable:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from profiler.sass.alignment import align as align
     from profiler.sass.bundle_file import MachineCode as MachineCode
     from profiler.sass.disassembly import disassemble as disassemble
+    from profiler.sass.disassembly import extract_cubin as extract_cubin
+    from profiler.sass.disassembly import library_functions as library_functions
     from profiler.sass.hotspots import CodeLocation as CodeLocation
     from profiler.sass.hotspots import HotRow as HotRow
     from profiler.sass.hotspots import HotSpot as HotSpot
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from profiler.sass.hotspots import hot_spot_changes as hot_spot_changes
     from profiler.sass.hotspots import hottest as hottest
     from profiler.sass.hotspots import hottest_rows as hottest_rows
+    from profiler.sass.hottest_places import HotPlace as HotPlace
+    from profiler.sass.hottest_places import StaticLine as StaticLine
+    from profiler.sass.hottest_places import hot_places as hot_places
+    from profiler.sass.hottest_places import static_lines as static_lines
     from profiler.sass.listing import FunctionCode as FunctionCode
     from profiler.sass.listing import Listing as Listing
     from profiler.sass.listing import SassLine as SassLine
@@ -39,8 +45,9 @@ __getattr__ = lazy(
     __name__,
     alignment="AlignedFunction AlignedRow Alignment align",
     bundle_file="MachineCode",
-    disassembly="disassemble",
+    disassembly="disassemble extract_cubin library_functions",
     hotspots="CodeLocation HotRow HotSpot HotSpotChange hot_spot_changes hottest hottest_rows",
+    hottest_places="HotPlace StaticLine hot_places static_lines",
     listing="FunctionCode Listing SassLine listing_of_launch make_listing select_functions",
     registers="Renaming",
     source_diff="FlagChange LineTraffic SourceRow TrafficRow compare_traffic side_by_side",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 
 from profiler.build import find_tool, opcode_counts, require_tool
+from profiler.bundles import scratch_folder
 from profiler.errors import BuildFailed
 from profiler.sass.listing import FileLine, FunctionCode, Listing, make_listing
 
@@ -24,8 +24,8 @@ def disassemble(path: Path, arch: str | None = None) -> Listing:
     arch: which one where the binary holds several. Raises CannotJudge where the tools are missing,
     BuildFailed where the file has no such code.
     """
-    with tempfile.TemporaryDirectory(prefix="profiler-sass-") as folder:
-        cubin = _cubin(path, arch, Path(folder))
+    with scratch_folder() as folder:
+        cubin = extract_cubin(path, arch, folder)
         sass = _run_tool("cuobjdump", "--dump-sass", str(cubin))
         lines = _line_info(cubin)
     return make_listing(parse_functions(sass, lines), path.name)
@@ -37,8 +37,8 @@ def library_functions(path: Path, arch: str) -> tuple[FunctionCode, ...]:
     Raises as disassemble does.
     """
     sass = opcode_counts.dump_sass(path, arch)
-    with tempfile.TemporaryDirectory(prefix="profiler-sass-") as folder:
-        lines = _line_info(_cubin(path, arch, Path(folder)))
+    with scratch_folder() as folder:
+        lines = _line_info(extract_cubin(path, arch, folder))
     return parse_functions(sass, lines)
 
 
@@ -86,8 +86,11 @@ def _line_info(cubin: Path) -> dict[tuple[str, int], FileLine]:
     return parse_line_info(_run_tool("nvdisasm", *options, str(cubin)))
 
 
-def _cubin(path: Path, arch: str | None, folder: Path) -> Path:
-    """The file's code for one architecture as a cubin in the folder; the file itself where it is one."""
+def extract_cubin(path: Path, arch: str | None, folder: Path) -> Path:
+    """The file's code for one architecture as a cubin in the folder; the file itself where it is one.
+
+    Raises CannotJudge where cuobjdump is missing, BuildFailed where the file has no such code.
+    """
     if path.suffix == ".cubin":
         return path
     cuobjdump = require_tool("cuobjdump")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import PurePath
 
@@ -21,6 +21,7 @@ EXECUTED = "inst_executed"
 WAVEFRONTS = "memory_l1_wavefronts_shared"
 IDEAL = "memory_l1_wavefronts_shared_ideal"
 EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
+EXCESS_SECTORS = "derived__memory_l2_theoretical_sectors_global_excessive"
 SELECTED = "selected"  # no waiting: the warp was issuing
 # Its names of how the launch was sampled.
 INTERVAL = "smsp__pcsamp_interval_cycles"
@@ -62,6 +63,12 @@ class HotSpot:
     wavefronts: float | None = None  # of shared memory
     ideal: float | None = None  # wavefronts without bank conflicts
     excess: float | None = None  # wavefronts over the ideal
+    excess_sectors: float | None = None  # of global memory, over what the addresses need
+
+    @property
+    def reason(self) -> str:
+        """The stall reason with most samples; "" where no warp waited."""
+        return max(self.reasons, key=lambda name: self.reasons[name], default="")
 
     @property
     def waiting(self) -> float | None:
@@ -79,6 +86,14 @@ class HotSpotChange:
     a: float | None  # waiting samples
     b: float | None
     by_reason: Mapping[str, float]  # B minus A, the largest change first, reasons without a change left out
+    reasons_a: Mapping[str, float] = field(default_factory=dict)  # waiting samples by reason
+    reasons_b: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def reason(self) -> str:
+        """What most warps of B waited for, of A where none of B did; "" where none waited."""
+        reasons = self.reasons_b or self.reasons_a
+        return max(reasons, key=lambda name: reasons[name], default="")
 
     @property
     def change(self) -> float:
@@ -162,6 +177,18 @@ def hot_spot_changes(
     where no text is embedded, by file name and number. Without line info instructions pair as aligned: by
     `alignment`, where the caller has it already. Nothing where a side has no samples: they are not 0.
     """
+    return moved_first(hot_spot_pairs(a, b, scale, alignment))
+
+
+def moved_first(pairs: Iterable[HotSpotChange]) -> tuple[HotSpotChange, ...]:
+    """Of pairs of locations those whose waiting samples changed, most first."""
+    return tuple(sorted((pair for pair in pairs if pair.by_reason), key=_largest_first))
+
+
+def hot_spot_pairs(
+    a: Listing, b: Listing, scale: float = 1.0, alignment: Alignment | None = None
+) -> tuple[HotSpotChange, ...]:
+    """Every location of both launches, changed or not, paired as for `hot_spot_changes`."""
     if not (_reasons(a) and _reasons(b)):
         return ()
     with_lines = a.has_sources and b.has_sources
@@ -171,12 +198,33 @@ def hot_spot_changes(
     else:
         partners = _aligned_positions(alignment or align(a, b))
     unpaired_b = dict(enumerate(spots_b))
-    changes = []
+    pairs = []
     for position, spot in enumerate(spots_a):
         partner = unpaired_b.pop(partners[position], None) if position in partners else None
-        changes.append(_change(spot, partner, scale))
-    changes += [_change(None, spot, scale) for spot in unpaired_b.values()]
-    return tuple(sorted((change for change in changes if change.by_reason), key=_largest_first))
+        pairs.append(_change(spot, partner, scale))
+    pairs += [_change(None, spot, scale) for spot in unpaired_b.values()]
+    return tuple(pairs)
+
+
+def hottest_pairs(pairs: Iterable[HotSpotChange], limit: int) -> list[HotSpotChange]:
+    """The places where most warps waited in B, else in A; none where nobody waited."""
+    waited = [pair for pair in pairs if pair.a or pair.b]
+    return sorted(waited, key=lambda pair: (-(pair.b or 0.0), -(pair.a or 0.0)))[:limit]
+
+
+def changes_of_reason(changes: Iterable[HotSpotChange], reason: str) -> tuple[HotSpotChange, ...]:
+    """The changes of samples that waited for one reason alone, most first."""
+    of_reason = [
+        replace(
+            change,
+            a=None if change.a is None else change.reasons_a.get(reason, 0.0),
+            b=None if change.b is None else change.reasons_b.get(reason, 0.0),
+            by_reason={reason: change.by_reason[reason]},
+        )
+        for change in changes
+        if reason in change.by_reason
+    ]
+    return tuple(sorted(of_reason, key=_largest_first))
 
 
 def hottest_rows(
@@ -258,9 +306,9 @@ def _hot_spot(
     else:
         sums = {name: _sum(values[position] for position in positions) for name, values in reasons.items()}
         nonzero = {name: count for name, count in sums.items() if count}
-    columns = (SAMPLES, EXECUTED, WAVEFRONTS, IDEAL, EXCESS)
-    samples, executed, wavefronts, ideal, excess = (_column_sum(listing, name, positions) for name in columns)
-    return HotSpot(location, text, positions, samples, nonzero, executed, wavefronts, ideal, excess)
+    columns = (SAMPLES, EXECUTED, WAVEFRONTS, IDEAL, EXCESS, EXCESS_SECTORS)
+    samples, *others = (_column_sum(listing, name, positions) for name in columns)
+    return HotSpot(location, text, positions, samples, nonzero, *others)
 
 
 def _column_sum(listing: Listing, name: str, positions: Sequence[int]) -> float | None:
@@ -296,6 +344,8 @@ def _change(a: HotSpot | None, b: HotSpot | None, scale: float) -> HotSpotChange
         waiting_a,
         None if waiting_b is None else waiting_b * scale,
         dict(sorted(changed, key=lambda item: -abs(item[1]))),
+        a.reasons if a else {},
+        {reason: count * scale for reason, count in b.reasons.items()} if b else {},
     )
 
 

@@ -39,7 +39,11 @@ if TYPE_CHECKING:
     from profiler.statistics.noise_floor import floor_of_ratios as floor_of_ratios
     from profiler.statistics.noise_floor import floor_of_sessions as floor_of_sessions
     from profiler.statistics.noise_floor import judge_stored_baseline as judge_stored_baseline
+    from profiler.statistics.noise_floor import shorter_ns as shorter_ns
     from profiler.statistics.noise_floor import typical_ns as typical_ns
+    from profiler.statistics.noise_floor import typical_pair_ns as typical_pair_ns
+    from profiler.statistics.order_statistics import MIN_ROUNDS as MIN_ROUNDS
+    from profiler.statistics.order_statistics import median_interval as median_interval
     from profiler.statistics.verdict import Verdict as Verdict
     from profiler.statistics.verdict import heaviest as heaviest
 
@@ -51,7 +55,8 @@ __getattr__ = lazy(
     facts="""BUDGET_LABEL OVER_BUDGET WATCHED_FACTS Fact FactChange FactsDecision WatchedFact
     excess_over_budget judge_facts note_same_code""",
     noise_floor="""ADVISED_FLOOR_PAIRS MIN_FLOOR_PAIRS STORED_BASELINE NoiseFloor floor_of_ratios
-    floor_of_sessions judge_stored_baseline typical_ns""",
+    floor_of_sessions judge_stored_baseline shorter_ns typical_ns typical_pair_ns""",
+    order_statistics="MIN_ROUNDS median_interval",
     multiple_testing="discoveries judge_together",
     live_pair="LIVE_PAIR judge_live_pair",
     verdict="Verdict heaviest",

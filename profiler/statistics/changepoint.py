@@ -19,9 +19,10 @@ MIN_TAIL = 2  # points of the last level; whether a single new point moved is fo
 CONFIDENCE = 0.95  # of both intervals
 
 # The interval of a size is wider than that of two means: the place is chosen, lone spikes are levelled, and a
-# step too small to be found may lie beside it, which shows as halves of a side that differ. Both factors are
-# calibrated in bench/history.py, so that the interval holds for steps that were found.
-_SIZE_FACTOR, _HALVES_WEIGHT = 1.35, 0.7
+# step too small to be found may lie beside it, which shows as points near the step that differ from their
+# side's. Both factors are calibrated in bench/history.py, so that the interval holds for the steps found.
+_SIZE_FACTOR, _NEAR_WEIGHT = 1.2, 1.0
+_DRIFT_T = 3.0  # of the slope beside a step, from which its size has no interval
 
 # Two-sided 97.5 % of the normal distribution, and the 95 % point of the likelihood ratio of a position:
 # -2 ln(1 - sqrt(0.95)). Source: Hansen 2000, "Sample splitting and threshold estimation", Econometrica 68.
@@ -67,7 +68,8 @@ class ChangePoint:
 
     The first value of the new level is most likely at `index`; with 95 % confidence it lies from `earliest`
     to `latest`. `size` is the relative change of the level (0.05 = +5 %) with its 95 % interval, which holds
-    if no step too small to be found lies beside it; NaN where the level before is 0. `difference` is the same
+    if no step too small to be found lies beside it; NaN where the level before is 0. Where the values drift
+    beside it there is no interval: both ends are NaN. `difference` is the same
     in the unit of the values.
     """
 
@@ -123,11 +125,13 @@ def change_points(
         return ()
     linear = absolute or numbers.min() <= 0.0
     z = numbers if linear else np.log(numbers)
-    scale = _noise_scale(z, _MIN_SCALE * (float(np.abs(numbers).max()) if linear else 1.0))
     # The smallest relevant step is a constant plus a share of the larger level: a relative change is a
     # difference of logarithms, or where there are none such a share.
     min_step = least if absolute else 0.0 if linear else math.log1p(least)
     min_share = least if linear and not absolute else 0.0
+    if z.max() - z.min() <= min_step:  # spares the start of numba where nothing moved
+        return ()
+    scale = _noise_scale(z, _MIN_SCALE * (float(np.abs(numbers).max()) if linear else 1.0))
     loops = _compiled_loops()
     smoothed, starts, memory = loops.find_steps(z, scale, min_step, min_share, tuple(tuning))
     if not starts.size:
@@ -171,9 +175,13 @@ def _change_point(
     before, after, variance = loops.measure_step(z, left, likeliest, right, scale)
     step = after - before
     error = math.sqrt(variance * (1 / (likeliest - left) + 1 / (right - likeliest)))
-    halves = loops.half_difference(z, left, likeliest) + loops.half_difference(z, likeliest, right)
+    near = loops.near_difference(z, left, likeliest, True) + loops.near_difference(z, likeliest, right, False)
     half = _student_t(right - left + 2) * error * math.sqrt(memory)
-    half = _SIZE_FACTOR * math.hypot(half, _HALVES_WEIGHT * halves)
+    half = _SIZE_FACTOR * math.hypot(half, _NEAR_WEIGHT * near)
+    # Where the values drift the mean of a side is not the level at the step, however many points it has.
+    slope_t = _compiled_kinds().slope_t(z, edges[0], likeliest, edges[2], scale)
+    if abs(slope_t) > _DRIFT_T * math.sqrt(memory):
+        half = math.nan
     # Rounded to 12 digits, since exp(log(80)) is 79.999…
     levels = [float(f"{level if linear else math.exp(level):.12g}") for level in (before, after)]
     sizes = [_size(levels[0], difference, linear) for difference in (step, step - half, step + half)]

@@ -23,13 +23,14 @@ from profiler.statistics.decision import (
     share_text,
     verdict_of_change,
 )
-from profiler.statistics.exceedance import SHAPE_PAIRS, likely_tail, limits, p_values
+from profiler.statistics.exceedance import COUNTED_PAIRS, SHAPE_PAIRS, likely_tail, limits, p_values
 from profiler.statistics.verdict import Verdict
 
 COUNTER = "counter"
 MIN_NOISE = 0.001  # as a share: no counter is taken to vary less
 MIN_COUNTER_PAIRS = 20  # fewer A/A pairs excuse a change, and call none better or worse
 CHANGED_P = 0.01  # the chance below which a change is no noise
+_LARGEST = 1e9  # log-ratio: from or to 0
 
 Floats = NDArray[np.float64]
 
@@ -54,14 +55,17 @@ class Wobble:
 
     def p(self, a: float, b: float) -> float:
         """The chance that two launches of one build differ as much."""
-        size = np.minimum(log_ratios(np.array([a]), np.array([b]), self.offset), 1e9)
-        p = float(p_values(size, self._seen)[0])
-        # Where no pair has a zero on one side, the next may be the first: how far it is off says nothing.
-        return max(p, 1 / (self.pairs + 1)) if size[0] == 1e9 else p
+        size = log_ratios(np.array([a]), np.array([b]), self.offset)
+        return float(p_of_sizes(size, self._seen)[0])
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the two launches of every pair are equal."""
+        return self.sizes[-1] == 0.0
 
     def excuses(self, a: float, b: float) -> bool:
-        """Whether two launches of one build may differ as much."""
-        return self.p(a, b) > CHANGED_P
+        """Whether two launches of one build were seen to differ about as much."""
+        return self.p(a, b) > CHANGED_P and not self.repeats
 
     def is_beyond_all(self, a: float, b: float) -> bool:
         """Whether the change would be no noise if the tail were as the shape of the pairs hints."""
@@ -89,6 +93,18 @@ def log_ratios(a: Floats, b: Floats, offset: float | Floats = 0.0) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes: Floats = np.where(a == b, 0.0, np.abs(np.log(b / a)))
     return sizes
+
+
+def p_of_sizes(sizes: Floats, seen: Floats) -> Floats:
+    """The chance that equal launches lie as far apart as each of `sizes` [..., n], by pairs [..., pairs]."""
+    sizes, seen = np.minimum(sizes, _LARGEST), np.minimum(seen, _LARGEST)
+    p = p_values(sizes, seen)
+    # Where no pair has a zero on one side, or all are equal, the next may be the first that is not: how far
+    # it is off says nothing.
+    all_equal = seen.max(axis=-1, initial=0.0)[..., None] == 0
+    is_first = (sizes == _LARGEST) | (all_equal & (sizes > 0))
+    chances: Floats = np.where(is_first, np.maximum(p, 1 / (seen.shape[-1] + 1)), p)
+    return chances
 
 
 def zero_offset(a: Floats, b: Floats) -> Floats:
@@ -152,14 +168,24 @@ def _judge_wobbling(
         reason = f"{change}, and no A/A pairs say how far this counter moves by itself"
         return Decision(Verdict.UNCLEAR, reason, COUNTER, effect=effect)
     p, share = noise.p(a, b), noise.share(a)
+    # How far a counter moves that few pairs have only seen to repeat, nothing says.
+    is_unknown = noise.repeats and noise.pairs < COUNTED_PAIRS
     if share < 1:
         wobble = f"{share_text(max(share, margin))}, its wobble in A/A pairs"
     else:  # near 0 a share says little
         wobble = f"what it wobbles by in {noise.pairs} A/A pairs"
     if p <= CHANGED_P and noise.judges and (effect is None or abs(effect) > MIN_NOISE):
-        verdict, reason = verdict_of_change(b - a, better), f"{change}, over {wobble}"
+        verdict = verdict_of_change(b - a, better)
+        over = f"where all {noise.pairs} A/A pairs are equal" if noise.repeats else f"over {wobble}"
+        reason = f"{change}, {over}"
+    elif noise.repeats:
+        verdict = Verdict.UNCLEAR
+        reason = f"{change}, and it repeated exactly in {noise.pairs} A/A pairs"
+        if is_unknown:
+            reason += f": {COUNTED_PAIRS + 1} would tell whether it always does"
     elif p <= CHANGED_P or noise.is_beyond_all(a, b):
-        needed = SHAPE_PAIRS if noise.judges else MIN_COUNTER_PAIRS
+        wanted = (MIN_COUNTER_PAIRS, SHAPE_PAIRS, COUNTED_PAIRS + 1)
+        needed = next(pairs for pairs in wanted if noise.pairs < pairs or pairs == wanted[-1])
         verdict = Verdict.UNCLEAR
         reason = f"{change}, beyond all {noise.pairs} A/A pairs, and {needed} would tell noise from a change"
     else:
@@ -169,8 +195,8 @@ def _judge_wobbling(
         reason,
         COUNTER,
         effect=effect,
-        interval=None if effect is None else Interval(effect - share, effect + share),
-        detectable=max(share, margin) if math.isfinite(share) else None,
+        interval=None if effect is None or is_unknown else Interval(effect - share, effect + share),
+        detectable=max(share, margin) if math.isfinite(share) and not is_unknown else None,
         rounds=noise.pairs,
         p=p,
         fails_gate=verdict.traits.fails,

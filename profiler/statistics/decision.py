@@ -40,6 +40,10 @@ class Decision:
     rounds_needed: int | None = None
     p: float | None = None  # of a change this large by chance; None where no pairs or rounds say
     fails_gate: bool = False
+    rerun_tells: bool = (
+        True  # whether timing again, with more rounds or processes, may settle what is unclear
+    )
+    gate_note: str = ""  # why what is worse fails no gate; "" where it does, or where the interval says so
     warnings: tuple[str, ...] = ()
     processes: int = 0  # from which the rounds of a live pair are; 0: not known
     # sd of the offset that a process has of its own; with one round a process that round's noise is in it.

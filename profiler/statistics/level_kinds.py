@@ -16,11 +16,14 @@ NEW, KNOWN, LEFT, DRIFT = 0, 1, 2, 3  # the members of changepoint.LevelKind in 
 _GAP = 4.0  # deviations within two states that lie between them, where values alternate between states
 _CHANGES = 4  # of the state that such a series has at least
 _INNER = 0.3  # of the gap: a value further than that from both states belongs to that of the value before
+_OTHER_LEVEL = 0.25  # of the gap: a level further than that from both states is neither
+_OTHER_ERRORS, _ONE_LEVEL = 2.5, 1.15  # deviations: of its mean, and within it if it is no mix of both
 _FEW = 2  # values in a state before a step that make the state known
 _EQUAL_DEVIATIONS = 1.5  # scales how far apart two means of one level may lie; tuned in bench/history.py
 _EQUAL_SHARE, _DIFFERENT_SHARE = 0.15, 0.35  # of a step: nearer levels are equal, further ones are not
 _OLDER_LEVELS = 10.0  # how much less likely any older level is than the one before the last step
 _JUMP_SHARE = 0.65  # of a step that remains between the lines on its two sides, else it may be drift
+_JUMP_SHARE_BESIDE_DRIFT = 0.85  # the same, next to a drift in a series that mostly drifts
 _LINE_VARIANCES = 8.0  # by which the lines may fit worse than the levels, a step
 
 
@@ -56,6 +59,22 @@ def state_changes(z: _Floats, low: float, high: float) -> int:
 
 
 @compiled
+def has_other_level(
+    z: _Floats, edges: _Indices, low: float, high: float, within: float, memory: float
+) -> bool:
+    """Whether a level lies at neither of two states, and is no mix of values of both."""
+    for k in range(edges.size - 1):
+        points = edges[k + 1] - edges[k]
+        mean, squares = mean_and_squares(z, edges[k], edges[k + 1])
+        distance = min(abs(mean - low), abs(mean - high))
+        error = _OTHER_ERRORS * within * np.sqrt(memory / points)
+        is_level = squares <= points * (_ONE_LEVEL * within) ** 2
+        if is_level and distance > max(_OTHER_LEVEL * (high - low), error):
+            return True
+    return False
+
+
+@compiled
 def line_fit(z: _Floats, begin: int, end: int) -> tuple[float, float, float]:
     """The mean, the slope a point, and the squares about the line; slope 0 where there are under 5 points."""
     mean, squares = mean_and_squares(z, begin, end)
@@ -70,10 +89,35 @@ def line_fit(z: _Floats, begin: int, end: int) -> tuple[float, float, float]:
 
 
 @compiled
+def slope_t(z: _Floats, left: int, at: int, right: int, scale: float) -> float:
+    """By how many of its errors the slope that the two sides of a step share differs from 0."""
+    slopes, spread, squares = 0.0, 0.0, 0.0
+    for begin, end in ((left, at), (at, right)):
+        points = end - begin
+        _, slope, left_over = line_fit(z, begin, end)
+        squares += left_over
+        if points >= 5:
+            own_spread = (points * points * points - points) / 12.0
+            slopes += slope * own_spread
+            spread += own_spread
+    if spread == 0.0:
+        return 0.0
+    variance = max(squares / max(1, right - left - 4), scale * scale)
+    return float(slopes / np.sqrt(spread * variance))
+
+
+@compiled
 def is_drift(
-    z: _Floats, edges: _Indices, means: _Floats, sharp: _Flags, k: int, scale: float, window: int
+    z: _Floats,
+    edges: _Indices,
+    means: _Floats,
+    sharp: _Flags,
+    k: int,
+    scale: float,
+    window: int,
+    jump_share: float,
 ) -> bool:
-    """Whether the values about the step at `edges[k]` lie on two lines that leave little of the step.
+    """Whether the values about the step at `edges[k]` lie on two lines that leave less than a share of it.
 
     The lines go over the steps of the same direction beside it, since a drift becomes a staircase, but over
     none that is `sharp`.
@@ -92,7 +136,7 @@ def is_drift(
     before, slope_before, squares_before = line_fit(z, left, at)
     after, slope_after, squares_after = line_fit(z, at, right)
     jump = after - 0.5 * slope_after * (right - at) - before - 0.5 * slope_before * (at - left)
-    if jump / (means[k] - means[k - 1]) >= _JUMP_SHARE:
+    if jump / (means[k] - means[k - 1]) >= jump_share:
         return False
     squares = 0.0
     for j in range(first, last + 1):
@@ -104,12 +148,25 @@ def is_drift(
 @compiled
 def drifting_steps(z: _Floats, edges: _Indices, means: _Floats, scale: float, window: int) -> _Flags:
     """Which steps, counted from 1 as the edges are, belong to a drift."""
-    # Twice: a step on a drift ends the lines of its neighbours, once it is known to be sharp.
+    # Again and again: a step on a drift ends the lines of its neighbours, once it is known to be sharp.
     sharp = np.zeros(edges.size, np.bool_)
     drifts = np.zeros(edges.size, np.bool_)
-    for _ in range(2):
+    for _ in range(3):
         for k in range(1, edges.size - 1):
-            drifts[k] = drifts[k] or is_drift(z, edges, means, sharp, k, scale, window)
+            drifts[k] = drifts[k] or is_drift(z, edges, means, sharp, k, scale, window, _JUMP_SHARE)
+            # Where half of the steps drift, so may one beside them that is no larger than they are and that
+            # two lines do not fit as well: the drift bends there, and nearer to the step less.
+            beside = drifts[k - 1] or drifts[k + 1]
+            if not drifts[k] and beside and 2 * drifts.sum() >= edges.size - 2:
+                largest = 0.0
+                for j in range(1, edges.size - 1):
+                    if drifts[j]:
+                        largest = max(largest, abs(means[j] - means[j - 1]))
+                if abs(means[k] - means[k - 1]) > largest:
+                    continue
+                for near in (window, window // 2):
+                    if not drifts[k]:
+                        drifts[k] = is_drift(z, edges, means, sharp, k, scale, near, _JUMP_SHARE_BESIDE_DRIFT)
         sharp[:] = ~drifts
     return drifts
 
@@ -143,7 +200,9 @@ def level_kinds(
         means[k] = mean_and_squares(z, edges[k], edges[k + 1])[0]
     deviation = np.sqrt(max(residual_noise(z, starts)[0], scale * scale))
     low, high, within = two_states(z)
+    # Noise about a level between the two would pass for changes of the state.
     alternates = high - low > _GAP * within and state_changes(z, low, high) >= _CHANGES
+    alternates = alternates and not has_other_level(z, edges, low, high, within, memory)
     # What is left where both states are moved to one level: a step there is not the states' own.
     joined = z.copy()
     if alternates:

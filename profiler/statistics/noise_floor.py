@@ -26,15 +26,23 @@ from profiler.statistics.decision import (
     units_question,
     verdict_of_change,
 )
-from profiler.statistics.exceedance import SHAPE_PAIRS, likely_tail, limits, newest_alike, p_values
-from profiler.statistics.ratios import MARGIN, SHORT_NS
+from profiler.statistics.exceedance import (
+    COUNTED_PAIRS,
+    GROWTH_WINDOWS,
+    SHAPE_PAIRS,
+    likely_tail,
+    limits,
+    newest_alike,
+    noise_growth,
+    p_values,
+)
+from profiler.statistics.ratios import MAD_TO_SD, MARGIN, pair_ns
 from profiler.statistics.verdict import Verdict
 
 STORED_BASELINE = "stored baseline"
 MIN_FLOOR_PAIRS = 20  # fewer A/A pairs judge nothing
 ADVISED_FLOOR_PAIRS = SHAPE_PAIRS  # fewer leave some changes unclear
 CHANGED_P = 0.01  # the chance below which a change between two runs is no noise
-MAD_TO_SD = 1.4826  # the sd of a normal distribution, in median absolute deviations
 POWER_SD = 0.8416  # sd beyond the limit at which four changes in five are found
 
 
@@ -45,12 +53,13 @@ class NoiseFloor:
     pairs: int  # that are independent of each other
     sd: float  # from the median absolute deviation about 0, where A/A ratios have their centre
     sizes: tuple[float, ...]  # absolute log-ratios of all pairs, ascending
-    borrowed: str = ""  # whose it is where those that are asked for have none: "family softmax", "driver 570"
+    differs_in: str = ""  # whose it is, where those asked for have none: "family softmax"
+    growth: float = 1.0  # by what factor the newest pairs may vary more than those before; 1.0: they do not
 
     @property
     def judges(self) -> bool:
         """Whether two runs can be judged by it."""
-        return self.pairs >= MIN_FLOOR_PAIRS and not self.borrowed
+        return self.pairs >= MIN_FLOOR_PAIRS and not self.differs_in
 
     @property
     def largest(self) -> float:
@@ -60,11 +69,16 @@ class NoiseFloor:
     @property
     def limit(self) -> float:
         """The log-ratio beyond which something changed, whatever the margin."""
+        return self.growth * self.limit_without_growth
+
+    @property
+    def limit_without_growth(self) -> float:
+        """As `limit`, if the newest pairs varied no more than those before them."""
         return float(limits(self._seen, CHANGED_P, self.pairs))
 
     @property
     def same_limit(self) -> float:
-        """The log-ratio up to which nothing changed: below `limit` where few pairs leave a gap."""
+        """The log-ratio up to which nothing changed: below `limit` where pairs are few, or vary more now."""
         return float(limits(self._seen, CHANGED_P, self.pairs, likely_tail(self._seen)))
 
     @property
@@ -78,7 +92,7 @@ class NoiseFloor:
 
     def p(self, ratio: float) -> float:
         """The chance that two runs of one build lie as far apart as this log-ratio."""
-        return float(p_values(np.array([ratio]), self._seen, self.pairs)[0])
+        return float(p_values(np.array([ratio]) / self.growth, self._seen, self.pairs)[0])
 
     def detectable(self, margin: float = MARGIN) -> float:
         """The smallest change, as a share, that would be found four times in five."""
@@ -96,8 +110,13 @@ def floor_of_ratios(ratios: NDArray[np.float64], copies: float = 1.0) -> NoiseFl
         raise ValueError("A/A log-ratios are a row of finite numbers")
     if not len(sizes):
         return NoiseFloor(0, 0.0, ())
-    sizes = np.sort(sizes[-newest_alike(sizes, copies) :])
-    return NoiseFloor(round(len(sizes) / copies), MAD_TO_SD * float(np.median(sizes)), tuple(sizes.tolist()))
+    sizes = sizes[-newest_alike(sizes, copies) :]
+    return NoiseFloor(
+        round(len(sizes) / copies),
+        MAD_TO_SD * float(np.median(sizes)),
+        tuple(np.sort(sizes).tolist()),
+        growth=noise_growth(sizes, copies),
+    )
 
 
 def floor_of_sessions(pairs: Iterable[tuple[Any, Any]], copies: float = 1.0) -> NoiseFloor:
@@ -108,41 +127,65 @@ def floor_of_sessions(pairs: Iterable[tuple[Any, Any]], copies: float = 1.0) -> 
     by one of those, half of all equal pairs would be called different on a server GPU (bench/verdicts.py,
     "alternating").
     """
-    ratios = np.array([float(np.log(typical_ns(b) / typical_ns(a))) for a, b in pairs])
+    ratios = np.array([_log_ratio(a, b) for a, b in pairs])
     return floor_of_ratios(ratios, copies)
 
 
 def typical_ns(ns: Any) -> NDArray[np.float64]:
-    """The latency of runs [..., samples] in ns: the median, or the mean of calls under SHORT_NS."""
-    samples = np.asarray(ns, np.float64)
-    if samples.shape[-1] == 0 or not (np.isfinite(samples) & (samples > 0)).all():
-        raise ValueError("a run's latencies are positive, finite numbers of ns, at least one")
-    median = np.median(samples, axis=-1)
-    typical: NDArray[np.float64] = np.where(median < SHORT_NS, samples.mean(axis=-1), median)
-    return typical
+    """The latency of runs [..., samples] in ns by themselves: see typical_pair_ns, which compares two."""
+    return typical_pair_ns(ns, ns)[0]
+
+
+def typical_pair_ns(a_ns: Any, b_ns: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The latencies of the runs A and B, of [..., samples] each, in ns, by one statistic.
+
+    It is the median, or where the shorter one is under SHORT_NS the mean without single outliers.
+    """
+    sides = [np.asarray(ns, np.float64) for ns in (a_ns, b_ns)]
+    for samples in sides:
+        if samples.shape[-1] == 0 or not (np.isfinite(samples) & (samples > 0)).all():
+            raise ValueError("a run's latencies are positive, finite numbers of ns, at least one")
+    return pair_ns(*sides)
+
+
+def shorter_ns(a_ns: Any, b_ns: Any) -> float:
+    """The smaller of the two runs' medians, by which the statistic and the floor of a pair are chosen."""
+    return float(min(np.median(a_ns), np.median(b_ns)))
+
+
+def _log_ratio(a_ns: Any, b_ns: Any) -> float:
+    of_a, of_b = typical_pair_ns(a_ns, b_ns)
+    return float(np.log(of_b / of_a))
 
 
 def judge_stored_baseline(
-    a_ns: Any, b_ns: Any, floor: NoiseFloor | None, *, better: str = "lower", margin: float = MARGIN
+    a_ns: Any,
+    b_ns: Any,
+    floor: NoiseFloor | None,
+    *,
+    better: str = "lower",
+    margin: float = MARGIN,
+    sides: str = "two runs",
 ) -> Decision:
     """Judge run B against run A by the floor of such runs; unclear without one.
 
+    `sides` names what they are: "two versions that share no rounds" where both are of one run.
     Raises ValueError for samples that are no positive, finite numbers of ns.
     """
-    ratio = float(np.log(typical_ns(b_ns) / typical_ns(a_ns)))
+    ratio = _log_ratio(a_ns, b_ns)
     effect = float(np.expm1(ratio))
     if question := units_question(ratio):
-        return Decision(Verdict.UNCLEAR, question, STORED_BASELINE, effect=effect)
-    if floor is not None and floor.borrowed:
+        return Decision(Verdict.UNCLEAR, question, STORED_BASELINE, effect=effect, rerun_tells=False)
+    if floor is not None and floor.differs_in:
         reason = (
-            f"{change_text(effect)} between two runs, and the only noise floor here is of {floor.borrowed}: "
-            "how far its equal builds lie apart says too little of others"
+            f"{change_text(effect)} between {sides}, and the only noise floor here is "
+            f"of {floor.differs_in}: how far its equal builds lie apart says too little of others"
         )
         return Decision(Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=floor.pairs)
     if floor is None or not floor.judges:
         lack = f"a floor of {floor.pairs} A/A pairs is none: {MIN_FLOOR_PAIRS} are needed" if floor else ""
         reason = (
-            f"{change_text(effect)} between two runs, and {lack or 'no noise floor'}: "
+            f"{change_text(effect)} between {sides}, and {lack or 'no noise floor'}: "
             "nobody knows how far equal builds lie apart here"
         )
         pairs = floor.pairs if floor else 0
@@ -153,7 +196,7 @@ def judge_stored_baseline(
     reason = f"{change_text(effect)}, {'beyond' if beyond else 'within'} {_words(floor, limit)}"
     if not beyond and abs(ratio) > max(floor.same_limit, float(np.log1p(margin))):
         verdict = Verdict.UNCLEAR
-        reason += f", and beyond all of its pairs: {ADVISED_FLOOR_PAIRS} would tell noise from a change"
+        reason += f", {_what_would_tell(floor, ratio)}"
     return Decision(
         verdict,
         reason,
@@ -165,6 +208,18 @@ def judge_stored_baseline(
         p=p,
         fails_gate=verdict.traits.fails,
     )
+
+
+def _what_would_tell(floor: NoiseFloor, ratio: float) -> str:
+    """Why a change between the limits of a floor is neither noise nor a change; how many pairs tell."""
+    if abs(ratio) > floor.limit_without_growth:
+        return (
+            f"but beyond that of all pairs alike: the newest vary more, and {GROWTH_WINDOWS[0]} to "
+            f"{GROWTH_WINDOWS[-1]} new pairs would tell whether they do"
+        )
+    is_few = floor.pairs < ADVISED_FLOOR_PAIRS
+    needed = ADVISED_FLOOR_PAIRS if is_few else COUNTED_PAIRS + 1
+    return f"and beyond all of its pairs: {needed} would tell noise from a change"
 
 
 def _words(floor: NoiseFloor, limit: float) -> str:

@@ -170,12 +170,23 @@ def measure_step(z: _Floats, left: int, at: int, right: int, scale: float) -> tu
 
 
 @compiled
-def half_difference(z: _Floats, begin: int, end: int) -> float:
-    """How far the means of both halves lie apart; 0 where there are under 6 points."""
-    half = (end - begin) // 2
-    if half < 3:
+def near_difference(z: _Floats, begin: int, end: int, from_end: bool) -> float:
+    """How far the points nearest to a step lie from the mean of their side, where that is split in two.
+
+    The step is at `begin`, or with `from_end` at `end`. The split is the likeliest with at least 3 points on
+    each side of it; 0 where there are under 6 points.
+    """
+    n = end - begin
+    if n < 6:
         return 0.0
-    return abs(mean_and_squares(z, begin, begin + half)[0] - mean_and_squares(z, end - half, end)[0])
+    mean = mean_and_squares(z, begin, end)[0]
+    most, at, deviations, sum_there = -1.0, 3, 0.0, 0.0  # deviations from the mean, added up
+    for count in range(1, n - 2):
+        deviations += z[begin + count - 1] - mean
+        between = deviations * deviations / (count * (n - count))
+        if count >= 3 and between > most:
+            most, at, sum_there = between, count, deviations
+    return abs(sum_there) / (n - at if from_end else at)
 
 
 @compiled

@@ -5,6 +5,11 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.store.backups import back_up as back_up
+    from profiler.store.backups import restore_backup as restore_backup
+    from profiler.store.deletion import Deletion as Deletion
+    from profiler.store.deletion import delete_runs as delete_runs
+    from profiler.store.deletion import plan_deletion as plan_deletion
     from profiler.store.family_mix import FamilyMix as FamilyMix
     from profiler.store.family_mix import family_mixes as family_mixes
     from profiler.store.import_files import AlreadyImported as AlreadyImported
@@ -12,11 +17,15 @@ if TYPE_CHECKING:
     from profiler.store.import_files import ImportSummary as ImportSummary
     from profiler.store.import_files import import_paths as import_paths
     from profiler.store.index import Store as Store
+    from profiler.store.pruning import PruneSummary as PruneSummary
+    from profiler.store.pruning import plan_pruning as plan_pruning
+    from profiler.store.pruning import prune_runs as prune_runs
     from profiler.store.rows import ROW_LIMIT as ROW_LIMIT
     from profiler.store.rows import WORKLOAD_CLASSES as WORKLOAD_CLASSES
     from profiler.store.rows import CellInfo as CellInfo
     from profiler.store.rows import DamagedIndex as DamagedIndex
     from profiler.store.rows import Environment as Environment
+    from profiler.store.rows import IndexNotWritable as IndexNotWritable
     from profiler.store.rows import LatencyInfo as LatencyInfo
     from profiler.store.rows import MedianLatency as MedianLatency
     from profiler.store.rows import NoisePair as NoisePair
@@ -34,6 +43,7 @@ if TYPE_CHECKING:
     from profiler.store.run_decisions import forget_run as forget_run
     from profiler.store.run_decisions import relabel as relabel
     from profiler.store.run_decisions import relabel_run as relabel_run
+    from profiler.store.run_files import dropped_report_words as dropped_report_words
     from profiler.store.run_files import export_run as export_run
     from profiler.store.run_files import open_report as open_report
     from profiler.store.sync import Progress as Progress
@@ -42,16 +52,23 @@ if TYPE_CHECKING:
     from profiler.store.sync import rebuild_index as rebuild_index
     from profiler.store.sync import sync_index as sync_index
     from profiler.store.sync import sync_store as sync_store
+    from profiler.store.verify import Finding as Finding
+    from profiler.store.verify import Verification as Verification
+    from profiler.store.verify import verify_data as verify_data
 
 __getattr__ = lazy(
     __name__,
+    backups="back_up restore_backup",
+    deletion="Deletion delete_runs plan_deletion",
     family_mix="FamilyMix family_mixes",
     import_files="AlreadyImported Imported ImportSummary import_paths",
     index="Store",
-    rows="""ROW_LIMIT WORKLOAD_CLASSES CellInfo DamagedIndex Environment LatencyInfo MedianLatency NoisePair
-    PartArrays Point ResultInfo Rows RunInfo SampleArrays Series VersionInfo WorkloadInfo WriteConflict
-    workload_class""",
+    pruning="PruneSummary plan_pruning prune_runs",
+    rows="""ROW_LIMIT WORKLOAD_CLASSES CellInfo DamagedIndex Environment IndexNotWritable LatencyInfo
+    MedianLatency NoisePair PartArrays Point ResultInfo Rows RunInfo SampleArrays Series VersionInfo
+    WorkloadInfo WriteConflict workload_class""",
     run_decisions="forget_run relabel relabel_run",
-    run_files="export_run open_report",
+    run_files="dropped_report_words export_run open_report",
     sync="Progress SyncSummary open_store rebuild_index sync_index sync_store",
+    verify="Finding Verification verify_data",
 )

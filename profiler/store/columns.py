@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ _KEY = np.dtype("<i8")
 _INDEX = np.dtype("<u4")
 _FLOAT = np.dtype(np.float64)
 _PRESENT = int(State.PRESENT)
+_new_value = partial(tuple.__new__, Value)  # from a tuple of its fields: Value() takes four times as long
 
 Shape = tuple[int, ...]  # grid and block of a launch, x y z each; zeros: unknown
 
@@ -269,4 +272,5 @@ def _values(slots: NDArray[np.uint64], form: Form) -> list[Value]:
     if form.kind == "s":
         return [Value(None, form.unit, form.text or "")] * len(slots)
     numbers = (slots.view(np.float64) if form.kind == "f" else slots).tolist()
-    return [Value(number, form.unit) for number in numbers]
+    others = map(repeat, Value(None, form.unit)[1:])  # the other fields, the same of all
+    return list(map(_new_value, zip(numbers, *others, strict=False)))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, NullPool, QueuePool, create_engine, event, make_url, text
 from sqlalchemy.exc import (
     ArgumentError,
     DatabaseError,
@@ -20,7 +20,7 @@ from sqlalchemy.exc import (
 )
 
 from profiler.errors import ProfilerError, UnknownName
-from profiler.store.rows import DamagedIndex
+from profiler.store.rows import DamagedIndex, IndexNotWritable
 
 _WRITE = "profiler_write"
 _READ_ONLY = "profiler_read_only"
@@ -30,25 +30,30 @@ _RETRY_S = 0.005  # between two tries where SQLite does not wait by itself
 _UNDEFINED = ("42P01", "42703")  # PostgreSQL error codes: undefined table, undefined column
 _NOT_PERMITTED = ("25006", "42501")  # read-only transaction, insufficient privilege
 _ELSEWHERE = "keep one at another place, such as PROFILER_DB=sqlite:////tmp/index.db"
+_NO_SPACE = "53100"  # disk full
 _REBUILD = "make it again: profiler index --rebuild"
 _SERVER = "check the server and PROFILER_DB"
+_CHECK_FOLDER = f"check the folder, or {_ELSEWHERE}"
+_CHECK_SPACE = f"check the space on the disk, or {_ELSEWHERE}"
+_NOT_PERMITTED_WAY_OUT = "its user has to be allowed to make and change tables there (PROFILER_DB)"
+_NOT_WRITABLE = (_NOT_PERMITTED_WAY_OUT, _CHECK_FOLDER, _CHECK_SPACE)
 _WAYS_OUT = {  # what to do, by words of the database's message
     "locked": "another process is writing to it: try again when that is done",
     "not a database": _REBUILD,
     "malformed": _REBUILD,
-    "unable to open": f"check the folder, or {_ELSEWHERE}",
-    "readonly": f"check the folder, or {_ELSEWHERE}",
-    "disk": f"check the space on the disk, or {_ELSEWHERE}",
+    "unable to open": _CHECK_FOLDER,
+    "readonly": _CHECK_FOLDER,
+    "disk": _CHECK_SPACE,
     "connection": _SERVER,
     "no such table": _REBUILD,
     "no such column": _REBUILD,
 }
 
 
-def connect(url: str | Path) -> Engine:
+def connect(url: str | Path, *, read_only: bool = False) -> Engine:
     """An engine for the index; a path is a SQLite file. Raises ProfilerError for a URL that no driver takes.
 
-    A SQLite file that may not be written is opened for reading only.
+    A SQLite file that may not be written is opened for reading only, as is any with `read_only`.
     """
     try:
         parsed = URL.create("sqlite", database=str(url)) if isinstance(url, Path) else make_url(url)
@@ -56,10 +61,14 @@ def connect(url: str | Path) -> Engine:
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() == "sqlite":
             path = Path(parsed.database or ":memory:")
+            if read_only:
+                return _read_only(parsed, path)
             path.parent.mkdir(parents=True, exist_ok=True)
             if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
                 return _read_only(parsed, path)
-            engine = create_engine(parsed, connect_args={"timeout": _BUSY_MS / 1000})
+            # A database in memory is of one connection unless they share it, and ends with the last one.
+            pool = QueuePool if "mode" in parsed.query else None
+            engine = create_engine(parsed, poolclass=pool, connect_args={"timeout": _BUSY_MS / 1000})
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
             return engine
@@ -69,7 +78,7 @@ def connect(url: str | Path) -> Engine:
                 parsed, isolation_level="REPEATABLE READ", pool_pre_ping=True, connect_args=arguments
             )
     except OSError as error:
-        raise ProfilerError(
+        raise IndexNotWritable(
             f"no index at {url}: {error.strerror or error}; check PROFILER_DATA, or {_ELSEWHERE}"
         ) from error
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
@@ -93,7 +102,9 @@ def reading(engine: Engine) -> Iterator[Connection]:
 def writing(engine: Engine) -> Iterator[Connection]:
     """One transaction, all or nothing; writers wait for each other."""
     if engine.get_execution_options().get(_READ_ONLY):
-        raise ProfilerError(f"the index {engine.url.database} is to be changed, and read-only: {_ELSEWHERE}")
+        raise IndexNotWritable(
+            f"the index {engine.url.database} is to be changed, and read-only: {_ELSEWHERE}"
+        )
     with _explain_failures(engine), engine.connect() as plain:
         # Read committed: after waiting for the lock a writer must see what the one before it wrote.
         level = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {}
@@ -125,7 +136,7 @@ def _binary_cursor() -> type[Any]:
 def _read_only(url: URL, path: Path) -> Engine:
     """An engine that writes nothing, not even the -wal and -shm files that SQLite's readers share."""
     if not path.exists():
-        raise ProfilerError(f"there is no index in {path.parent}, which is read-only: {_ELSEWHERE}")
+        raise IndexNotWritable(f"there is no index in {path.parent}, which is read-only: {_ELSEWHERE}")
 
     def opened() -> sqlite3.Connection:
         # Without a log nobody is writing, and "immutable" keeps SQLite from making the files itself.
@@ -192,14 +203,18 @@ def _explain_failures(engine: Engine) -> Iterator[None]:
             None,
         )
         if way_out is None and engine.dialect.name == "postgresql":
-            if isinstance(error, OperationalError | InterfaceError):  # too many different messages to list
+            if getattr(error.orig, "sqlstate", None) == _NO_SPACE:
+                way_out = _CHECK_SPACE
+            elif isinstance(error, OperationalError | InterfaceError):  # too many different messages to list
                 way_out = _SERVER
             elif getattr(error.orig, "sqlstate", None) in _UNDEFINED:
                 way_out = _REBUILD
             elif getattr(error.orig, "sqlstate", None) in _NOT_PERMITTED:
-                way_out = "its user has to be allowed to make and change tables there (PROFILER_DB)"
+                way_out = _NOT_PERMITTED_WAY_OUT
         if way_out is None:
             raise
         where = engine.url.render_as_string(hide_password=True)
-        kind = DamagedIndex if way_out == _REBUILD else ProfilerError
+        kind = ProfilerError
+        if way_out in (_REBUILD, *_NOT_WRITABLE):
+            kind = DamagedIndex if way_out == _REBUILD else IndexNotWritable
         raise kind(f"the index {where} cannot be used: {message}; {way_out}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,6 +12,14 @@ from pathlib import Path
 from profiler.bundles import is_bundle_zip
 from profiler.bundles.run_json import RUN_FILE
 from profiler.reports import is_report
+
+_SPECIAL_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_IMPORTED_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv", ".zip")
 
 
 @dataclass
@@ -37,6 +46,8 @@ def find_files(paths: Iterable[Path]) -> FoundFiles:
         try:
             if path.is_dir():
                 _search(path, files)
+            elif (kind := _special_kind(path)) is not None:
+                files.refused.append((str(path), f"{path}: {kind}, not a file"))
             elif not path.exists():
                 files.refused.append((str(path), f"{path}: no such file or folder"))
             elif not _add(path, files):
@@ -67,10 +78,33 @@ def _search(folder: Path, files: FoundFiles) -> None:
         for name in sorted(names):
             path = Path(folder_path, name)
             try:
-                if not _add(path, files):
+                if (kind := _special_kind(path)) is not None:
+                    files.refused.append((str(path), f"{path}: {kind}, not a file"))
+                elif leads_out(path, folder):
+                    if path.suffix.lower() in _IMPORTED_SUFFIXES:
+                        files.refused.append(
+                            (str(path), f"{path}: a link that leads out of {folder}: name the file itself")
+                        )
+                    else:
+                        files.skipped += 1
+                elif not _add(path, files):
                     files.skipped += 1
             except OSError as error:
                 files.refused.append((str(path), unreadable_message(path, error)))
+
+
+def _special_kind(path: Path) -> str | None:
+    """What a path leads to that is neither file nor folder; such a thing is not opened: that may block."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
+    return _SPECIAL_KINDS.get(stat.S_IFMT(mode))
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """Whether a path is a link to somewhere outside the folder."""
+    return path.is_symlink() and not path.resolve().is_relative_to(folder.resolve())
 
 
 def _add(path: Path, files: FoundFiles) -> bool:

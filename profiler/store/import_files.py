@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,6 +22,7 @@ from profiler.bundles import (
     bundle,
     decisions,
     location,
+    scratch_folder,
     zip_file,
 )
 from profiler.bundles.run_json import RUN_FILE, brief_error
@@ -41,7 +41,7 @@ from profiler.store.label_forms import (
     report_stem,
 )
 from profiler.store.prefetch import Prefetch
-from profiler.store.rows import WriteConflict
+from profiler.store.rows import IndexNotWritable, WriteConflict
 from profiler.store.sync import Progress
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def import_paths(
     data: str | None = None,
     relabel: bool = False,
     keep_folder: bool = True,
+    reader_memory: int | None = None,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> ImportSummary:
@@ -102,6 +103,7 @@ def import_paths(
     workload, in any form of label_forms, override the labels that a report's path suggests; a bundle has its
     own. relabel: whether reports that are there already get the labels of this import, in one decision, but
     for those that somebody decided. keep_folder: whether the runs say which folder their reports came from.
+    reader_memory: bytes that reading a file may take, instead of a limit by its size.
     Raises ProfilerError for a label that cannot be used, and where the data folder cannot be written.
     """
     given_labels = {"family": family, "version": version, "workload": workload}
@@ -111,10 +113,14 @@ def import_paths(
     if not (files.reports or files.bundles):  # nothing is made for it, not even the data folder
         return Importer(root, labels, files, progress).summary()
     with bundle.importing(root):
-        importer = Importer(root, labels, files, progress, keep_folder=keep_folder)
+        importer = Importer(
+            root, labels, files, progress, keep_folder=keep_folder, reader_memory=reader_memory
+        )
         new_reports = importer.new_reports()
         # The first report is being read, in a process apart, while the database layer is imported here.
-        reports = Prefetch(read_reports([paths[0] for paths in new_reports.values()]))
+        reports = Prefetch(
+            read_reports([paths[0] for paths in new_reports.values()], memory_bytes=reader_memory)
+        )
         with contextlib.closing(reports), sync.opened_store(data, store) as importer.store:
             importer.import_reports(new_reports, reports)
             for path in files.bundles:
@@ -153,12 +159,14 @@ class Importer:
         progress: Progress | None,
         *,
         keep_folder: bool = True,
+        reader_memory: int | None = None,
     ) -> None:
         self.root = root
         self.labels = labels  # what was given for family, version and workload
         self.files = files
         self.progress = progress
         self.keep_folder = keep_folder
+        self.reader_memory = reader_memory
         self.families: dict[str, str] = {}  # by folder, of the reports that are new
         self.known: dict[str, Path] = {}  # by run id, of the reports that were there before
         self.relabelled: list[tuple[str, str, str]] = []
@@ -210,9 +218,11 @@ class Importer:
     def import_bundle(self, path: Path) -> None:
         """Seal the run of a bundle from another place, after all its reports could be read."""
         try:
-            with tempfile.TemporaryDirectory(prefix="profiler-") as scratch:
-                folder = path if path.is_dir() else Path(scratch)
+            with scratch_folder() as scratch:
+                folder = path if path.is_dir() else scratch
                 run = bundle.load_run_folder(path) if path.is_dir() else zip_file.unpack(path, folder)
+                bundle.check_arriving(run, str(path))
+                bundle.refuse_special_files(folder, run)
                 self._import_run(path, run, {file.path: folder / file.path for file in run.contents})
         except Exception as error:  # whatever is wrong with this bundle, the others are imported
             self._refuse(path, self._refusal_message(path, error))
@@ -223,20 +233,31 @@ class Importer:
         """Put the runs sealed since the last call into the index, in one transaction."""
         if self.sealed:
             try:
-                bundle.flush_runs(self.root)
-            except OSError as error:
-                raise location.data_unusable(self.root, error) from error
-            try:
-                self.store.add_many(self.sealed, decided=self.decided)
-            except WriteConflict:
-                # These rows follow older decisions: the sync makes them again, from the sealed bundles.
-                sync.sync_store(self.root, self.store)
-                self.decided = decisions.load_labels(self.root)
+                self._index_sealed()
+            except IndexNotWritable as error:
+                run_ids = [rows.run["run_id"] for rows in self.sealed]
+                what = f"run {run_ids[0]} is" if len(run_ids) == 1 else f"{len(run_ids)} runs are"
+                raise IndexNotWritable(
+                    f"{what} sealed, so nothing is lost, but not in the index: `profiler index` adds what it "
+                    f"lacks once it can be written: {error}"
+                ) from error
             self.unprepared += len(self.sealed)
             self.sealed = []
         if self.unprepared >= _PREPARE_EVERY:  # otherwise a page opened meanwhile would read all payloads
             self.store.prepare_series(sync.prepared_metrics())
             self.unprepared = 0
+
+    def _index_sealed(self) -> None:
+        try:
+            bundle.flush_runs(self.root)
+        except OSError as error:
+            raise location.data_unusable(self.root, error) from error
+        try:
+            self.store.add_many(self.sealed, decided=self.decided)
+        except WriteConflict:
+            # These rows follow older decisions: the sync makes them again, from the sealed bundles.
+            sync.sync_store(self.root, self.store)
+            self.decided = decisions.load_labels(self.root)
 
     def relabel_known(self) -> None:
         """Give the reports that were there before the labels that this import would give them."""
@@ -292,7 +313,8 @@ class Importer:
         """Seal a bundle's run, unless it is here; `sources` has the local file of each path inside it."""
         files = [sources[file.path] for file in run.reports]
         reports: report_values.ReportsBySha256 = {}
-        for file, report in zip(run.reports, read_reports(files) if files else (), strict=True):
+        read = read_reports(files, memory_bytes=self.reader_memory) if files else ()
+        for file, report in zip(run.reports, read, strict=True):
             if isinstance(report, UnreadableReport):
                 raise report
             if report.sha256 != file.sha256:

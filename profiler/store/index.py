@@ -22,6 +22,7 @@ from profiler.store import (
     listing,
     prepared_series,
     results,
+    row_digests,
     run_rows,
     schema,
     series,
@@ -63,10 +64,11 @@ class Store:
     `workload=""` and `gpu=""` select results where nobody named one; None selects all.
     """
 
-    def __init__(self, url: str | Path, data: str | None = None) -> None:
+    def __init__(self, url: str | Path, data: str | None = None, *, read_only: bool = False) -> None:
         self.url = url
         self.data = data  # the folder or URL of the bundles it was made from; None where nobody said
-        self._engine = engine.connect(url)
+        self.behind = ""  # a sentence, where the index could not be brought in step with the bundles
+        self._engine = engine.connect(url, read_only=read_only)
         self._cache = LookupCache()
 
     @staticmethod
@@ -80,6 +82,17 @@ class Store:
         store = Store(url, data)
         if store._layout() != schema.SCHEMA:
             store._make_tables()
+        return store
+
+    @staticmethod
+    def open_unchanged(path: Path, data: str | None = None) -> Store:
+        """Open the index in a SQLite file to read it where nothing can be written, not even beside the file.
+
+        Raises ProfilerError where that is not possible, or it has another layout.
+        """
+        store = Store(path, data, read_only=True)
+        if store._layout() != schema.SCHEMA:
+            raise ProfilerError(f"the index {path} cannot be read as it is")
         return store
 
     def freeze_loaded(self) -> None:
@@ -104,7 +117,7 @@ class Store:
     def data_version(self) -> str:
         """A text that changes whenever rows change: a cache key for what is computed from answers."""
         with engine.reading(self._engine) as connection:
-            return f"{listing.meta(connection, 'epoch')}-{listing.meta(connection, 'changes')}"
+            return listing.data_version(connection)
 
     # ---- keeping it up to date
 
@@ -223,6 +236,11 @@ class Store:
         with engine.reading(self._engine) as connection:
             return sorted(json.loads(listing.meta(connection, REFUSED) or "{}").items())
 
+    def row_digests(self) -> row_digests.RowDigests:
+        """A digest of all rows of each run: two indexes of the same bundles have the same, in any order."""
+        with engine.reading(self._engine) as connection:
+            return row_digests.row_digests(connection)
+
     # ---- queries
 
     def runs_with_reports(self, sha256s: Collection[str]) -> dict[str, str]:
@@ -263,7 +281,7 @@ class Store:
     def versions(self, family: str | None = None) -> Rows[VersionInfo]:
         """The versions, sorted by family and then by when their first run was made."""
         with engine.reading(self._engine) as connection:
-            return listing.versions(connection, family)
+            return listing.versions(connection, self._cache, family)
 
     def workloads(self, family: str | None = None) -> Rows[WorkloadInfo]:
         """The workloads, sorted by family and name; one without a name comes first."""
@@ -274,6 +292,11 @@ class Store:
         """Which evidence there is of which version, on which workload and GPU, sorted in that order."""
         with engine.reading(self._engine) as connection:
             return listing.cells(connection, family)
+
+    def kernels(self) -> Rows[tuple[str, str]]:
+        """Family and short name of every kernel that was profiled, sorted."""
+        with engine.reading(self._engine) as connection:
+            return listing.kernels(connection)
 
     def metric_names(self, family: str | None = None) -> list[str]:
         """The names of all metrics that launches of the family have, sorted."""

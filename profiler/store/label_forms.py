@@ -21,6 +21,7 @@ from pathlib import Path
 from profiler.bundles import check_label
 from profiler.bundles.run import MAX_LABEL_LENGTH
 from profiler.errors import ProfilerError
+from profiler.evidence import BadPattern, Expression, compile_expression
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _FOLDER = re.compile(r"folder(?:\[(-\d+)\])?")
@@ -149,11 +150,11 @@ def _expression_end(text: str) -> int:
     return len(text) - 1 if len(text) > 2 and text.endswith("/") else max(text.rfind("/="), 0)
 
 
-def _compiled(kind: str, text: str, expression: str) -> re.Pattern[str]:
+def _compiled(kind: str, text: str, expression: str) -> Expression:
     try:
-        return re.compile(expression)
-    except re.error as error:
-        raise ProfilerError(f"--{kind} {text}: no regular expression ({error})") from error
+        return compile_expression(expression)
+    except BadPattern as reason:
+        raise ProfilerError(f"--{kind} {text}: {reason}") from None
 
 
 def _check_fields(kind: str, text: str, template: str, groups: Collection[str] = ()) -> None:
@@ -170,7 +171,7 @@ def _fits(pattern: str, path: ReportPath) -> bool:
     return any(fnmatchcase(part, pattern) for part in (path.stem, *path.folders))
 
 
-def _groups(expression: re.Pattern[str], path: ReportPath) -> Mapping[str, str] | None:
+def _groups(expression: Expression, path: ReportPath) -> Mapping[str, str] | None:
     # The name first: a number in the path above it is rarely what was meant.
     match = expression.search(path.stem) or expression.search(f"{path.folder}/{path.stem}")
     if match is None:

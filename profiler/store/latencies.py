@@ -55,7 +55,7 @@ def median_latencies(connection: Connection, cache: LookupCache, selection: Sele
         for key, workload, gpu, *others in pages(connection, select_configs, config.id)
     }
     statement = (
-        select(result.id, *(result[name] for name in _RESULT_COLUMNS), run.run_id)
+        select(result.id, *(result[name] for name in _RESULT_COLUMNS), run.run_id, run.driver)
         .join(schema.run, run.id == result.run)
         .where(schema.TIMED["latency"], run.hidden.is_(False))
     )
@@ -73,6 +73,7 @@ def median_latencies(connection: Connection, cache: LookupCache, selection: Sele
             versions[row.version],
             moment(row.created),
             row.median_ns,
+            row.driver,
             *configs[row.config],
         )
         for row in rows

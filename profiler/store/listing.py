@@ -26,6 +26,11 @@ def meta(connection: Connection, name: str) -> str | None:
     return None if content is None else str(content)
 
 
+def data_version(connection: Connection) -> str:
+    """See Store.data_version."""
+    return f"{meta(connection, 'epoch')}-{meta(connection, 'changes')}"
+
+
 def runs_with_reports(connection: Connection, sha256s: Collection[str]) -> dict[str, str]:
     """See Store.runs_with_reports."""
     run_ids: dict[str, str] = {}
@@ -68,8 +73,14 @@ def families(connection: Connection) -> list[str]:
     return list(connection.scalars(statement))
 
 
-def versions(connection: Connection, family: str | None) -> Rows[VersionInfo]:
-    """See Store.versions."""
+def versions(connection: Connection, cache: LookupCache, family: str | None) -> Rows[VersionInfo]:
+    """See Store.versions. A page asks for them many times, and counting 50,000 cells takes 20 ms."""
+    # The state is read before the rows: newer rows under an older state are never asked for again.
+    infos = cache.version_infos.get(data_version(connection), family, lambda: _versions(connection, family))
+    return Rows(infos, infos.truncated)
+
+
+def _versions(connection: Connection, family: str | None) -> Rows[VersionInfo]:
     combinations = _combinations(connection, family)
     by_version = defaultdict(list)
     for row in combinations:
@@ -126,6 +137,17 @@ def cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
     rows = capped(connection, statement.distinct().order_by(*columns))
     infos = (CellInfo(row[0], row[1], row[2], row[3], Evidence(row[4])) for row in rows)
     return Rows(infos, rows.truncated)
+
+
+def kernels(connection: Connection) -> Rows[tuple[str, str]]:
+    """See Store.kernels."""
+    result, config = schema.result.c, schema.config.c
+    # In two steps, as in `cells`.
+    newest = select(result.config).where(result.is_latest, result.kind == "launch").distinct().subquery()
+    columns = (config.family, config.base_name)
+    statement = select(*columns).join_from(newest, schema.config, config.id == newest.c.config)
+    rows = capped(connection, statement.distinct().order_by(*columns))
+    return Rows(((row[0], row[1]) for row in rows), rows.truncated)
 
 
 def runs(

@@ -1,4 +1,4 @@
-"""Caches rows that never change, because their key is made from their content."""
+"""Caches rows that never change, because their key is made from their content, and answers of one state."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from sqlalchemy import Connection, Select, select
 
 from profiler.evidence import MetricSet
 from profiler.store import schema
-from profiler.store.rows import Environment
+from profiler.store.rows import Environment, Rows, VersionInfo
 from profiler.store.statements import key_batches
 
 T = TypeVar("T")
+Q = TypeVar("Q")
 
 
 class LookupCache:
-    """Metric sets, run ids, environments of runs and version names, by their keys. Threads may share it."""
+    """Metric sets, run ids, environments of runs and version names, by their keys; versions, by family.
+
+    Threads may share it.
+    """
 
     def __init__(self) -> None:
         metric_set, run, version = schema.metric_set.c, schema.run.c, schema.version.c
@@ -27,6 +31,24 @@ class LookupCache:
         environment = (run.compute_capability, run.driver, run.ncu_version)
         self.environments = _Lookup(select(run.id, *environment), run.id, Environment)
         self.versions = _Lookup(select(version.id, version.name), version.id, str)
+        self.version_infos: _OfOneState[str | None, Rows[VersionInfo]] = _OfOneState()  # by family
+
+
+class _OfOneState(Generic[Q, T]):
+    """Answers by question, kept until the index changes."""
+
+    def __init__(self) -> None:
+        self._answers: tuple[str, dict[Q, T]] = "", {}
+
+    def get(self, data_version: str, question: Q, ask: Callable[[], T]) -> T:
+        """The answer in that state of the index; it is asked for where it is not known."""
+        state, answers = self._answers
+        if state != data_version:
+            answers = {}
+            self._answers = data_version, answers
+        if question not in answers:
+            answers[question] = ask()
+        return answers[question]
 
 
 class _Lookup(Generic[T]):

@@ -34,6 +34,21 @@ def cache_path(folder: Path, sha256: str, reader_version: str) -> Path:
 
 def write_report(path: Path, report: Report) -> None:
     """Write a report's values. Nobody ever reads half a file: a checksum reveals one that is damaged."""
+    content = pack_report(report)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".tmp-{uuid.uuid4().hex}")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def pack_report(report: Report) -> bytes:
+    """A report's values as the content of a file, which `profiler prune` keeps instead of the report.
+
+    Such files must stay readable: another form needs another magic, and a reader of both.
+    """
     # Launches of a report share a few metric sets: each is written once.
     set_numbers: dict[int, int] = {}  # by the identity of the set
     sets: list[Json] = []
@@ -70,21 +85,22 @@ def write_report(path: Path, report: Report) -> None:
         }
     ).encode()
     body = b"".join((head, *arrays))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".tmp-{uuid.uuid4().hex}")
-    try:
-        partial.write_bytes(_HEAD.pack(_MAGIC, zlib.crc32(body), len(head)) + body)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    return _HEAD.pack(_MAGIC, zlib.crc32(body), len(head)) + body
 
 
 def read_report(path: Path) -> Report | None:
     """The report with its values; None where there is no such file, or a damaged one."""
     try:
-        content = path.read_bytes()
+        return unpack_report(path.read_bytes())
+    except OSError:
+        return None
+
+
+def unpack_report(content: bytes) -> Report | None:
+    """The report in the content of a file; None where it is damaged."""
+    try:
         magic, checksum, head_length = _HEAD.unpack_from(content)
-    except (OSError, struct.error):
+    except struct.error:
         return None
     if magic != _MAGIC or zlib.crc32(memoryview(content)[_HEAD.size :]) != checksum:
         return None

@@ -20,6 +20,10 @@ Size = tuple[int, int, int]
 T = TypeVar("T")
 
 
+class IndexNotWritable(ProfilerError):
+    """The index cannot be changed: a full disk, a read-only one, no right to. Reading may well work."""
+
+
 class DamagedIndex(ProfilerError):
     """The database file is damaged or no index: it has to be made again from the bundles."""
 
@@ -230,6 +234,7 @@ class MedianLatency(NamedTuple):
     version: str
     created: datetime  # of the run
     median_ns: float | None
+    driver: str | None
     workload: str | None
     gpu: str | None
     mode: str

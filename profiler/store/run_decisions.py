@@ -135,15 +135,24 @@ def relabel_runs(
 
 
 def forget_run(
-    run_id: str, *, undo: bool = False, why: str = "", data: str | None = None, store: Store | None = None
+    run_id: str,
+    *,
+    undo: bool = False,
+    why: str = "",
+    who: str | None = None,
+    data: str | None = None,
+    store: Store | None = None,
 ) -> bool:
-    """Hide a run everywhere, or with `undo` show it again; the bundle stays. False: nothing had to change."""
+    """Hide a run everywhere, or with `undo` show it again; the bundle stays. False: nothing had to change.
+
+    `who` decides; None: the user that this process runs as.
+    """
     root = location.open_root(data)
     check_run_id(root, run_id)
     labels = decisions.load_labels(root).labels.get(run_id, Labels())
     if labels.hidden != undo:
         return False
-    _decide(root, decisions.REMEMBER if undo else decisions.FORGET, run_id, {}, why, data, store)
+    _decide(root, decisions.REMEMBER if undo else decisions.FORGET, run_id, {}, why, data, store, who)
     return True
 
 
@@ -155,11 +164,12 @@ def _decide(
     why: str,
     data: str | None,
     open_index: Store | None,
+    who: str | None = None,
 ) -> None:
     """Record a decision and apply it to the index."""
     # In this order: nothing is recorded where the index cannot be opened to apply it.
     with sync.opened_store(data, open_index) as store:
-        decisions.write_decision(root, kind, run_id, values, why=why)
+        decisions.write_decision(root, kind, run_id, values, why=why, who=who)
         sync.sync_store(root, store)
 
 

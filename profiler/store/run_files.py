@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profiler.bundles import bundle, location, zip_file
+from profiler.bundles.dropped import load_dropped
 from profiler.bundles.run_json import brief_error
 from profiler.errors import BadBundle, UnknownName
 from profiler.store.run_decisions import check_run_id
@@ -19,7 +20,16 @@ def export_run(run_id: str, target: Path, *, data: str | None = None) -> Path:
     """
     root = location.open_root(data)
     check_run_id(root, run_id)
+    if (dropped := load_dropped(root, bundle.load_run(root, run_id))) is not None:
+        raise BadBundle(f"{run_id}: {dropped.words}; `profiler backup` takes the run as it is")
     return zip_file.pack(root, run_id, target)
+
+
+def dropped_report_words(run_id: str, *, data: str | None = None) -> str | None:
+    """Who dropped the reports of a run and when, in words; None where it has them. Raises BadBundle."""
+    root = location.open_root(data)
+    dropped = load_dropped(root, bundle.load_run(root, run_id))
+    return None if dropped is None else dropped.words
 
 
 @contextlib.contextmanager
@@ -29,8 +39,11 @@ def open_report(run_id: str, sha256: str, *, data: str | None = None) -> Iterato
     Raises UnknownName where the run has no such report, BadBundle where its file is missing or unreadable.
     """
     root = location.open_root(data)
-    for file in bundle.load_run(root, run_id).reports:
+    run = bundle.load_run(root, run_id)
+    for file in run.reports:
         if file.sha256 == sha256:
+            if (dropped := load_dropped(root, run)) is not None:
+                raise BadBundle(f"run {run_id}: {dropped.words}; its numbers are kept")
             with contextlib.ExitStack() as opened:
                 try:
                     local = root.open_local(f"{bundle.RUNS_FOLDER}/{run_id}/{file.path}")

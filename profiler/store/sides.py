@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, Latency, Session, Side, brief_list
+from profiler.evidence import EarlierCounters, Evidence, Latency, Session, Side, brief_list
 from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.results import load, samples
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import Selection, capped, moment, narrow, select_results
 
+_EARLIER_RUNS = 12  # with counters, among which one of the same code is looked for
 _MAX_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
 # Which evidence a side consists of where none is asked for: the first that exists.
 _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
@@ -28,12 +30,7 @@ def side(connection: Connection, cache: LookupCache, selection: Selection, label
     )
     chosen = _choose(connection, selection, name)
     result = schema.result.c
-    columns = (result.id, result.report, result.kind, schema.run.c.id.label("run_key"))
-    statement = narrow(select_results(*columns), chosen).order_by(result.position)
-    rows = capped(connection, statement.where(result.kind.in_(schema.VALUED)))
-    if rows.truncated:
-        raise UnknownName(f"{name} has more than {ROW_LIMIT} launches: choose a run or workload with fewer")
-    ids = tuple(row.id for row in rows)
+    rows = _valued_rows(connection, chosen, name)
     session, capability = _origin(connection, chosen, rows[0].report if rows else None)
     about = json.loads(
         connection.scalar(
@@ -49,6 +46,15 @@ def side(connection: Connection, cache: LookupCache, selection: Selection, label
         )
         or "{}"
     )
+    earlier = None
+    if not rows and selection.run_id is None and chosen.evidence is Evidence.MEASURED:
+        earlier = _earlier_counters(connection, chosen, _build(about))
+    if earlier is not None:
+        counters_selection = replace(chosen, run_id=earlier.run_id)
+        rows = _valued_rows(connection, counters_selection, name)
+        counters_session, capability = _origin(connection, counters_selection, rows[0].report)
+        earlier = replace(earlier, session=counters_session)
+    ids = tuple(row.id for row in rows)
     return Side(
         label=name,
         launches=tuple(load(connection, cache, ids)),
@@ -64,7 +70,39 @@ def side(connection: Connection, cache: LookupCache, selection: Selection, label
         result_ids=ids,
         wrong=_wrong(connection, chosen, selection.run_id),
         latencies=_latencies(connection, chosen, selection.run_id),
+        earlier_counters=earlier,
     )
+
+
+def _valued_rows(connection: Connection, chosen: Selection, name: str) -> Sequence[Any]:
+    """The launches and facts of the chosen run; UnknownName where they are too many for one side."""
+    result = schema.result.c
+    statement = narrow(select_results(result.id, result.report), chosen).order_by(result.position)
+    rows = capped(connection, statement.where(result.kind.in_(schema.VALUED)))
+    if rows.truncated:
+        raise UnknownName(f"{name} has more than {ROW_LIMIT} launches: choose a run or workload with fewer")
+    return rows
+
+
+def _earlier_counters(connection: Connection, chosen: Selection, build: str | None) -> EarlierCounters | None:
+    """The newest run with launches of the same build, for a run that was only timed; None without one.
+
+    Its session is still empty.
+    """
+    result, run, cell = schema.result.c, schema.run.c, schema.cell.c
+    any_run = replace(chosen, run_id=None)
+    of_cell = (cell.run == result.run) & (cell.version == result.version)
+    statement = (
+        narrow(select_results(run.run_id, run.created, cell.about), any_run)
+        .outerjoin(schema.cell, of_cell & (cell.workload == schema.config.c.workload))
+        .where(result.kind == "launch", run.hidden.is_(False))
+        .distinct()
+        .order_by(run.created.desc(), run.run_id.desc())
+    )
+    for row in capped(connection, statement, _EARLIER_RUNS):
+        if _build(json.loads(row.about or "{}")) == build:
+            return EarlierCounters(row.run_id, moment(row.created), Session(), build is not None)
+    return None
 
 
 def _latencies(connection: Connection, chosen: Selection, run_id: str | None) -> tuple[Latency, ...]:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import Labels, Root, Run, bundle, decisions, location
+from profiler.bundles import Labels, Root, Run, bundle, decisions, location, scratch_folder
 from profiler.errors import BadBundle, ProfilerError
 from profiler.evidence import metric_table
-from profiler.store import report_values
+from profiler.store import readable_index, report_values
 from profiler.store.report_values import ReportsBySha256
-from profiler.store.rows import DamagedIndex, WriteConflict
+from profiler.store.rows import DamagedIndex, IndexNotWritable, WriteConflict
 
 if TYPE_CHECKING:
     from profiler.store.index import Store
@@ -43,20 +41,33 @@ class SyncSummary:
 def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
     """The index of a data folder, brought in step with its bundles unless `sync` is False.
 
-    `data` and `db` default to PROFILER_DATA and PROFILER_DB. Close the index after use.
+    `data` and `db` default to PROFILER_DATA and PROFILER_DB. Close the index after use. Where the index
+    cannot be written, it is opened as it is, or made in a temporary folder: `Store.behind` says so.
     """
     root = location.open_root(data)
-    store = unsynced_store(root, db)
-    if sync:
-        sync_store(root, store)
+    try:
+        store = unsynced_store(root, db)
+    except IndexNotWritable as error:
+        return readable_index.open_readable(root, location.index_location(root, db), error)
+    try:
+        if sync:
+            sync_store(root, store)
+    except IndexNotWritable as error:
+        store.behind = readable_index.behind_words(root, store, error)
     return store
 
 
 @contextlib.contextmanager
 def opened_store(data: str | None, open_index: Store | None) -> Iterator[Store]:
-    """The index that is open already, else the data folder's own, closed when the context ends."""
-    store = open_index or open_store(data)
+    """The index that is open already, else the data folder's own, in step with it, to be changed.
+
+    It is closed when the context ends. Raises IndexNotWritable where it could not be brought in step.
+    """
+    root = location.open_root(data)
+    store = open_index or unsynced_store(root)
     try:
+        if open_index is None:
+            sync_store(root, store)
         yield store
     finally:
         if open_index is None:
@@ -73,9 +84,10 @@ def unsynced_store(root: Root, db: str | None = None) -> Store:
     place = location.index_location(root, db)
     if not isinstance(place, Path) or place.exists() or bundle.may_hold_runs(root):
         return Store.open(place, root.url)
-    folder = tempfile.mkdtemp(prefix="profiler-")
-    store = Store.open(Path(folder) / place.name, root.url)
-    weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(scratch_folder())
+        store = Store.open(folder / place.name, root.url)
+        weakref.finalize(store, stack.pop_all().close)
     return store
 
 
@@ -95,6 +107,7 @@ def sync_store(
     A run that cannot be read is left out, and tried again only with `again`, not by every command. Raises
     ProfilerError for an index that belongs to another data folder: no runs may be removed from that.
     """
+    bundle.sweep_deleted(root)
     added: list[str] = []
     for _ in range(_TRIES):
         with contextlib.suppress(WriteConflict):

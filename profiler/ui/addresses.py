@@ -91,15 +91,15 @@ class Diff:
 
     def links(self, versions: Sequence[VersionInfo]) -> Html:
         """Swap, and the pairs of versions before and after this one in its family."""
-        links = [markup.link(replace(self, a=self.b, b=self.a).href, "⇄ swap")]
+        links = [markup.link(replace(self, a=self.b, b=self.a).href, "⇄ swap", key="s")]
         family = parse_version(self.a).family
         order = [version_name(version) for version in versions if version.family == family]
         if self.a in order and self.b in order:
             first, last = sorted((order.index(self.a), order.index(self.b)))
-            steps = (("‹ previous", first - 1, first), ("next ›", last, last + 1))
+            steps = (("‹ previous", first - 1, first, "["), ("next ›", last, last + 1, "]"))
             links += [
-                markup.link(replace(self, a=order[a], b=order[b], launch=None).href, words)
-                for words, a, b in steps
+                markup.link(replace(self, a=order[a], b=order[b], launch=None).href, words, key=key)
+                for words, a, b, key in steps
                 if a >= 0 and b < len(order)
             ]
         return markup.join(links)
@@ -143,7 +143,7 @@ class LaunchCode:
         return markup.href(
             "code",
             {
-                "report": self.report,
+                "a": self.report,
                 "launch": self.launch,
                 "b": self.b,
                 "b_launch": self.b_launch,
@@ -165,7 +165,7 @@ class CompiledCode:
 
     version: str
     arch: str
-    against: str = ""
+    b: str = ""  # the version of B
     kernel: str = ""  # as the page calls it; "": all functions
     view: str = ""
 
@@ -180,8 +180,8 @@ class CompiledCode:
             "code",
             {
                 "evidence": Evidence.STATIC.value,
-                "version": self.version,
-                "against": self.against,
+                "a": self.version,
+                "b": self.b,
                 "arch": self.arch,
                 "kernel": self.kernel,
                 "view": self.view,
@@ -193,7 +193,37 @@ class CompiledCode:
     @property
     def swapped(self) -> CompiledCode:
         """B against A."""
-        return replace(self, version=self.against, against=self.version)
+        return replace(self, version=self.b, b=self.version)
+
+
+@dataclass(frozen=True)
+class LaunchView:
+    """The address of a launch by its sections, beside a baseline launch where one is named.
+
+    `run` and `against` are run ids or family/version, whose newest run is meant.
+    """
+
+    run: str
+    launch: str = ""  # as the page calls it, its part, or its kernel; "": the longest
+    against: str = ""
+    against_launch: str = ""
+
+    @property
+    def href(self) -> str:
+        """The address with every choice in it."""
+        return markup.href(
+            "launch",
+            {
+                "run": self.run,
+                "launch": self.launch,
+                "against": self.against,
+                "against_launch": self.against_launch,
+            },
+        )
+
+    def at(self, launch: str) -> LaunchView:
+        """Another launch of the run, beside the launch of its own kernel in the same baseline."""
+        return replace(self, launch=launch, against_launch="")
 
 
 def run(run_id: str, launch: str | None = None) -> str:
@@ -222,6 +252,11 @@ def trends(
             "evidence": evidence,
         },
     )
+
+
+def compare(versions: Sequence[str], against: str | None = None, **choices: str | None) -> str:
+    """The address of many versions or runs beside each other."""
+    return markup.href("compare", {"versions": ",".join(versions), "against": against, **choices})
 
 
 def regressions(family: str | None = None, at: str | None = None) -> str:

@@ -68,18 +68,21 @@ def href(page: str, parameters: Mapping[str, str | Sequence[str] | None]) -> str
     return f"./{page}" + ("?" + urlencode(present, doseq=True) if present else "")
 
 
-def link(address: str, text: object, title: str = "") -> Html:
-    """A link that stays in its tab (Streamlit opens a new one otherwise)."""
-    title_attribute = f' title="{escape(title, quote=True)}"' if title else ""
-    return Html(
-        f'<a href="{escape(address, quote=True)}" target="_self"{title_attribute}>{escaped(text)}</a>'
+def link(address: str, text: object, title: str = "", key: str = "") -> Html:
+    """A link that stays in its tab (Streamlit opens a new one otherwise); `key`: the key that follows it."""
+    attributes = "".join(
+        f' {name}="{escape(words, quote=True)}"'
+        for name, words in (("title", title), ("data-key", key))
+        if words
     )
+    return Html(f'<a href="{escape(address, quote=True)}" target="_self"{attributes}>{escaped(text)}</a>')
 
 
-def address_link(address: str) -> Html:
-    """The way to a view by its whole address, at the top of the page."""
-    words = link(address, "link to this view", "the address with every choice in it: to send or to keep")
-    return Html(f'<div class="k k-address">{words}</div>')
+def view_state(address: str, context: Mapping[str, str]) -> Html:
+    """What the toolbar reads of a view, unseen: its context, its whole address ("" where the URL is it)."""
+    data = "".join(f' data-{name}="{escape(text, quote=True)}"' for name, text in context.items())
+    shown = f'<span class="k-address">{link(address, "link to this view")}</span>' if address else ""
+    return Html(f'<div class="k-view k-context"{data}>{shown}</div>')
 
 
 def quantity(number: str, unit: str = "") -> Html:
@@ -102,7 +105,17 @@ def value(metric: Value, scale: formatting.Scale | None = None) -> Html:
     if metric.state is not State.PRESENT:
         return state(formatting.state_words(metric))
     shown = quantity(*formatting.quantity(metric, scale))
-    return shown if metric.derivation is None else tag("span", shown, "derived", metric.derivation.words)
+    if metric.derivation is not None:
+        shown = tag("span", shown, "derived", metric.derivation.words)
+    return _with_number(shown, metric)
+
+
+def _with_number(shown: Html, metric: Value) -> Html:
+    """The shown value with the whole number in its base unit, which an export of the table writes."""
+    if not isinstance(metric.number, int | float):
+        return shown
+    unit = f' data-unit="{escape(metric.unit, quote=True)}"' if metric.unit else ""
+    return Html(f'<span data-value="{metric.number!r}"{unit}>{shown}</span>')
 
 
 def short_value(metric: Value) -> Html:
@@ -151,31 +164,39 @@ def evidence_badge(kind: str, present: bool = True) -> Html:
 def change_bar(share: float | None, colour: str = "") -> Html:
     """A bar from the centre line over `share` (−1 to 1) of the half width; nothing where it is None.
 
-    `colour` is that of a verdict; "" where nobody judges.
+    A larger share is marked as going over the end. `colour` is that of a verdict; "" where nobody judges.
     """
     if share is None:
         return Html("")
     width = min(abs(share), 1.0) * 50
     left = 50 - width if share < 0 else 50
     css = f' class="{colour}"' if colour else ""
-    return Html(f'<span class="bar"><i{css} style="left:{left:.2f}%;width:max(1px,{width:.2f}%)"></i></span>')
+    over = " over" * (abs(share) > 1)
+    return Html(
+        f'<span class="bar{over}"><i{css} style="left:{left:.2f}%;width:max(1px,{width:.2f}%)"></i></span>'
+    )
 
 
 @dataclass(frozen=True)
 class Column:
-    """A table column: `wide` ones go on a phone, `cut` ones end in an ellipsis (1 to 3: more room)."""
+    """A table column: `wide` ones go on a phone, `phone` ones are only there, `cut` ones end in an ellipsis.
+
+    `cut` is 1 to 3: more room. What stands in a `phone` column stands in wide ones too.
+    """
 
     head: object
     right: bool = False
     wide: bool = False
     cut: int = 0
     wrap: bool = False
+    phone: bool = False
 
     @property
     def css(self) -> str:
         names = (
             "r" * self.right,
             "wide" * self.wide,
+            "phone" * self.phone,
             f"cut w{self.cut}" if self.cut else "",
             "wrap" * self.wrap,
         )
@@ -188,12 +209,17 @@ class Row:
 
     cells: tuple[object, ...]
     selected: bool = False
-    kind: str = ""  # "" a row, "g" a group head, "last" a closing line
+    kind: str = ""  # "" a row, "g" a group head ("g phone": on a phone alone), "last" a closing line
 
 
 def group_row(text: object) -> Row:
     """The head of a group of rows."""
     return Row((text,), kind="g")
+
+
+def phone_head(text: object) -> Row:
+    """The head of a group of rows on a phone, whose first column says it elsewhere."""
+    return Row((text,), kind="g phone")
 
 
 def closing_row(text: object) -> Row:
@@ -229,6 +255,18 @@ def table_start(name: str) -> str:
 
 def _cell(name: str, css: str, text: object) -> str:
     return f'<{name} class="{css}">{escaped(text)}</{name}>' if css else f"<{name}>{escaped(text)}</{name}>"
+
+
+def tick(value: str, label: str) -> Html:
+    """A box in a row of `tickable`, which takes the row along to the page Compare."""
+    attributes = f'value="{escape(value, quote=True)}" aria-label="compare {escape(label, quote=True)}"'
+    return Html(f'<input type="checkbox" name="versions" {attributes}>')
+
+
+def tickable(table: Html) -> Html:
+    """A table whose ticked rows its button compares; the button shows once one is ticked."""
+    button = '<button type="submit">compare the ticked</button>'
+    return Html(f'<form class="k-ticks" action="./compare" method="get">{table}<div>{button}</div></form>')
 
 
 def fact_table(name: str, rows: Iterable[tuple[object, object]]) -> Html:
@@ -283,6 +321,14 @@ class Tile:
     value: object
     unit: str
     sentence: object
+
+
+def fold(summary: object, content: Iterable[Html], *, is_open: bool = False, css: str = "") -> Html:
+    """What a click on its summary opens; a browser's search opens it by itself where it finds something."""
+    classes = f"k k-fold {css}".rstrip()
+    body = "".join(content)
+    opened = " open" if is_open else ""
+    return Html(f'<details class="{classes}"{opened}><summary>{escaped(summary)}</summary>{body}</details>')
 
 
 def tiles(items: Sequence[Tile]) -> Html:

@@ -38,8 +38,10 @@ def test_a_reason_has_a_lever_unless_nothing_can_be_done(reason: str) -> None:
 
 
 def test_waiting_for_data_is_hidden_below_the_peak_and_saved_at_it() -> None:
-    hidden = advice_for_stall("long_scoreboard", metrics(sol_dram=30.0, sol_l2=20.0))
-    assert hidden.lever.startswith("ask for data earlier")
+    hidden = advice_for_stall("long_scoreboard", metrics(sol_dram=10.0, sol_l2=20.0))
+    assert hidden.lever.startswith("prefetch: load the next tile (cp.async)")
+    filled = advice_for_stall("long_scoreboard", metrics(sol_dram=67.0, sol_l2=65.0))
+    assert filled.lever.startswith("more bytes in flight"), "good kernels reach 88 % and more"
     saved = advice_for_stall("long_scoreboard", metrics(sol_dram=90.0, sol_l2=20.0))
     assert saved.lever.startswith("move fewer bytes through DRAM")
     unknown = advice_for_stall("long_scoreboard", metrics(sol_dram=90.0))
@@ -67,7 +69,7 @@ def test_wavefronts_are_counted_though_an_old_ncu_calls_them_sectors() -> None:
         ({"STG": 100.0, "RED": 10.0}, "store the result wide and coalesced", ""),
         (
             {"RED.E": 32768.0, "EXIT": 5.0},
-            "fewer atomics: add up",
+            "fewer atomics: reduce",
             "32.8 k atomic instructions beside 0 stores",
         ),
         ({}, "", "whether stores or atomics drain is unknown"),

@@ -14,8 +14,7 @@ import pytest
 from profiler.bundles import location
 from profiler.reports import file_format, instances, read, reader_client
 from profiler.store import import_paths
-from tests.browser.conftest import Dashboard, served
-from tests.browser.test_dashboard import DESKTOP, PHONE, settle, text, watch
+from tests.browser.conftest import DESKTOP, PHONE, Dashboard, served, settle, text, watch
 
 pytestmark = pytest.mark.browser
 
@@ -62,7 +61,7 @@ def large(
     )
     key = file_format.check_framing(source).sha256[:16]
     with served(folder) as dashboard:
-        address = f"{dashboard.address}/code?report={key}&launch=2"
+        address = f"{dashboard.address}/code?a={key}&launch=2&view=sass"
         small = len(read.launch_detail(source, 0).pcs)
         yield LargeLaunch(browser, dashboard, address, count * times, small)
 

@@ -568,3 +568,47 @@ def test_sealing_writes_run_json_once_even_where_the_run_is_there(
         assert bundle.seal_import(root, made(), source) is None
         assert bundle.seal_import(root, made(), source) == made().run_id
     assert dumped == [made().run_id] * 2
+
+
+def arriving(*paths: str, run_id: str | None = None) -> Run:
+    """A run that names its report and these other files."""
+    run = made()
+    files = tuple(Attachment("source", "x", f"{number:064x}", 1, path) for number, path in enumerate(paths))
+    return replace(run, files=files, run_id=run_id or run.run_id)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("Run.json",),
+        ("DROPPED.json",),
+        ("a/x", "a/X"),
+        ("a/x", "A/y"),
+        ("a", "A/y"),
+        ("REPORTS/y",),
+        ("a/e\u0301", "a/\u00e9"),
+    ],
+)
+def test_files_that_are_one_on_other_systems_do_not_come_in(paths: tuple[str, ...]) -> None:
+    with pytest.raises(BadBundle, match="on some systems"):
+        bundle.check_arriving(arriving(*paths), "here")
+    bundle.check_arriving(arriving("a/x", "a/y", "b/x", "reports/other"), "here")
+
+
+def test_an_id_of_another_report_does_not_come_in() -> None:
+    with pytest.raises(BadBundle, match="of another report"):
+        bundle.check_arriving(arriving(run_id="20250301T120000-f-v-00000000"), "here")
+
+
+@pytest.mark.parametrize("path", ["reports/a\nb", "reports/a\u202eb", "reports/\u200fb", "reports/a\x1b[2Jb"])
+def test_a_path_has_no_line_end_and_turns_no_writing(path: str) -> None:
+    content = run_json.dump_run(arriving(path))
+    with pytest.raises(BadBundle, match="cannot be printed") as refused:
+        run_json.parse_run(content, "here")
+    assert path not in str(refused.value)
+
+
+def test_a_key_that_comes_twice_in_run_json_is_refused() -> None:
+    content = run_json.dump_run(made()).replace(b'"kind":', b'"kind": "collect",\n "kind":', 1)
+    with pytest.raises(BadBundle, match="'kind' stands there twice"):
+        run_json.parse_run(content, "here")

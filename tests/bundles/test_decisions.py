@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from profiler.bundles import Labels, LocalRoot, Root, decisions, open_root
 from profiler.bundles.decisions import FORGET, RELABEL, REMEMBER
-from profiler.errors import BadBundle
+from profiler.errors import BadBundle, ProfilerError
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 
@@ -28,17 +29,54 @@ def test_a_record_comes_back_with_who_when_and_why(where: Root) -> None:
 
 
 def test_the_latest_word_on_each_field_is_valid(where: Root) -> None:
-    later = [NOON + timedelta(microseconds=n) for n in range(5)]
-    decisions.write_decision(where, RELABEL, "a", {"version": "v2"}, created=later[2])
-    decisions.write_decision(where, RELABEL, "a", {"family": "f", "version": "v1"}, created=later[1])
-    decisions.write_decision(where, RELABEL, "a", {"workload": ""}, created=later[0])
-    decisions.write_decision(where, FORGET, "b", created=later[3])
+    decisions.write_decision(where, RELABEL, "a", {"workload": ""})
+    decisions.write_decision(where, RELABEL, "a", {"family": "f", "version": "v1"})
+    decisions.write_decision(where, RELABEL, "a", {"version": "v2"})
+    decisions.write_decision(where, FORGET, "b")
     assert decisions.current_labels(decisions.load_decisions(where)) == {
         "a": Labels("f", "v2", "", hidden=False),
         "b": Labels(hidden=True),
     }
-    decisions.write_decision(where, REMEMBER, "b", created=later[4])
+    decisions.write_decision(where, REMEMBER, "b")
     assert decisions.current_labels(decisions.load_decisions(where))["b"] == Labels(hidden=False)
+
+
+def test_a_decision_comes_after_all_that_are_there_whatever_the_clocks_say(where: Root) -> None:
+    """Two machines an hour apart share a folder, and decide in turns: the answers are those of a model."""
+    random = Random(16)
+    hidden: dict[str, bool] = {}
+    for number in range(150):
+        run, kind = random.choice("abcdefgh"), random.choice((FORGET, REMEMBER))
+        hidden[run] = kind == FORGET
+        clock = NOON + random.choice((timedelta(0), timedelta(hours=1))) + timedelta(seconds=number)
+        made = decisions.write_decision(where, kind, run, created=clock)
+        assert made.created == clock
+        if number % 50 == 0 or number == 149:
+            records = decisions.load_decisions(where)
+            assert records[-1] == made
+            assert {run: labels.hidden for run, labels in decisions.current_labels(records).items()} == hidden
+    assert decisions.decision_ids(where) == [record.id for record in decisions.load_decisions(where)]
+
+
+def test_a_renamed_record_and_one_of_an_earlier_profiler_keep_their_place(tmp_path: Path) -> None:
+    where = LocalRoot(tmp_path)
+    first = decisions.write_decision(where, FORGET, "run-1", created=NOON)
+    path = tmp_path / "decisions" / f"{first.id}.json"
+    body = json.loads(path.read_text())
+    del body["order"]
+    path.unlink()
+    for name in ("zzz", "20250231T000000000000-forget-1"):  # no time, and a day that there is not
+        (tmp_path / "decisions" / f"{name}.json").write_text(json.dumps(body))
+    second = decisions.write_decision(where, REMEMBER, "run-1", created=NOON - timedelta(hours=1))
+    assert second.order == first.order + 1
+    assert decisions.load_decisions(where)[-1] == second
+    assert second.id.startswith("20250301T120000000001-remember-")
+
+
+def test_a_clock_at_the_end_of_time_is_refused_before_anything_is_written(where: Root) -> None:
+    with pytest.raises(ProfilerError, match="clock says 9999-12-31"):
+        decisions.write_decision(where, FORGET, "run-1", created=datetime.max.replace(tzinfo=UTC))
+    assert decisions.load_decisions(where) == []
 
 
 def test_nothing_decided_is_no_labels(where: Root) -> None:
@@ -70,6 +108,8 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, content: str) -> None
         ({"created": 5}, "created"),
         ({"schema": True}, "schema"),
         ({"subject": None}, "subject"),
+        ({"order": "1"}, "order"),
+        ({"order": 10**18}, "order"),
     ],
 )
 def test_a_record_with_a_field_of_another_type_is_named(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from profiler.catalog import ATTENTION, Tolerance, check_output
-from profiler.catalog.attention import ACCEPTANCE, HEADLINE
+from profiler.catalog import ATTENTION
+from profiler.catalog.attention import ACCEPTANCE, HEADLINE, INPUTS
 from profiler.catalog.problem import ALL_STAGES, acceptance_workloads
 
 
@@ -58,7 +58,7 @@ def test_every_seed_gives_other_inputs_and_the_same_seed_the_same():
 @pytest.mark.parametrize("stage", [ALL_STAGES, "QK"])
 def test_an_output_that_nobody_wrote_is_wrong_everywhere(stage):
     case = ATTENTION.case(workload(), 0, stage)
-    check = check_output(case.output, case.reference, case.tolerance)
+    check = case.check()
     assert check.wrong == check.not_finite == case.output.size
     assert check.max_abs_error is None
 
@@ -66,11 +66,45 @@ def test_an_output_that_nobody_wrote_is_wrong_everywhere(stage):
 def test_the_reference_rounded_to_fp16_passes_and_one_element_off_is_found():
     case = ATTENTION.case(workload(), 0)
     output = case.reference.astype(np.float16)
-    assert check_output(output, case.reference, case.tolerance).wrong == 0
+    assert case.check(output).wrong == 0
     output[0, 1, 2, 3] += np.float16(0.01)
-    check = check_output(output, case.reference, case.tolerance)
+    check = case.check(output)
     assert (check.wrong, check.first_wrong) == (1, (0, 1, 2, 3))
     assert check.max_abs_error == pytest.approx(0.01, rel=0.1)
+
+
+@pytest.mark.parametrize("inputs", INPUTS)
+def test_rounding_p_and_o_to_fp16_passes_and_rounding_every_sum_does_not(inputs):
+    case = ATTENTION.case(workload(len_q=9, len_kv=300, inputs=inputs), 0)
+    q, k, v, scale, _ = case.operands
+    scores = q.astype(float) @ k.astype(float).swapaxes(2, 3) * scale
+    p = np.exp(scores - scores.max(axis=3, keepdims=True))
+    total = p.sum(axis=3, keepdims=True)
+    rounded = p.astype(np.float16).astype(float) @ v.astype(float) / total
+    assert case.check(rounded.astype(np.float16)).wrong == 0
+    sums = np.zeros(case.output.shape, np.float16)
+    for key in range(300):
+        sums += (p[..., key : key + 1] * v[:, :, key : key + 1]).astype(np.float16)
+    assert case.check((sums / total).astype(np.float16)).wrong > 0
+
+
+def test_each_kind_of_inputs_hides_or_shows_what_it_is_for():
+    def scores(inputs):
+        case = ATTENTION.case(workload(len_q=40, len_kv=200, inputs=inputs), 0, "QK")
+        return case.reference
+
+    assert np.abs(scores("normal")).max() < 6
+    offsets = scores("offsets")
+    assert offsets.mean(axis=3).min() < -300, "a maximum that starts at 0 or at -50 is wrong"
+    assert offsets.mean(axis=3).max() > 300, "an exponential without its maximum overflows"
+    falls = offsets[..., 0] - offsets[..., -1]
+    assert falls[:, :, 1::8].min() > 190, "the first tile has the maximum"
+    assert falls[:, :, ::8].max() < -190, "every tile has a new one, beyond where an exponential overflows"
+    for row, key in ((2, 40), (3, 198)):
+        others = np.delete(offsets[:, :, row::8], key, axis=3).max(axis=3)
+        assert (offsets[:, :, row::8, key] - others).min() > 100, "one key decides"
+    assert scores("sharp").std() == pytest.approx(6, rel=0.1)
+    assert np.abs(scores("flat")).max() < 0.1
 
 
 def test_fp8_is_judged_against_what_its_codes_stand_for_and_tells_the_quantisation_error_apart():
@@ -82,7 +116,7 @@ def test_fp8_is_judged_against_what_its_codes_stand_for_and_tells_the_quantisati
         (codes.astype(float) - 128) * scales[0][..., None, None], case.operands[0], rtol=1e-12
     )
     assert 1e-3 < case.input_error < 0.1
-    assert case.tolerance == Tolerance(1e-2, 1e-2)
+    assert case.tolerance == ATTENTION.case(workload(), 0).tolerance, "of what the codes stand for"
     assert ATTENTION.case(workload(), 0).input_error is None
 
 
@@ -103,17 +137,28 @@ def test_labels_tell_every_workload_apart():
         workload(),
         workload(len_kv=9),
         workload(len_q=9, len_kv=7),
+        workload(inputs="flat"),
     ]
     assert len({size.label for size in sizes}) == len(set(sizes)) == len(sizes)
     assert workload(len_kv=9, causal=True, dtype="fp8").label == "1x2x7:9x64 causal fp8"
     assert ATTENTION.workload(**workload(len_kv=9).sizes()) == workload(len_kv=9)
+    assert "inputs" not in workload().sizes(), "stored runs have none"
+    assert ATTENTION.workload(**workload(inputs="flat").sizes()) == workload(inputs="flat")
 
 
 def test_a_version_of_one_head_dim_is_checked_on_that_alone():
     assert {size.head_dim for size in ATTENTION.check_workloads("fp16", (64,))} == {64}
-    labels = [size.label for size in ATTENTION.check_workloads("fp16", (64, 128))]
-    for needed in ("1x2x128x64", "1x2x128x64 causal", "1x2x100x64", "1x2x100x64 causal", "1x1x96x128"):
-        assert needed in labels
+
+
+def test_the_check_workloads_leave_no_two_sizes_equal_where_they_can():
+    sizes = ATTENTION.check_workloads("fp16", (64, 128))
+    assert sizes[0].label == "1x2x128x64", "whole tiles first: rejected versions are checked on it alone"
+    assert any(size.batch > 1 and size.batch != size.heads and size.len_q != size.len_kv for size in sizes)
+    assert any(size.causal and size.len_q < size.len_kv for size in sizes)
+    assert any(size.causal and size.len_q > size.len_kv for size in sizes)
+    assert any(size.head_dim == 128 and size.heads > 1 and size.len_kv % 32 for size in sizes)
+    assert any(size.causal and (size.len_kv - size.len_q) % 16 for size in sizes)
+    assert {size.inputs for size in sizes} == set(INPUTS)
 
 
 def test_sizes_that_no_kernel_can_have_are_refused():
@@ -121,6 +166,8 @@ def test_sizes_that_no_kernel_can_have_are_refused():
         workload(len_q=0)
     with pytest.raises(ValueError, match="fp4"):
         workload(dtype="fp4")
+    with pytest.raises(ValueError, match="ones"):
+        workload(inputs="ones")
     with pytest.raises(TypeError):
         workload(window=3)
 

@@ -202,6 +202,7 @@ def test_an_empty_index_says_how_to_fill_it(capsys: pytest.CaptureFixture[str]) 
     assert "profiler import" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @needs_sass
 @needs_gxx
 def test_real_builds_that_got_worse_fail_on_a_machine_without_a_gpu(

@@ -10,7 +10,7 @@ import pytest
 
 from profiler.build import library, toolchain
 from profiler.bundles import Facts, LocalRoot, Result, bundle
-from profiler.catalog import catalog
+from profiler.catalog import ATTENTION, catalog
 from profiler.cli import main
 from profiler.collect import (
     Collection,
@@ -76,9 +76,7 @@ def test_every_version_with_a_source_has_results(dissection: Dissection) -> None
     assert {result.family for result in dissection.run.results} == {"attention"}
     assert set(results(dissection, "v2d_a")) == {
         *("head dim 64", "head dim 128"),
-        *("1x2x128x64", "1x2x128x64 causal", "1x2x100x64", "1x2x100x64 causal"),
-        *("1x1x96x128", "1x1x96x128 causal"),
-        *("1x1x40:200x64", "1x1x200:40x64 causal"),
+        *(size.label for size in ATTENTION.check_workloads("fp16", (64, 128))),
     }
     assert "1x2x128x64 fp8" in results(dissection, "fp8_stage_c")
 
@@ -105,11 +103,15 @@ def test_modelled_facts_are_those_of_the_cpu(dissection: Dissection) -> None:
 
 
 def test_a_check_says_shape_seeds_tolerance_and_error(dissection: Dissection) -> None:
-    result = results(dissection, "v2d_a")["1x2x100x64 causal"]
-    assert result.problem["len_q"] == 100
+    result = results(dissection, "v2d_a")["2x5x45:78x64 causal offsets"]
+    assert (result.problem["len_q"], result.problem["inputs"]) == (45, "offsets")
     assert result.check is not None
     assert (result.check["passed"], result.check["seeds"]) == (True, [0, 1, 2])
-    assert result.check["tolerance"] == {"absolute": 1e-3, "relative": 1e-3}
+    assert result.check["tolerance"] == {
+        "absolute": 5e-5,
+        "relative": 2**-11,
+        "relative_to": "magnitude",
+    }
     assert result.check["evidence"] == "modelled"
 
 
@@ -328,11 +330,12 @@ def test_check_names_the_file_and_line_of_a_planted_slip_and_exits_1(
     barrier = "    __syncthreads();  // a row's scores come from several warps"
     assert text.count(barrier) == 1
     (folder / "v2c_v3.cu").write_text(text.replace(barrier, ""))
-    assert main(["check", "v2c_v3", "--catalog", str(folder)]) == 1
+    arguments = ["check", "v2c_v3", "--catalog", str(folder), "--workload", "1x2x128x64", "--seeds", "1"]
+    assert main(arguments) == 1
     out = capsys.readouterr().out
     assert "NOT RIGHT" in out
     assert "at v2c_v3.cu:" in out
-    assert main(["check", "v2c_v3", "--catalog", str(folder), "--seeds", "1", "--json"]) == 1
+    assert main([*arguments, "--json"]) == 1
     cells = json.loads(capsys.readouterr().out)["cells"]
     assert {cell["seed"] for cell in cells} == {0}
     places = {(one["file"], one["line"]) for cell in cells for one in cell["findings"]}

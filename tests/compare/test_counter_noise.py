@@ -181,7 +181,7 @@ class TestSessions:
             assert store.add(replace(run, kind=COLLECT, results=(result,)), reports)
         return store.side(family="gemms", version=version)
 
-    @pytest.mark.slow
+    @pytest.mark.long
     def test_a_duration_within_what_equal_builds_lie_apart_is_no_regression(
         self, store: Store, data: Path
     ) -> None:

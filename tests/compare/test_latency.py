@@ -68,12 +68,12 @@ def code(comparison: Comparison, table: metric_table.MetricTable) -> Exit:
 
 
 def test_two_versions_of_one_run_are_a_live_pair(table: metric_table.MetricTable) -> None:
-    comparison = judged(side("v1", timed()), side("v2", timed(1.03, seed=2)), table)
+    comparison = judged(side("v1", timed()), side("v2", timed(1.05, seed=2)), table)
     (latency,) = comparison.latency
     assert latency.live
     assert latency.verdict is Verdict.WORSE
     assert latency.decision.fails_gate
-    assert latency.decision.effect == pytest.approx(0.03, abs=0.003)
+    assert latency.decision.effect == pytest.approx(0.05, abs=0.003)
     assert code(comparison, table) is Exit.REGRESSION
     assert code(judged(side("v1", timed(1.03)), side("v2", timed(seed=2)), table), table) is Exit.PASS
 
@@ -196,7 +196,8 @@ def collected(run_id: str, minute: int, *versions: tuple[str, float, str]) -> Ru
         modes = []
         for mode in (COLD, WARM):
             one = timed(factor, run="r1", mode=mode, seed=place + minute + len(mode))
-            modes.append(Samples(mode, tuple(one.ns.tolist()), tuple(one.rounds.tolist())))
+            ns, rounds = tuple(one.ns.tolist()), tuple(one.rounds.tolist())
+            modes.append(Samples(mode, ns, rounds, processes=rounds))
         results.append(Result("flash", name, "1x8x512x64", source_sha256=source, samples=tuple(modes)))
     provenance = {"gpu": "NVIDIA Test 1", "driver": "550.1", "compute_capability": "9.0"}
     return Run(run_id, COLLECT, START + timedelta(minutes=minute), provenance, tuple(results))

@@ -87,13 +87,13 @@ def test_the_floor_of_another_family_or_driver_is_named_and_judges_nothing(store
     ):
         floor = lookup("H100", WARM, 2 * MS, family, driver)
         assert floor is not None
-        assert floor.borrowed == whose
+        assert floor.differs_in == whose
         assert floor.judges == (not whose)
-    lent = lookup("H100", WARM, 2 * MS, "softmax", "580")
-    decision = judge_stored_baseline([2e6], [2.6e6], lent)
+    other_family = lookup("H100", WARM, 2 * MS, "softmax", "580")
+    decision = judge_stored_baseline([2e6], [2.6e6], other_family)
     assert decision.verdict is Verdict.UNCLEAR
     assert "the only noise floor here is of family fam" in decision.reason
-    words = latency_words.aa_floor(lent, "v2", None)
+    words = latency_words.aa_floor(other_family, "v2", None)
     assert words == "no A/A floor here but of family fam: `profiler noise v2`"
     other = run(sessions(2 * MS, 0.01, MIN_FLOOR_PAIRS), day=1)
     store.add(replace(other, results=(replace(other.results[0], family="softmax"),)), {})
@@ -191,7 +191,7 @@ def test_two_runs_without_a_floor_name_the_command_that_makes_one(
 def test_two_runs_are_judged_by_the_stored_floor_everywhere(
     two_runs: Path, capsys: pytest.CaptureFixture[str], sd: float, code: int, word: str
 ) -> None:
-    seal(two_runs, run(sessions(2 * MS, sd, MIN_FLOOR_PAIRS)))
+    seal(two_runs, run(sessions(2 * MS, sd, MIN_FLOOR_PAIRS, seed=4)))
     for command in (["compare", *NAMES, "--fail"], ["gate", NAMES[1], "--baseline", NAMES[0], "--json"]):
         assert main(command) == code
         told = " ".join(capsys.readouterr().out.split())

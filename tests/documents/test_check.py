@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from profiler.catalog import ATTENTION
 from profiler.documents import CheckDocument, check_names
-from profiler.emulator import VersionCheck
-from profiler.errors import BuildFailed, CannotJudge, Exit, UnknownName
+from profiler.emulator import CheckRun, RunResult, VersionCheck
+from profiler.errors import BadCatalog, BuildFailed, CannotJudge, Exit, UnknownName
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
 
@@ -34,7 +35,14 @@ def test_a_version_that_does_not_compile_outweighs_one_without_a_workload() -> N
     document = CheckDocument((failed, idle))
     assert document.exit_code is Exit.UNUSABLE_INPUT
     assert document.idle == ("v<1>", "v2")
-    assert document.to_dict() == {"cells": [], "failed": [{"version": "v<1>", "error": "v<1>: no such file"}]}
+    assert document.to_dict() == {
+        "cells": [],
+        "failed": [{"version": "v<1>", "error": "v<1>: no such file"}],
+        "findings": [],
+        "not_run": [],
+        "contract": [],
+        "gpu_only": [],
+    }
     assert CheckDocument((idle,)).exit_code is Exit.UNJUDGED
     assert_html_escapes(document, "v<1>", "v&lt;1&gt;: ")
 
@@ -46,3 +54,21 @@ def test_what_cannot_be_checked_is_an_error() -> None:
         check_names(["v1"], stage="NOTHING")
     with pytest.raises(CannotJudge, match="nothing to check"):
         check_names(["v2e"])
+    with pytest.raises(UnknownName, match="leave out --seed"):
+        check_names(["v1"], contract=True, seed=1)
+
+
+def test_runs_that_an_error_left_are_told_beside_it() -> None:
+    def cell(label: str, returned: int) -> CheckRun:
+        result = RunResult(returned, None, (), (), (), 0.0)
+        workload = ATTENTION.workload(batch=1, heads=1, len_q=int(label), head_dim=64)
+        return CheckRun("v1", "good", workload, 0, "ALL", result, None, returned == 0, int(label))
+
+    error = BadCatalog("p.py:3: case() of 1x1x9x64 fails: KeyError: 9")
+    document = CheckDocument((VersionCheck("v1", "good", (cell("7", 0), cell("8", 719)), error),))
+    assert document.exit_code is Exit.UNUSABLE_INPUT
+    assert document.sentences == [
+        f"v1: {error}; of the others: not right in 1 of 2 runs, the smallest on 1x1x8x64, seed 0: "
+        "nothing was found, and 719 was returned"
+    ]
+    assert len(document.rows()) == 2

@@ -20,14 +20,18 @@ def test_a_floor_is_printed_and_is_a_row(store: Store, capsys: pytest.CaptureFix
     (row,) = document.to_frame().to_dict("records")
     (floor,) = answer["floors"]
     assert (row["gpu"], row["class"], row["pairs"]) == (timed_runs.GPU, "medium", 50)
-    assert row["limit"] == floor["limit"] > 0
+    assert (row["family"], row["driver"]) == (timed_runs.FAMILY, floor["driver"])
+    assert row["limit"] == floor["limit"] > row["process_sd"] == floor["process_sd"] > 0
+    assert row["growth"] == floor["growth"] >= 1
     assert document.sentences == answer["missing"] == []
 
 
 def test_too_few_pairs_have_no_limit() -> None:
     document = floors_of_run(timed_runs.noise(170e3, 0.003, pairs=4))
-    (row,) = document.rows()
-    assert row[3:7] == (4, 20, None, None)
+    (row,) = document.to_frame().to_dict("records")
+    assert (row["pairs"], row["needed"]) == (4, 20)
+    (floor,) = document.to_dict()["floors"]
+    assert all(floor[name] is None for name in ("limit", "detectable", "process_sd", "growth"))
     assert document.exit_code == Exit.PASS
 
 

@@ -21,8 +21,12 @@ def test_a_regression_is_printed_and_is_a_row(store: Store, capsys: pytest.Captu
     assert row["effect"] == regression["effect"] == pytest.approx(0.05, abs=0.01)
     assert row["low"] < row["effect"] < row["high"]
     assert not row["acknowledged"]
-    first, looked_at = document.sentences
-    assert first.startswith(f"{row['family']}/v1 latency: +")
+    headline, first, looked_at = document.sentences
+    assert headline == "nothing is worse now"
+    assert first.startswith(f"{row['family']}/v1 latency: the environment, +")
+    assert (regression["verdict"], regression["same_build"]) == ("changed", True)
+    assert not regression["is_open"]
+    assert answer["alarms"] == 0
     assert looked_at == document.report.coverage.words
 
 

@@ -32,6 +32,36 @@ KERNEL(warp_exchange) {
   }
   out[t] = right;
 }
+KERNEL(moves_of_fixed_sizes) {  // which g++ would make stores that nothing sees
+  HEAD const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+  memset(S(char) + t * 32, 0, 32);
+  memcpy(S(char) + 2048 + t * 32, ones, 32);
+  __syncthreads();
+  out[t] = S(float)[8 * (63 - t)] == 0 && S(float)[512 + 8 * (63 - t) + 7] == 1;
+}
+KERNEL(all_lanes_store_their_sum) {  // a value that is the same in all of a warp
+  HEAD float sum = t;
+  for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(FULL_WARP, sum, o);
+  S(float)[warp] = sum;
+  __syncthreads();
+  out[t] = S(float)[0] + S(float)[1] == 63 * 32;
+}
+KERNEL(all_warps_store_the_same) {  // a flag
+  HEAD if (t == 0) S(int)[0] = 0;
+  __syncthreads();
+  if (t % 3 == 0) S(int)[0] = 1;
+  __syncthreads();
+  out[t] = S(int)[0];
+}
+KERNEL(moves_of_many_bytes) {
+  HEAD const int many = blockDim.x / 8;
+  if (t % 8 == 0) {
+    memset(S(float) + t, 0, many * sizeof(float));
+    memcpy(S(float) + 64 + t, in + t, many * sizeof(float));
+  }
+  __syncthreads();
+  out[t] = S(float)[63 - t] == 0 && S(float)[64 + (t ^ 32)] == (t ^ 32);
+}
 KERNEL(half_warps_meet_in_turn) {  // lane 0 to 8 by one mask, 8 to 24 by another: ordered through lane 8
   HEAD if (lane == 0) S(float)[warp] = 7;
   if (lane < 16) __syncwarp(0x0000ffffu);
@@ -56,6 +86,12 @@ KERNEL(atomics) {
   __syncthreads();
   out[t] = S(int)[0] == 64;
 }
+KERNEL(exchange_first) {  // what an exchange replaces need not have been written
+  HEAD atomicExch(S(int) + t % 8, t);
+  atomicExch(out + t, 0.f);
+  __syncthreads();
+  atomicAdd(out + t, S(int)[t % 8] % 8 == t % 8);
+}
 KERNEL(many_readers_then_a_writer) {
   HEAD if (t == 0) S(float)[0] = 1;
   __syncthreads();
@@ -65,6 +101,145 @@ KERNEL(many_readers_then_a_writer) {
   __syncthreads();
   out[t] = x + S(float)[0] == 3;
 }
+__device__ __noinline__ void meet(float& sum, float x) {
+  __syncthreads();
+  sum += x;
+}
+KERNEL(barrier_that_the_compiler_copies) {  // by unrolling, and by inlining
+  HEAD float sum = 0;
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    if (warp == i % 2) sum += 2;
+    __syncthreads();
+    if (warp == i % 2) sum -= 2;
+    meet(sum, .125f);
+  }
+  if (warp == 0) sum += 1;
+  meet(sum, .5f);
+  if (warp == 0) sum -= 1;
+  out[t] = sum;
+}
+KERNEL(converged_lanes) {
+  HEAD bool right = __activemask() == FULL_WARP;
+  if (lane < 16)
+    right &= __activemask() == 0x0000ffffu;
+  else
+    right &= __activemask() == 0xffff0000u;
+  out[t] = right;
+  if (lane == 5) return;
+  if (lane == 6) __syncwarp(1u << 6 | 1u << 7);
+  const unsigned others = __activemask();  // lane 6 waits until lane 7 comes to it
+  if (lane == 7) __syncwarp(1u << 6 | 1u << 7);
+  out[t] = right && others == (lane == 6 ? 1u << 6 : FULL_WARP & ~(1u << 5 | 1u << 6));
+}
+KERNEL(one_lane_adds_for_the_converged) {
+  HEAD if (t == 0) S(int)[0] = 0;
+  __syncthreads();
+  if (lane % 3 == 0) {
+    const unsigned active = __activemask();
+    if (lane == __ffs(active) - 1) atomicAdd(S(int), __popc(active));
+  }
+  __syncthreads();
+  out[t] = S(int)[0] == 2 * 11;
+}
+
+// --- global memory
+
+__device__ float parts[256];
+__device__ unsigned arrived[3];
+
+KERNEL(own_output_twice) {
+  HEAD out[t] = 4;
+  for (int i = 0; i < 2; ++i) out[t] *= .5f;
+}
+KERNEL(exchange_in_the_output) {
+  HEAD out[t] = t;
+  __syncwarp();
+  const float warps = out[t ^ 1];
+  __syncwarp();
+  out[t] = warps;
+  __syncthreads();
+  const float blocks = out[t ^ 33];
+  __syncthreads();
+  out[t] = blocks == (t ^ 32);
+}
+KERNEL(all_store_the_same) {  // 4 blocks
+  HEAD const float sum = warp_sum(1.f);
+  out[t ^ lane] = sum / 32;
+  if (lane) out[t] = sum / 32;
+}
+KERNEL(blocks_write_halves_of_a_word) {  // 2 blocks; 1.f is 0x3f800000
+  HEAD reinterpret_cast<uint16_t*>(out)[2 * t + blockIdx.x] = blockIdx.x ? 0x3f80 : 0;
+}
+KERNEL(last_block_adds_up) {  // 4 blocks, each thread with a fence of its own
+  HEAD parts[blockIdx.x * 64 + t] = t;
+  __threadfence();
+  __syncthreads();
+  if (t == 0) S(int)[0] = atomicAdd(arrived, 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!S(int)[0]) return;
+  float sum = 0;
+  for (int i = t ^ 1; i < 256; i += 64) sum += parts[i];
+  out[t] = sum == 4 * (t ^ 1);
+  if (t == 0) arrived[0] = 0;
+}
+KERNEL(last_block_with_one_fence) {  // 4 blocks
+  HEAD parts[blockIdx.x * 64 + t] = t;
+  __syncthreads();
+  if (t == 0) {
+    __threadfence();
+    S(int)[0] = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (S(int)[0]) out[t] = parts[t] + parts[64 + t] + parts[128 + t] + parts[192 + t] == 4 * t;
+}
+KERNEL(last_warp_adds_up) {  // 4 blocks of 2 warps, which meet in no barrier
+  HEAD parts[blockIdx.x * 64 + t] = t;
+  __syncwarp();
+  unsigned last = 0;
+  if (lane == 0) {
+    __threadfence();
+    last = atomicInc(arrived, 2 * gridDim.x - 1) == 2 * gridDim.x - 1;
+  }
+  __syncwarp();
+  if (!__shfl_sync(FULL_WARP, last, 0)) return;
+  for (int i = lane; i < 64; i += 32)
+    out[i] = parts[i] + parts[64 + i] + parts[128 + i] + parts[192 + i] == 4 * i;
+}
+KERNEL(last_of_pairs_of_blocks) {  // 4 blocks: what a block learned of its pair reaches the last of all
+  HEAD parts[blockIdx.x * 64 + t] = 1;
+  unsigned* const places[] = {arrived + 1 + blockIdx.x / 2, arrived};
+  for (unsigned* place : places) {
+    __threadfence();
+    __syncthreads();
+    if (t == 0) S(int)[0] = atomicInc(place, 1) == 1;
+    __syncthreads();
+    if (!S(int)[0]) return;
+  }
+  out[t] = parts[t] + parts[64 + t] + parts[128 + t] + parts[192 + t] == 4;
+}
+KERNEL(last_block_reads_an_atomic_sum) {  // 4 blocks
+  HEAD atomicAdd(parts + 64 + t, 1.f);
+  __threadfence();
+  __syncthreads();
+  if (t == 0) S(int)[0] = atomicInc(arrived, gridDim.x - 1) == gridDim.x - 1;
+  __syncthreads();
+  if (!S(int)[0]) return;
+  out[t] = parts[64 + t] == 4;
+  parts[64 + t] = 0;
+}
+KERNEL(zeroes_the_output) {  // before each of these:
+  HEAD out[t] = parts[64 + t] = 0;
+}
+KERNEL(blocks_add_to_the_output) {  // 4 blocks
+  HEAD atomicAdd(out + t, .25f);
+}
+KERNEL(reads_what_a_launch_wrote) {  // 4 blocks
+  HEAD if (t % 4 == int(blockIdx.x)) out[t] += parts[64 + (t ^ 1)] + 1;
+}
+
+// --- cp.async, parts of a warp, arithmetic
+
 KERNEL(pipeline) {  // two stages of 64 floats each, copied ahead by whoever reads another's
   HEAD bool right = true;
   auto copy = [&](int tile) {
@@ -155,15 +330,35 @@ struct Clean {
   const char* name;
   void (*kernel)(const float*, float*);
   dim3 grid, block;
+  void (*first)(const float*, float*) = nullptr;  // in a launch before, of one block
 };
 #define ONE(name) {#name, name, dim3(1), dim3(64)}
+#define BLOCKS(name) {#name, name, dim3(4), dim3(64)}
 static const Clean LAUNCHES[] = {
     ONE(block_exchange),
     ONE(warp_exchange),
+    ONE(all_lanes_store_their_sum),
+    ONE(all_warps_store_the_same),
+    ONE(moves_of_many_bytes),
     ONE(half_warps_meet_in_turn),
     ONE(neighbours_in_a_word),
     ONE(atomics),
+    ONE(exchange_first),
     ONE(many_readers_then_a_writer),
+    ONE(barrier_that_the_compiler_copies),
+    ONE(converged_lanes),
+    ONE(one_lane_adds_for_the_converged),
+    ONE(own_output_twice),
+    ONE(exchange_in_the_output),
+    BLOCKS(all_store_the_same),
+    {"blocks_write_halves_of_a_word", blocks_write_halves_of_a_word, dim3(2), dim3(64)},
+    BLOCKS(last_block_adds_up),
+    BLOCKS(last_block_with_one_fence),
+    BLOCKS(last_warp_adds_up),
+    BLOCKS(last_of_pairs_of_blocks),
+    {"last_block_reads_an_atomic_sum", last_block_reads_an_atomic_sum, dim3(4), dim3(64), zeroes_the_output},
+    {"blocks_add_to_the_output", blocks_add_to_the_output, dim3(4), dim3(64), zeroes_the_output},
+    {"reads_what_a_launch_wrote", reads_what_a_launch_wrote, dim3(4), dim3(64), zeroes_the_output},
     ONE(pipeline),
     ONE(zero_fill),
     {"part_of_a_warp", part_of_a_warp, dim3(1), dim3(48)},
@@ -176,6 +371,8 @@ static const Clean LAUNCHES[] = {
 extern "C" int clean(const void* in, void* out, int which, void* stream) {
   if (which >= int(sizeof LAUNCHES / sizeof *LAUNCHES)) return -1;
   const Clean& one = LAUNCHES[which];
-  return cpucuda::launch(one.name, one.grid, one.block, 16 << 10,
+  if (one.first)
+    cpucuda::launch("first", dim3(1), dim3(64), 16 << 10, [&] { one.first((const float*)in, (float*)out); });
+  return cpucuda::launch(one.name, one.grid, one.block, 16 << 10, stream,
                          [&] { one.kernel((const float*)in, (float*)out); });
 }

@@ -23,8 +23,15 @@ NO_LINE = {
     "over_the_budget": "over-budget",
     "over_the_device": "launch-refused",
     "too_many_threads": "launch-refused",
+    "on_another_stream": "misuse",
 }
-DIES = {"never_ends": "timeout", "overflows_its_stack": "crash"}
+DIES = {  # kind, text, line
+    "never_ends": ("timeout", "did not end within 0.5 s", "while (blockIdx.x == 0) out[t] = 1;"),
+    "overflows_its_stack": ("crash", "its process died: SIGSEGV", "int deeper("),
+    "divides_by_zero": ("crash", "its process died: SIGFPE", "out[t] = t / none;"),
+    "gives_up": ("crash", "its process died: SIGABRT", "KERNEL(gives_up)"),
+    "ends_the_process": ("crash", "it called exit(3)", "KERNEL(ends_the_process)"),
+}
 
 pytestmark = needs_gxx
 
@@ -60,7 +67,7 @@ def case(which=0):
 def names(source):
     """The kernels of a source in the order of its LAUNCHES."""
     table = (HERE / f"{source}.cu").read_text().partition("LAUNCHES[] = {")[2].partition("};")[0]
-    return re.findall(r'ONE\((\w+)\)|\{"(\w+)"', table)
+    return re.findall(r'(?:ONE|BLOCKS)\((\w+)\)|\{"(\w+)"', table)
 
 
 PLANTED = ["".join(pair) for pair in names("planted")]
@@ -84,7 +91,7 @@ def run(emulator, folder, source, which=0, seed=0, **limits):
     return emulator.run(library, symbol, case(which), Schedule(seed), source_folder=HERE, **limits)
 
 
-@pytest.mark.parametrize("name", [name for name in PLANTED if name not in DIES])
+@pytest.mark.parametrize("name", [name for name in PLANTED if name not in (*DIES, "asserts_after_a_read")])
 def test_a_planted_bug_is_caught_at_its_line_in_every_schedule(emulator, folder, name):
     expected = markers(name)
     assert expected or name in NO_LINE
@@ -111,7 +118,7 @@ def test_every_kind_of_finding_has_a_planted_bug():
     kinds = re.findall(
         r'^  X\([A-Z_]+, "([^"]+)"\)', (cpu_library.RUNTIME / "state.h").read_text(), re.MULTILINE
     )
-    assert len(kinds) == 14
+    assert len(kinds) == 18
     for kind in kinds:
         assert any(kind.startswith(word) for word in words), kind
 
@@ -125,6 +132,32 @@ def test_a_right_kernel_gets_no_report_and_the_right_numbers_in_any_schedule(emu
         assert result.returned == 0
 
 
+@pytest.mark.parametrize("which", range(3))
+def test_what_starts_with_no_value_or_lies_elsewhere_gives_wrong_numbers(emulator, folder, which):
+    result = run(emulator, folder, "wrong", which)
+    assert result.defects == ()
+    assert result.output_check.wrong == 64
+
+
+def test_a_crash_keeps_what_was_seen_before_it_and_what_the_process_said(emulator, folder):
+    result = run(emulator, folder, "planted", PLANTED.index("asserts_after_a_read"))
+    assert [defect.kind.split(":")[0] for defect in result.defects] == [
+        "uninitialised-shared-read",
+        "crash",
+    ]
+    assert result.defects[1].text.endswith("Assertion `n == -1' failed.")
+
+
+def test_an_access_out_of_bounds_is_placed_by_the_nearest_argument(emulator, folder):
+    for name, words in (
+        ("past_the_end_of_the_output", "past the end of argument 2"),
+        ("writes_an_input", "into argument 1, an input"),
+        ("null_pointer", "at address 0: a null pointer"),
+    ):
+        result = run(emulator, folder, "planted", PLANTED.index(name))
+        assert words in result.defects[0].text
+
+
 def test_a_race_names_both_of_its_ends(emulator, folder):
     result = run(emulator, folder, "planted", PLANTED.index("copies_into_what_is_read"), 1)
     source = (HERE / "planted.cu").read_text().splitlines()
@@ -134,17 +167,22 @@ def test_a_race_names_both_of_its_ends(emulator, folder):
         assert texts == {"out[t] = S(float)[t ", "__pipeline_memcpy_as"}
 
 
-def test_a_kernel_that_never_ends_is_stopped_and_the_next_one_runs(emulator, folder):
-    result = run(emulator, folder, "planted", PLANTED.index("never_ends"), time_limit_s=0.5)
-    assert [(defect.kind, defect.source) for defect in result.defects] == [("timeout", None)]
+def line_of(text):
+    lines = (HERE / "planted.cu").read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+@pytest.mark.parametrize("name", DIES)
+def test_what_ends_its_process_or_never_ends_is_a_finding_at_its_line_and_the_next_one_runs(
+    emulator, folder, name
+):
+    kind, text, line = DIES[name]
+    result = run(emulator, folder, "planted", PLANTED.index(name), time_limit_s=0.5)
+    assert [(defect.kind, defect.text) for defect in result.defects] == [(kind, text)]
+    place = result.defects[0].source
+    assert place.file == "planted.cu"
+    assert line_of(line) <= place.line <= line_of(line) + 3
     assert result.output_check is None
-    assert run(emulator, folder, "clean").passed
-
-
-def test_a_kernel_that_kills_its_process_is_a_finding_and_the_next_one_runs(emulator, folder):
-    result = run(emulator, folder, "planted", PLANTED.index("overflows_its_stack"))
-    assert [defect.kind for defect in result.defects] == ["crash"]
-    assert "SIGSEGV" in result.defects[0].text
     assert run(emulator, folder, "clean").passed
 
 

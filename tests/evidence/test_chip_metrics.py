@@ -268,12 +268,12 @@ def test_odd_text_never_harms_the_process() -> None:
 
 @library
 @pytest.mark.parametrize("chip", ARCHITECTURES)
-def test_the_lean_tier_costs_at_most_eight_passes(chip: str) -> None:
+def test_the_lean_tier_costs_at_most_ten_passes(chip: str) -> None:
     lean = chip_metrics.replay_passes(chip_metrics.names_to_collect(TABLE, chip, "lean"), chip)
     full = chip_metrics.replay_passes(chip_metrics.names_to_collect(TABLE, chip), chip)
     assert lean is not None
     assert full is not None
-    assert 2 <= lean <= 8 < full
+    assert 2 <= lean <= 10 < full
 
 
 @library

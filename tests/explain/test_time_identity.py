@@ -395,9 +395,9 @@ def test_a_factor_is_read_alike_on_both_sides() -> None:
     [NOT_COLLECTED, Value(None, "inst", state=State.FAILED), Value(0, "inst"), Value(None, "", "text")],
 )
 def test_what_is_no_number_above_zero_is_missing_and_no_factor(value: Value) -> None:
-    identity = one_of(concepts(inst_issued=value))
-    assert identity.instructions is None
-    assert identity.missing == ("inst_issued",)
+    identity = one_of(concepts(warps_active=value))
+    assert identity.warps is None
+    assert identity.missing == ("warps_active",)
     assert split_time(identity, identity).depth == "cycles"
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
+from profiler.compare import CounterNoise, NoiseModel
 from profiler.errors import Exit
 from profiler.evidence import MetricTable
-from profiler.gate import Acknowledgement, Outcome, judge, judgement
-from profiler.statistics import Verdict
-from tests.gate.made_sides import BARRIERS, calls, facts, launch, lines, pair, side
+from profiler.gate import Acknowledgement, Outcome, judge
+from profiler.statistics import Verdict, Wobble, judge_together
+from tests.gate.made_sides import BARRIERS, DRAM_READ, DURATION, calls, facts, launch, lines, pair, side
 
 NOW = datetime.now(UTC)
 
@@ -61,11 +64,43 @@ def test_nothing_compared_is_never_a_pass(table: MetricTable) -> None:
 def test_many_latencies_are_judged_as_one_table(table: MetricTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one row would be called by itself does not stand among others that say nothing."""
     seen: list[int] = []
-    together = judgement.judge_together
-    monkeypatch.setattr(judgement, "judge_together", lambda rows: seen.append(len(rows)) or together(rows))
+    room = sys.modules["profiler.compare.together"]
+    together = judge_together
+    monkeypatch.setattr(room, "judge_together", lambda rows: seen.append(len(rows)) or together(rows))
     sides = [side(version=f"v{seed}", latencies=(calls(seed=seed),)) for seed in range(4)]
     assert judge([pair(sides[0], b) for b in sides[1:]], table).exit_code() is Exit.PASS
     assert seen == [3]
+
+
+@pytest.mark.parametrize("on", [(), ("dram_read",)])
+def test_durations_of_many_comparisons_are_one_table_and_so_are_counters_asked_for(
+    table: MetricTable, on: tuple[str, ...]
+) -> None:
+    """One of 20 that equal builds would reach once in 100 is no regression; one far beyond them is."""
+    noise = NoiseModel(
+        counter_noise=lambda _key, kernel, *_: CounterNoise(Wobble(tuple(np.linspace(0, 0.05, 100))), kernel)
+    )
+    name = DRAM_READ if on else DURATION
+
+    def outcome(level: float, others: int) -> Outcome:
+        counters = [{DURATION: 1e6, DRAM_READ: 1e9} for _ in range(2)]
+        counters[1][name] *= level
+        before, after = (
+            side(launch(counter.pop(DURATION), **counter), version=version)
+            for counter, version in zip(counters, ("alpha", "beta"), strict=True)
+        )
+        nearly = side(launch(1.002e6, **{DRAM_READ: 1.002e9}), version="gamma")
+        pairs = [pair(before, after), *(pair(before, nearly) for _ in range(others))]
+        (finding,) = [
+            finding
+            for finding in judge(pairs, table, on=on, noise=noise).findings
+            if finding.effect == pytest.approx(level - 1)
+        ]
+        return finding.outcome
+
+    assert outcome(1.056, others=0) is Outcome.FAILED
+    assert outcome(1.056, others=19) is Outcome.UNJUDGED
+    assert outcome(1.6, others=19) is Outcome.FAILED
 
 
 def test_a_concept_asked_for_is_looked_for_in_every_subject(table: MetricTable) -> None:

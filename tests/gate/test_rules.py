@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from profiler.errors import Exit
@@ -289,17 +290,50 @@ class TestLatencies:
         )
 
     def test_three_per_cent_slower_in_one_run_fails_with_its_interval(self, table: MetricTable) -> None:
-        a, b = self.timed(1.0, 1.03, run="together")
+        a, b = (
+            side(version=name, latencies=(replace(timed, processes=timed.rounds),))
+            for name, timed in (("zero", calls()), ("alpha", calls(1.03, seed=2)))
+        )
         (finding,) = judged(a, b, table).of(FAILED)
         assert finding.concept == "latency"
         assert finding.effect is not None
         assert finding.interval is not None
         assert 0.02 < finding.interval.low < finding.effect < finding.interval.high < 0.04
         assert 0 < (finding.detectable or 0) < 0.02
+        assert any(line.startswith("95 % interval ") for line in finding.lines)
         assert judged(b, a, table).exit_code() is Exit.PASS
+
+    def test_three_per_cent_of_unknown_processes_is_not_judged_and_says_why(self, table: MetricTable) -> None:
+        verdicts = judged(*self.timed(1.0, 1.02, run="together"), table)
+        (finding,) = verdicts.of(UNJUDGED)
+        assert finding.verdict is Verdict.WORSE
+        assert "no gate fails by this" in finding.line
+        assert verdicts.exit_code() is Exit.UNJUDGED
+
+    def test_what_no_rerun_tells_gets_no_command_to_rerun(self, table: MetricTable) -> None:
+        a, b = calls(), calls(seed=2)
+        sides = [
+            side(version=name, latencies=(replace(timed, ns=ns.astype(np.float32)),))
+            for name, timed, ns in (("zero", a, a.ns), ("alpha", b, b.ns / 1000))
+        ]
+        (finding,) = judged(*sides, table).of(UNJUDGED)
+        assert "both in ns" in finding.line
+        assert not finding.next_command
+        assert finding.detectable is None
 
     def test_equal_builds_of_one_run_pass(self, table: MetricTable) -> None:
         assert judged(*self.timed(1.0, 1.0, run="together"), table).exit_code() is Exit.PASS
+
+    def test_rounds_that_follow_one_another_fail_nothing_and_pass_nothing(self, table: MetricTable) -> None:
+        """10 % slower on average, but in a drift: lag 1 is above 0.3, and the calls name no process."""
+        a, b = calls(), calls(seed=2)
+        drift = np.repeat(np.linspace(1.08, 1.12, 25), 4)
+        drifting = side(latencies=(replace(b, ns=(b.ns * drift).astype(np.float32)),))
+        verdicts = judged(side(version="zero", latencies=(a,)), drifting, table)
+        (finding,) = verdicts.of(UNJUDGED)
+        assert "rounds follow one another (lag 1: 0." in finding.line
+        assert not verdicts.of(FAILED)
+        assert verdicts.exit_code() is Exit.UNJUDGED
 
     def test_two_runs_without_a_noise_floor_are_unclear_and_say_what_to_do(self, table: MetricTable) -> None:
         verdicts = judged(*self.timed(1.0, 1.0), table)

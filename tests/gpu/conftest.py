@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -84,14 +85,18 @@ class GpuBench:
         ending, or the summary.
         """
         pool = ThreadPoolExecutor(TOGETHER)
+        jobs = [pool.submit(work, item) for item in items]
         try:
-            return list(pool.map(work, items))
+            return [job.result() for job in jobs]
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 self.interrupted.set()
             pool.shutdown(wait=False, cancel_futures=True)
             subprocesses.kill_leftovers(self.folder)
+            while not all(job.done() for job in jobs):  # a job may just have been starting its program
+                time.sleep(0.1)
+                subprocesses.kill_leftovers(self.folder)
             raise
         finally:
             pool.shutdown()

@@ -14,6 +14,7 @@ import pytest
 
 from profiler.bundles import COLLECT, Facts, LocalRoot, Result, Run, Samples, bundle
 from profiler.cli import main
+from profiler.compare import CodeChange
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Value, metric_table
 from profiler.history import (
@@ -101,7 +102,8 @@ def test_a_slower_run_of_the_same_sass_is_the_environment(place: Place) -> None:
         place.run({"v1": ns}, told={"driver": "580.2"})
     (history,) = place.ask()
     (change,) = history.steps
-    assert change.verdict is Verdict.WORSE
+    assert (change.verdict, change.by_direction, change.is_alarm) == (Verdict.CHANGED, Verdict.WORSE, False)
+    assert change.reason.startswith("the machine code is the same: the environment moved; t ")
     assert change.likeliest.run_id == "run-012"
     assert (change.before.run_id, change.after.run_id) == ("run-011", "run-012")
     assert change.change_point.size_low < 0.05 < change.change_point.size_high
@@ -118,9 +120,20 @@ def test_a_faster_run_of_other_sass_is_the_code(place: Place) -> None:
         place.run({"v1": ns}, sass="b", source="t")
     ((change,),) = (history.steps for history in place.ask())
     assert change.verdict is Verdict.BETTER
-    assert change.circumstances.code == ("changed", "SASS of main differs")
+    assert change.circumstances.code[:2] == ("changed", "SASS of main differs")
     assert change.circumstances.cause == "code"
     assert change.circumstances.unknown == ("SM clock, MHz",)
+
+
+def test_a_slower_run_of_equal_sass_from_other_source_is_worse(place: Place) -> None:
+    for ns in wobble(1, 1e5, 12):
+        place.run({"v1": ns})
+    for ns in wobble(2, 1.05e5, 6):
+        place.run({"v1": ns}, source="t")
+    ((change,),) = (history.steps for history in place.ask())
+    assert (change.verdict, change.is_alarm) == (Verdict.WORSE, True)
+    assert change.circumstances.cause == "code or environment"
+    assert change.circumstances.code.why == "SASS has the same hash; source or flags differ"
 
 
 def states(*levels: float, count: int = 9) -> list[float]:
@@ -143,8 +156,8 @@ def test_a_level_that_was_there_before_is_a_state_of_the_machine(place: Place) -
 
 
 def test_a_new_level_after_states_is_worse(place: Place) -> None:
-    for ns in states(1e5, 1.06e5, 1e5, 1.06e5, 1.2e5):
-        place.run({"v1": ns})
+    for number, ns in enumerate(states(1e5, 1.06e5, 1e5, 1.06e5, 1.2e5)):
+        place.run({"v1": ns}, sass="a" if number < 36 else "b")
     (history,) = place.ask()
     assert (history.steps[-1].verdict, history.steps[-1].level) == (Verdict.WORSE, LevelKind.NEW)
     assert [step.is_alarm for step in history.steps] == [False, False, False, True]
@@ -199,6 +212,20 @@ def test_steps_with_other_code_share_nothing(place: Place) -> None:
         slow = 1.05 if day >= 12 else 1.0
         place.run({f"v{at}": noise[at][day] * slow for at in range(4)}, sass="a" if day < 12 else "b")
     assert find_shared_steps(place.ask()) == ()
+
+
+def test_series_with_other_code_do_not_count_among_those_that_could_share_a_step(place: Place) -> None:
+    noise = [wobble(70 + number, 1e5, 20) for number in range(7)]
+    for day in range(20):
+        slow = 1.05 if day >= 12 else 1.0
+        place.run({f"v{at}": noise[at][day] * slow for at in range(7)})
+    histories = [history for history in place.ask() if history.over == RUNS]
+    for at, history in enumerate(histories[:4]):
+        (step,) = history.steps
+        other_code = replace(step.circumstances, code=CodeChange("changed", "SASS of main differs"))
+        histories[at] = replace(history, steps=(replace(step, circumstances=other_code),))
+    (shared,) = find_shared_steps(histories)
+    assert (len(shared.steps), shared.series) == (3, 3)
 
 
 def test_without_hashes_nobody_guesses_about_the_code(place: Place) -> None:
@@ -334,7 +361,7 @@ def test_the_command_prints_the_step_and_its_json(
     monkeypatch.setenv("PROFILER_DATA", str(place.root.folder))
     assert main(["history", "latency"]) == 0
     output = capsys.readouterr().out
-    assert "! worse" in output
+    assert "Δ changed" in output
     assert "driver 570.1 → 580.2" in output
     assert "profiler compare run-013 run-014" in output
     assert main(["history", "latency", "--json"]) == 0
@@ -376,7 +403,7 @@ def _real_noise(store: Store) -> Sequence[float]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_noise_of_real_commits_raises_no_alarm_and_hides_no_step(esmm: tuple[Store, LocalRoot]) -> None:
     noise = np.array(_real_noise(esmm[0]))
     assert len(noise) > 35

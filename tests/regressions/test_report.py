@@ -84,6 +84,20 @@ class TestCalls:
         assert "noise floor: " in regression.how_sure
         assert due_to(tmp_path, regression) == ("code", "SASS of main differs")
 
+    def test_the_floor_is_that_of_the_driver_of_the_newer_run(self, tmp_path: Path) -> None:
+        newer = {"driver": "580.1"}
+        timed_runs.seal(
+            tmp_path,
+            timed_runs.noise(170e3, 0.003),
+            run({"v1": 170e3}, 0, told=newer),
+            run({"v1": 175.1e3}, 1, told=newer),
+        )
+        report = look(tmp_path)
+        assert report.regressions == ()
+        ((unclear, count),) = report.coverage.unclear.items()
+        assert (count, unclear.command) == (1, "profiler noise VERSION")
+        assert unclear.why == f"no A/A floor of {GPU}, {WARM}, driver 580.1"
+
     def test_the_same_build_twice_is_no_regression(self, tmp_path: Path) -> None:
         timed_runs.seal(
             tmp_path, timed_runs.noise(170e3, 0.003), run({"v1": 170e3}, 0), run({"v1": 170.3e3}, 1)
@@ -99,8 +113,52 @@ class TestCalls:
         assert report.regressions == ()
         ((unclear, count),) = report.coverage.unclear.items()
         assert count == 1
-        assert unclear.why == f"no A/A floor of {GPU}, {WARM}"
+        assert unclear.why == f"no A/A floor of {GPU}, {WARM}, driver 570.1"
         assert unclear.command == "profiler noise VERSION"
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("slower", "is_worse"), [(1.03, False), (1.06, True)])
+    def test_newest_runs_are_judged_together_as_by_a_gate(
+        self, tmp_path: Path, slower: float, is_worse: bool
+    ) -> None:
+        """Among 20 rows a change that alone is beyond the floor may be chance; of both it is the same one."""
+
+        def night(day: float, factor: float) -> Run:
+            cells = [
+                run(
+                    {"v1": 1.8e6 * (factor if number == 7 else 1)},
+                    day,
+                    seed=number,
+                    sass={"v1": f"code {day}"},
+                    family=timed_runs.FAMILY if number % 2 else "norm",
+                    workload=f"{1 + number}x8x2048x64",
+                )
+                for number in range(20)
+            ]
+            return replace(cells[0], results=tuple(result for cell in cells for result in cell.results))
+
+        floor = timed_runs.noise(1.8e6, 0.006)
+        of_norm = replace(
+            floor,
+            run_id=f"{floor.run_id}-norm",
+            results=tuple(replace(result, family="norm") for result in floor.results),
+        )
+        timed_runs.seal(tmp_path, floor, of_norm, night(0, 1), night(1, slower))
+        report = look(tmp_path)
+        assert [one.series.workload for one in report.open] == ["8x8x2048x64"] * is_worse
+        unclear = [reason.why for reason in report.coverage.unclear]
+        assert unclear == ["slower, but among all newest timings of its run chance does as much"] * (
+            not is_worse
+        )
+        assert cli.main(["gate", "--json"]) == (1 if is_worse else 3)
+
+    def test_a_cell_alone_is_judged_by_itself(self, tmp_path: Path) -> None:
+        nights = [
+            run({"v1": 1.8e6 * factor}, day, seed=3, sass={"v1": f"code {day}"})
+            for day, factor in enumerate((1.0, 1.03))
+        ]
+        timed_runs.seal(tmp_path, timed_runs.noise(1.8e6, 0.006), *nights)
+        assert only(tmp_path).is_open
 
     @pytest.mark.slow
     def test_a_slower_version_of_one_run_is_judged_by_the_rounds(self, tmp_path: Path) -> None:
@@ -211,10 +269,13 @@ class TestCalls:
         assert series.points[1].value.state.words == "not collected"
 
 
-def at_levels(*levels: float, count: int = 9, **changed: Any) -> list[Run]:
-    """Runs of v1 whose level changes every `count` runs."""
+def at_levels(*levels: float, count: int = 9, code: str = "", **changed: Any) -> list[Run]:
+    """Runs of v1 whose level changes every `count` runs; `code` has a letter a level, as the code's hash."""
     values = [ns * at for seed, ns in enumerate(levels) for at in wander(30 + seed, count)]
-    return [run({"v1": ns}, day, **changed) for day, ns in enumerate(values)]
+    return [
+        run({"v1": ns}, day, sass={"v1": code[day // count]} if code else None, **changed)
+        for day, ns in enumerate(values)
+    ]
 
 
 class TestStates:
@@ -257,7 +318,7 @@ class TestStates:
         assert look(tmp_path).open == ()
 
     def test_a_new_level_above_known_states_is_open(self, tmp_path: Path) -> None:
-        timed_runs.seal(tmp_path, *at_levels(170e3, 180e3, 170e3, 180e3, 200e3))
+        timed_runs.seal(tmp_path, *at_levels(170e3, 180e3, 170e3, 180e3, 200e3, code="aaaab"))
         assert only(tmp_path).is_open
 
     @pytest.mark.slow
@@ -278,7 +339,8 @@ class TestStates:
             levels = {f"v{at}": 170e3 * (4 - at) * noise[at][day] * slow for at in range(4)}
             runs.append(run(levels, day, told={"driver": "570.1" if day < 12 else "580.2"}))
         timed_runs.seal(tmp_path, *runs)
-        assert len(look(tmp_path).open) == 4
+        report = look(tmp_path)
+        assert (len(report.regressions), report.open) == (4, ())
         assert cli.main(["regressions"]) == 0
         text = capsys.readouterr().out
         assert "one alarm, due to the environment: 4 of 4 series worse +" in text
@@ -287,6 +349,54 @@ class TestStates:
         document = json.loads(capsys.readouterr().out)
         assert document["alarms"] == 1
         assert {row["shared_run"] for row in document["regressions"]} == {runs[12].run_id}
+
+
+class TestOneBuild:
+    def test_slower_runs_of_one_build_are_listed_as_the_environment(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        runs = [run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        regression = only(tmp_path)
+        assert (regression.kind, regression.same_build) == (RegressionKind.RUNS, True)
+        assert look(tmp_path).open == ()
+        assert cli.main(["regressions"]) == 0
+        assert "Δ changed +" in capsys.readouterr().out
+
+    def test_equal_machine_code_from_other_source_may_be_launched_otherwise(self, tmp_path: Path) -> None:
+        before, after = run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)
+        (row,) = after.results
+        after = replace(after, results=(replace(row, source_sha256="edited"),))
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), before, after)
+        regression = only(tmp_path)
+        assert (regression.same_build, regression.is_open) == (False, True)
+        assert due_to(tmp_path, regression)[0] == "code or environment"
+
+    def test_a_step_of_the_code_is_not_hidden_by_a_later_one_of_the_environment(self, tmp_path: Path) -> None:
+        timed_runs.seal(tmp_path, *at_levels(170e3, 180e3, 195e3, code="abb"))
+        regression = only(tmp_path)
+        assert (regression.kind, regression.is_open) == (RegressionKind.STEP, True)
+        assert regression.possible[0].created.day == 10
+        assert regression.b.number == pytest.approx(195e3, rel=0.01)
+
+    @pytest.mark.slow
+    def test_one_of_many_that_got_slower_with_other_code_is_an_alarm_beside_that_of_the_environment(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        noise = [wander(60 + number, 20) for number in range(6)]
+        runs = []
+        for day in range(20):
+            slow = 1.05 if day >= 12 else 1.0
+            levels = {f"v{at}": 170e3 * (6 - at) * noise[at][day] * slow for at in range(6)}
+            levels["v0"] *= 1.06 if day >= 12 else 1.0
+            runs.append(run(levels, day, sass={"v0": "b" if day >= 12 else "a"}))
+        timed_runs.seal(tmp_path, *runs)
+        assert [regression.series.version for regression in look(tmp_path).open] == ["v0"]
+        assert cli.main(["regressions", "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert document["alarms"] == 2
+        (shared,) = document["shared"]
+        assert (shared["regressions"], shared["series"]) == (5, 5), "what has other code could not show it"
 
 
 class TestFacts:
@@ -376,8 +486,12 @@ class TestFacts:
 class TestAnswers:
     @pytest.fixture
     def slower(self, tmp_path: Path) -> Path:
+        noise = timed_runs.noise(170e3, 0.003)  # the floor is that of the newer driver
         return timed_runs.seal(
-            tmp_path, timed_runs.noise(170e3, 0.003), run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)
+            tmp_path,
+            replace(noise, provenance={**noise.provenance, "driver": "580.2"}),
+            run({"v1": 170e3}, 0),
+            run({"v1": 175.1e3}, 1, sass={"v1": "other"}, told={"driver": "580.2"}),
         )
 
     def test_its_command_acknowledges_it_and_then_it_stands_last(
@@ -429,7 +543,7 @@ class TestAnswers:
         assert cli.main(["regressions", "--json"]) == 0
         document = json.loads(capsys.readouterr().out)
         (one,) = document["regressions"]
-        assert one["due_to"] == "environment"
+        assert one["due_to"] == "code or environment"
         assert one["interval"][0] < one["effect"] < one["interval"][1]
         assert document["looked_at"]["pairs"] == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ LONG = (
     + ',"Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type","Rule Description"'
 )
 LAUNCH = '"0","77","void scale<float>(float *)","7","(128, 1, 1)","(24, 4, 1)","9.0"'
+SECOND = LAUNCH.replace('"0"', '"1"', 1)
 WIDE = f'{ID},"gpu__time_duration.sum","dram__bytes.sum"\n"","","","","","","","usecond","Mbyte"\n'
 
 
@@ -160,7 +162,10 @@ def test_what_surrounds_the_table_is_ignored(tmp_path: Path) -> None:
 
 
 def test_tables_of_several_processes_are_read_one_after_the_other(tmp_path: Path) -> None:
-    found = read(tmp_path, f"{WIDE}{LAUNCH},1.5,2\n{WIDE.replace('usecond', 'msecond')}{LAUNCH},1.5,2\n")
+    found = read(
+        tmp_path,
+        f"{WIDE}{LAUNCH},1.5,2\n{WIDE.replace('usecond', 'msecond')}{LAUNCH.replace('77', '78')},1.5,2\n",
+    )
     assert [launch.values["gpu__time_duration.sum"].number for launch in found.launches] == [
         1500.0,
         1500000.0,
@@ -169,7 +174,7 @@ def test_tables_of_several_processes_are_read_one_after_the_other(tmp_path: Path
 
 
 def test_a_zero_that_stands_for_nan_is_no_number(tmp_path: Path) -> None:
-    failed, whole = read(tmp_path, f"{WIDE}{LAUNCH},0.000000,0.000000\n{LAUNCH},2.000000,0.000000\n").launches
+    failed, whole = read(tmp_path, f"{WIDE}{LAUNCH},0.000000,0.000000\n{SECOND},2.000000,0.000000\n").launches
     assert failed.values["dram__bytes.sum"].state is State.FAILED
     assert whole.values["dram__bytes.sum"] == Value(0.0, "byte")
 
@@ -282,3 +287,66 @@ def test_a_metric_with_two_columns_is_read_where_they_are_equal(tmp_path: Path) 
         read(tmp_path, f"{header}{LAUNCH},1.5,2\n")
     with pytest.raises(UnreadableReport, match="two columns that differ"):
         read(tmp_path, f"{header.replace('us', 'ns', 1)}{LAUNCH},1.5,1.5\n")
+
+
+THIRD = LAUNCH.replace('"0"', '"2"', 1)
+LAST = LAUNCH.replace('"0"', '"9007199254740993"', 1)
+LONG_ROW = '"SOL","gpu__time_duration.sum","us","3.5",'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"{WIDE}{LAUNCH},1.5,2\n{THIRD},1.5,2\n", "lacks launch ID 1, as"),
+        (f"{WIDE}{SECOND},1.5,2\n", "lacks launch ID 0, as"),
+        (f"{WIDE}{LAST},1.5,2\n", "lacks launch ID 0, 1, 2 and 9007199254740990 more"),
+        (f"{WIDE}{LAUNCH},1.5,2\n{LAUNCH},1.5,2\n", "holds launch ID 0 twice"),
+        (f"{WIDE}{LAUNCH},1.5,2\n{WIDE}{LAUNCH},1.5,2\n", "holds launch ID 0 twice"),
+        (f"{WIDE}{LAUNCH.replace('0', 'x', 1)},1.5,2\n", "ID is 'x'"),
+        (f"{WIDE}{LAUNCH},1.5,2\n{SECOND},1.5,2", "line 4, the last, has no end"),
+        (f"{WIDE}{LAUNCH},1.5,2\0\n", "line 3 holds a NUL byte"),
+        (f"{LONG}\n{LAUNCH},{LONG_ROW}\n{THIRD},{LONG_ROW}\n", "lacks launch ID 1, as"),
+        (
+            f"{LONG}\n{LAUNCH},{LONG_ROW}\n{SECOND},{LONG_ROW}\n{LAUNCH},{LONG_ROW}\n",
+            "holds launch ID 0 twice",
+        ),
+        (
+            f"{LONG}\n{LAUNCH},{LONG_ROW}\n{LAUNCH.replace('scale', 'other')},{LONG_ROW}\n",
+            "holds launch ID 0 twice",
+        ),
+    ],
+)
+def test_a_csv_that_lost_or_doubled_launches_is_refused_by_their_ids(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    with pytest.raises(UnreadableReport) as refused:
+        read(tmp_path, text)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [("0", "77"), ("1", "78"), ("2", "77")],  # counted over the report
+        [("0", "77"), ("1", "77"), ("0", "78"), ("1", "78")],  # counted by process
+    ],
+)
+def test_launches_of_several_processes_may_be_counted_together_or_apart(
+    tmp_path: Path, ids: list[tuple[str, str]]
+) -> None:
+    rows = [LAUNCH.replace('"0","77"', f'"{number}","{process}"') + ",1.5,2\n" for number, process in ids]
+    assert len(read(tmp_path, WIDE + "".join(rows)).launches) == len(ids)
+
+
+@pytest.mark.parametrize("text", ["a" + "_" * 64_000 + "!", "(" * 64_000, " (a_" * 16_000, "a_.:" * 16_000])
+def test_names_of_any_form_are_looked_through_in_linear_time(tmp_path: Path, text: str) -> None:
+    started = time.process_time()
+    wide = WIDE.replace('"dram__bytes.sum"', f'"{text}"')
+    long = f'{LONG}\n{LAUNCH},"SOL","{text}","us","{text}","{text}","{text}"\n{LAUNCH},{LONG_ROW}\n'
+    for content in (f'{wide}{LAUNCH.replace("scale", text)},1.5,"{text}"\n', long):
+        path = tmp_path / "made.csv"
+        path.write_text(content)
+        assert csv_export.is_ncu_csv(path)
+        csv_export.read_csv(path)
+    assert time.process_time() - started < 2

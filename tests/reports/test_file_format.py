@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import struct
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -172,3 +174,52 @@ def test_a_launch_that_failed_has_no_grid(reports: Path) -> None:
     path = reports / "esmm" / "profile@5c6231e5.ncu-rep"
     metrics = len(read_report(path).launches[5].values)
     assert file_format.check_framing(path).launches[5] == LaunchHeader("one_d_vec", None, None, 7, metrics)
+
+
+def metric(number: int, value: float) -> bytes:
+    """A ProfileMetricResult with a double."""
+    return field(13, field(1, number) + field(2, b"\x19" + struct.pack("<d", value)))
+
+
+def named_block(names: list[bytes], results: list[bytes], codes: Sequence[bytes] = ()) -> bytes:
+    payload = b"".join(map(sized, [*codes, *results]))
+    table = b"".join(field(1, name) for name in names)
+    counts = field(1, len(codes)) + field(2, len(results))
+    return sized(counts + field(4, table) + field(5, len(payload))) + payload
+
+
+TWO_NAMES = [b"gpu__time_duration.sum", b"launch__grid_size"]
+
+
+@pytest.mark.parametrize(
+    ("names", "launches", "told"),
+    [
+        (TWO_NAMES, [[(0, 1.0), (1, 2.0), (1, 3.0)]], "metric launch__grid_size twice, with two values"),
+        (TWO_NAMES, [[(0, 1.0), (2, 2.0)]], "metric 2 of 2 names"),
+        ([b"a", b"b", b"a"], [[(0, 1.0)]], "two metrics have one name"),
+        (TWO_NAMES, [[(0, 1.0), (1, 2.0)]] * 2, "launch 1 is there twice"),
+    ],
+)
+def test_names_that_are_mixed_up_and_launches_that_are_doubled_are_refused(
+    tmp_path: Path, names: list[bytes], launches: list[list[tuple[int, float]]], told: str
+) -> None:
+    results = [b"".join(metric(*one) for one in launch) for launch in launches]
+    with pytest.raises(UnreadableReport, match=told):
+        examine(tmp_path, report(named_block(names, results)))
+
+
+def test_what_ncu_writes_twice_is_taken(tmp_path: Path) -> None:
+    """Equal values of any metric, and two values of the duration, which reports of 2025 have."""
+    result = b"".join(metric(*one) for one in [(0, 1.0), (1, 2.0), (1, 2.0), (0, 1.5)])
+    assert examine(tmp_path, report(named_block(TWO_NAMES, [result]))).launches[0].metrics == 2
+
+
+def test_a_report_whose_code_was_removed_is_refused(tmp_path: Path) -> None:
+    result = metric(0, 1.0) + field(15, field(1, 300))
+    code = field(1, 300) + field(2, b"cubin")
+    assert examine(tmp_path, report(named_block(TWO_NAMES, [result], [code]))).declared == 1
+    assert (
+        examine(tmp_path, report(named_block([], [], [code]), named_block(TWO_NAMES, [result]))).declared == 1
+    )
+    with pytest.raises(UnreadableReport, match="module 300"):
+        examine(tmp_path, report(named_block(TWO_NAMES, [result])))

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from profiler.errors import Exit, UnreadableReport
+from profiler.errors import Exit, ProfilerError, UnreadableReport
 from profiler.evidence import Launch, Report, State, Value
-from profiler.reports import read, reader_client, reader_process
+from profiler.reports import (
+    file_format,
+    memory_limit,
+    read,
+    reader_client,
+    reader_process,
+    report_parts,
+)
 from profiler.reports.reader_client import Worker
 from tests import made
+from tests.reportfiles import wire
 from tests.reportfiles.ncu_rep import LaunchResult, ReportFile
 
 BAD = {
@@ -26,7 +36,7 @@ BAD = {
     "flip1_all_actions_lost": "declares 4 launches and 0 can be read",
     "flip1_exception": "a metric whose name is no name",
     "flip1_metrics_lost": "a launch has no name",
-    "flip20_metrics_lost": "a launch has no name",
+    "flip20_metrics_lost": "a launch has ",
     "lfs_pointer": "git lfs pull",
     "magic_only": "cut short",
     "minus_last_byte": "cut short",
@@ -43,15 +53,16 @@ STAND_IN = """
 import json, os, signal, sys, time
 sys.path.append(sys.argv[3])
 import reader_process as reader
-real = reader.read_report
-def read_report(path):
+real = reader.answer
+def answer(request):
+    path = request["path"]
     if "kills" in path: os.kill(os.getpid(), signal.SIGSEGV)
     if "hangs" in path: time.sleep(600)
     if "babbles" in path: os.write(3, b"x" * 100)
     if "forgets" in path: return {"sets": [], "launches": [{"set": 4}]}, b""
     if "exits" in path: os._exit(7)
-    return real(path)
-reader.read_report = read_report
+    return real(request)
+reader.answer = answer
 reader.send.__globals__["os"].dup2(1, 3)
 reader.serve(sys.argv[1], int(sys.argv[2]))
 """
@@ -194,6 +205,114 @@ def test_an_abandoned_reading_leaves_no_process_behind(small: Path, monkeypatch:
     reading.close()  # type: ignore[attr-defined]
     assert processes
     assert all(process.returncode is not None for process in processes)
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports of every size are read in parts of one or two launches."""
+    monkeypatch.setattr(file_format, "SPANS_BYTES", 0)
+    monkeypatch.setattr(report_parts, "PART_BYTES", 10_000)
+
+
+def test_a_report_read_in_parts_is_the_report_read_whole(
+    reports: Path, in_parts: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("mistic/prof1", "hyperspec/profile", "esmm/profile@a62323b2"):
+        path = reports / f"{name}.ncu-rep"
+        parts = report_parts.parts_of(file_format.check_framing(path))
+        assert len(parts) > 1
+        in_parts_read = read.read_report(path)
+        detail = read.launch_detail(path, len(in_parts_read.launches) - 1)
+        with monkeypatch.context() as context:
+            context.setattr(file_format, "SPANS_BYTES", 1 << 30)
+            whole = read.read_report(path)
+            assert in_parts_read == whole
+            assert [launch.values for launch in in_parts_read.launches] == [
+                launch.values for launch in whole.launches
+            ]
+            whole_detail = read.launch_detail(path, len(whole.launches) - 1)
+        assert detail.sass == whole_detail.sass
+        assert detail.pcs.tolist() == whole_detail.pcs.tolist()
+        assert detail.per_pc.keys() == whole_detail.per_pc.keys()
+
+
+def test_parts_are_read_on_where_a_worker_is_replaced(
+    reports: Path, small: Path, in_parts: None, misbehaving: Path
+) -> None:
+    """Between other files, each of which ends the worker."""
+    victim = misbehaving / "exits.ncu-rep"
+    victim.write_bytes(small.read_bytes())
+    path = reports / "hyperspec" / "profile.ncu-rep"
+    results = list(read.read_reports([small, victim, path, victim, path, small]))
+    assert [isinstance(result, Report) for result in results] == [True, False, True, False, True, True]
+    assert [len(result.launches) for result in results if isinstance(result, Report)][1:3] == [8, 8]
+
+
+@pytest.mark.slow
+def test_a_report_of_many_launches_is_read_in_bounded_memory(
+    made_reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of 479 MB is within 1 GiB, in parts of 24 MiB: here both are a tenth, with the start on top."""
+    source = made_reports / "mistic" / "prof1.ncu-rep"
+    blocks = made_launch_blocks(source)
+    path = tmp_path / "large.ncu-rep"
+    with path.open("wb") as file:
+        file.write(source.read_bytes())
+        for moment in itertools.count(10):  # no two launches are equal to the last byte
+            file.writelines(block(moment) for block in blocks)
+            if file.tell() > 20_000_000:
+                break
+    count = file_format.check_framing(path).declared
+    limit = 400 << 20
+    with pytest.raises(UnreadableReport, match="too large for the limit"):
+        read.read_report(path, memory_bytes=limit)
+    monkeypatch.setattr(file_format, "SPANS_BYTES", 10 << 20)
+    monkeypatch.setattr(report_parts, "PART_BYTES", 3 << 20)
+    report = read.read_report(path, memory_bytes=limit)
+    assert [launch.ordinal for launch in report.launches] == list(range(count))
+    last = report.launches[count - 1]
+    assert last.values == report.launches[count - 1 - len(blocks)].values
+    assert read.launch_detail(path, count - 1).function == last.function
+
+
+def made_launch_blocks(path: Path) -> list[Callable[[int], bytes]]:
+    """The blocks of a report that hold a launch and no names, by the moment of the launch."""
+    with pytest.MonkeyPatch.context() as context:
+        context.setattr(file_format, "SPANS_BYTES", 0)
+        framing = file_format.check_framing(path)
+    content, created = path.read_bytes(), framing.session.created
+    assert created
+    start = int(created.timestamp())
+
+    def later(span: file_format.BlockSpan, number: int) -> Callable[[int], bytes]:
+        block, moment = content[span.at : span.end], wire.field(14, start + number)
+        assert block.count(moment) == 1
+        return lambda seconds: block.replace(moment, wire.field(14, start + seconds))
+
+    spans = [span for span in framing.blocks if span.result_ends]
+    return [later(span, number) for number, span in enumerate(spans) if not span.is_shared]
+
+
+def test_a_report_that_is_too_large_is_not_called_damaged(reports: Path) -> None:
+    with pytest.raises(UnreadableReport) as refused:
+        read.read_report(reports / "cutlass" / "report80.ncu-rep", memory_bytes=200 << 20)
+    message = str(refused.value)
+    assert "too large for the limit" in message
+    assert "more than 200 MiB of memory; raise the limit with --reader-memory 2G" in message
+    assert "damaged" not in message
+
+
+def test_the_limit_of_memory_follows_the_size_and_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(memory_limit.READER_MEMORY, raising=False)
+    monkeypatch.setattr(memory_limit, "machine_memory", lambda: 16 << 30)
+    assert memory_limit.reader_memory(1000) == 1 << 30
+    assert memory_limit.reader_memory(100_000_000) == (512 << 20) + 2_000_000_000
+    assert memory_limit.reader_memory(1_000_000_000) == 8 << 30
+    monkeypatch.setenv(memory_limit.READER_MEMORY, "2.5G")
+    assert memory_limit.reader_memory(1_000_000_000) == 5 << 29
+    for text in ("much", "4X", "1M", "-4G"):
+        with pytest.raises(ProfilerError, match=r"PROFILER_READER_MEMORY=.* is no size"):
+            memory_limit.parse_size(text)
 
 
 def test_what_is_no_file_is_said_plainly(tmp_path: Path) -> None:

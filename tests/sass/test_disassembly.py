@@ -54,6 +54,7 @@ def test_two_builds_of_one_source_differ_in_nothing(two_builds: tuple[Path, Path
     assert aligned.counts[alignment.EQUAL] == len(a.lines) == len(b.lines) > 400
 
 
+@pytest.mark.long
 @needs_sass
 def test_two_builds_of_a_version_by_this_package_differ_in_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

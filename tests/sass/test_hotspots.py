@@ -98,6 +98,42 @@ def test_what_moved_adds_up_and_swapping_flips_every_sign(reports: Path, scale: 
         assert back == {change.location_b or change.location_a: -change.change for change in changes}
 
 
+@pytest.mark.slow
+def test_the_changes_of_every_reason_add_up_to_the_changes(reports: Path) -> None:
+    a, b = listing(reports, "ncar/MW_Baseline", 2), listing(reports, "ncar/MW_DivToMult", 2)
+    changes = hotspots.hot_spot_changes(a, b, 0.5)
+    reasons = {reason for change in changes for reason in change.by_reason}
+    assert len(reasons) > 3
+    for reason in reasons:
+        narrowed = hotspots.changes_of_reason(changes, reason)
+        sizes = [abs(change.change) for change in narrowed]
+        assert sizes == sorted(sizes, reverse=True)
+        assert all(list(change.by_reason) == [reason] for change in narrowed)
+        for change in narrowed:
+            assert change.change == pytest.approx(change.by_reason[reason])
+    total = sum(change.change for reason in reasons for change in hotspots.changes_of_reason(changes, reason))
+    assert total == pytest.approx(sum(change.change for change in changes))
+
+
+@pytest.mark.slow
+def test_the_hottest_places_of_a_pair_are_those_of_b(reports: Path) -> None:
+    a, b = listing(reports, "ncar/MW_Baseline", 2), listing(reports, "ncar/MW_DivToMult", 2)
+    pairs = hotspots.hot_spot_pairs(a, b)
+    hot = hotspots.hottest_pairs(pairs, 3)
+    spots = sorted(hotspots.spots_by_line(b), key=lambda spot: -(spot.waiting or 0))
+    assert [place.location_b for place in hot] == [spot.location for spot in spots[:3]]
+    assert [place.reason for place in hot] == [spot.reason for spot in spots[:3]]
+    assert hotspots.hottest_pairs(hotspots.hot_spot_pairs(a, replace(b, counts={})), 3) == []
+
+
+def test_excess_sectors_of_global_memory_add_up(reports: Path) -> None:
+    launch = listing(reports, "ncar/MW_Baseline", 2)
+    column = launch.counts[hotspots.EXCESS_SECTORS].values
+    by_line = [spot.excess_sectors or 0.0 for spot in hotspots.spots_by_line(launch)]
+    assert sum(by_line) == pytest.approx(float(np.nansum(column)))
+    assert sum(by_line) > 0
+
+
 def test_the_edited_line_of_ncar_lost_most_and_is_found_by_its_place(public_reports: Path) -> None:
     a, b = (listing(public_reports, f"ncar/MW_{name}", 2) for name in ("Baseline", "DivToMult"))
     first = hotspots.hot_spot_changes(a, b)[0]

@@ -58,8 +58,31 @@ def test_a_wobble_is_at_least_a_thousandth() -> None:
     assert still is not None
     assert still.share(5.0) == counters.MIN_NOISE
     assert judged(1e6, 1e6 + 900, still).verdict is Verdict.UNCLEAR
-    assert judged(1e6, 1e6 + 1100, still).verdict is Verdict.WORSE
     assert counters.counter_noise(np.array([np.nan]), np.array([1.0])) is None
+
+
+def test_the_first_change_of_a_counter_that_repeated_takes_a_hundred_pairs() -> None:
+    """A counter that is exact but for one launch in 50 repeats in most floors of 20 pairs."""
+    decisions = []
+    for pairs in (20, 50, 120):
+        still = counters.counter_noise(np.full(pairs, 1e6), np.full(pairs, 1e6))
+        assert still is not None
+        decisions.append(judged(1e6, 1.3e6, still))
+    few, more, enough = decisions
+    assert few.verdict is more.verdict is Verdict.UNCLEAR
+    assert few.p == pytest.approx(1 / 21)
+    assert few.reason == (
+        "+30 %, and it repeated exactly in 20 A/A pairs: 100 would tell whether it always does"
+    )
+    assert few.interval is few.detectable is None
+    assert enough.verdict is Verdict.WORSE
+    assert enough.reason == "+30 %, where all 120 A/A pairs are equal"
+
+
+def test_few_pairs_that_are_all_equal_excuse_nothing() -> None:
+    still = counters.counter_noise(np.full(5, 1e6), np.full(5, 1e6))
+    assert still is not None
+    assert not still.excuses(1e6, 1.3e6)
 
 
 def test_zeros_count() -> None:

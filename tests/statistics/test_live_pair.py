@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from profiler.bundles import Samples
-from profiler.statistics import Verdict, judge_live_pair, ratios
+from profiler.statistics import Decision, Verdict, judge_live_pair, ratios
 
 ROUNDS, EACH = 25, 4
 MS = 1_800_000.0
@@ -46,9 +46,10 @@ def test_equal_builds_are_never_called_worse() -> None:
 
 
 def test_a_planted_slowdown_of_3_percent_is_worse_and_fails_the_gate() -> None:
-    decision = judge_live_pair(*lanes(0.03))
+    decision = judge_live_pair(*in_processes(0.0, ROUNDS, seed=1, change=0.03))
     assert decision.verdict is Verdict.WORSE
     assert decision.fails_gate
+    assert not decision.gate_note
     assert decision.effect == pytest.approx(0.03, abs=0.003)
     assert decision.interval is not None
     assert decision.gate_interval is not None
@@ -100,7 +101,13 @@ def test_at_the_margin_no_number_of_rounds_tells() -> None:
     decision = judge_live_pair(*lanes(0.005, noise=0.01, seed=8))
     assert decision.verdict is Verdict.UNCLEAR
     assert decision.rounds_needed is None
-    assert "any number of rounds" in decision.reason
+    assert "near ±0.5 %: more than 1,000 rounds" in decision.reason
+
+
+def test_where_the_noise_is_large_it_is_not_the_margin_that_leaves_a_change_open() -> None:
+    decision = judge_live_pair(*in_processes(0.1, ROUNDS, seed=4))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "the noise is large: more than 1,000 rounds" in decision.reason
 
 
 @pytest.mark.slow
@@ -210,20 +217,69 @@ def test_rounds_that_follow_one_another_have_a_wider_interval_and_fail_no_gate_b
     assert not decision.fails_gate
     assert any("times as wide" in warning for warning in decision.warnings)
     assert not any("follow one another" in warning for warning in judge_live_pair(a, b).warnings)
-    far = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave) * 1.2))
-    assert far.verdict is Verdict.WORSE, "a change far beyond the wave stands"
+    for change in (1.0, 1.2):
+        far = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave) * change))
+        assert far.verdict is Verdict.UNCLEAR, "neither a change nor the same"
+        assert "decide nothing" in far.reason
+        assert far.rounds_needed is None
+        assert not far.fails_gate
+    assert "processes" in (far.remark or "") or "process" in (far.remark or "")
+    known = (replace(side, processes=side.rounds) for side in (a, replace(b, ns=b.ns * (1 + wave) * 1.2)))
+    assert judge_live_pair(*known).verdict is Verdict.WORSE, (
+        "of processes a change far beyond the wave stands"
+    )
 
 
-@pytest.mark.parametrize("phi", [0.3, 0.5])
-def test_correlated_rounds_rarely_make_a_change_of_their_own(phi: float) -> None:
-    """Noise as of a server GPU: a round's log-ratio has an sd of 0.55 %."""
+@pytest.mark.parametrize("sd", [0.0055, 0.012])
+@pytest.mark.parametrize("phi", [0.0, 0.3, 0.5])
+@pytest.mark.parametrize("count", [8, 16, ROUNDS, 50])
+def test_rounds_of_unknown_processes_rarely_make_a_change_of_their_own(
+    count: int, phi: float, sd: float
+) -> None:
+    """Noise as of a server GPU, where a round's log-ratio has an sd of 0.55 %, and of boost clocks, 1.2 %."""
     rng = np.random.default_rng(5)
-    steps = rng.normal(0, 0.0055, (4000, ROUNDS))
-    for number in range(1, ROUNDS):
+    steps = rng.normal(0, sd, (4000, count))
+    for number in range(1, count):
         steps[:, number] = phi * steps[:, number - 1] + np.sqrt(1 - phi * phi) * steps[:, number]
     estimated = ratios.estimate(steps)
-    assert ratios.is_changed(estimated).mean() <= 0.01
-    assert ratios.is_worse_beyond_margin(estimated).mean() <= 0.002
+    assert ratios.is_changed(estimated).mean() <= 0.012
+    assert ratios.is_worse_beyond_margin(estimated).mean() <= 0.005
+    assert (np.abs(estimated.mean) <= estimated.half(0.99)).mean() >= 0.98
+    moved = ratios.estimate(steps + np.log1p(ratios.MARGIN))
+    assert ratios.is_same(moved).mean() <= 0.025, "nor is what moved by the margin called the same"
+
+
+def test_above_a_lag_1_of_0_3_nothing_is_decided_whatever_the_change() -> None:
+    rounds = np.random.default_rng(5).normal(0, 0.0055, (2000, ROUNDS))
+    for change in (0.0, 0.05, -0.05):
+        estimated = ratios.estimate(rounds + np.log1p(change))
+        decided = ratios.is_changed(estimated) | ratios.is_same(estimated)
+        assert not decided[estimated.correlation > 0.3].any()
+        assert not ratios.is_worse_beyond_margin(estimated)[estimated.correlation > 0.3].any()
+        assert decided.any()
+
+
+def test_what_only_independent_rounds_would_decide_is_unclear_and_says_what_would_tell() -> None:
+    """At this seed the plain interval has no zero in it, and the one for the lag 1 that may be has."""
+    a, b = lanes(0.008, noise=0.02, seed=14)
+    known = judge_live_pair(*(replace(side, processes=side.rounds) for side in (a, b)))
+    assert known.verdict is Verdict.WORSE
+    decision = judge_live_pair(a, b)
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "rounds may follow one another (lag 1 up to" in decision.reason
+    assert decision.remark is not None
+    assert "which process they are from would tell" in decision.remark
+    assert decision.rounds_needed is not None
+    assert f"{decision.rounds_needed} rounds, or " in decision.remark
+    assert any("times as wide as of independent rounds" in warning for warning in decision.warnings)
+
+
+def test_rounds_of_known_processes_are_as_wide_as_student_has_it() -> None:
+    rounds = np.random.default_rng(6).normal(0, 0.01, (500, ROUNDS))
+    known = ratios.estimate(rounds, fresh=True)
+    assert (known.times_as_wide[~known.correlated] == 1).all()
+    assert known.freedom == ROUNDS - 1
+    assert not known.undecided
 
 
 def test_of_independent_rounds_few_are_taken_for_correlated() -> None:
@@ -231,11 +287,13 @@ def test_of_independent_rounds_few_are_taken_for_correlated() -> None:
     estimated = ratios.estimate(rounds)
     assert estimated.correlated.mean() <= 0.05
     assert ratios.estimate(rounds, fresh=True).correlated.mean() <= 0.015
-    assert (ratios.estimate(rounds[:, :9]).widening == 1).all(), "nine rounds say nothing of it"
+    few = ratios.estimate(rounds[:, :9])
+    assert not few.correlated.any(), "nine rounds say nothing of it"
+    assert few.half(0.99).mean() > 2 * ratios.estimate(rounds[:, :9], fresh=True).half(0.99).mean()
 
 
 def test_throttled_rounds_are_counted_and_the_verdict_without_them_is_said() -> None:
-    a, b = lanes()
+    a, b = in_processes(0.0, ROUNDS, seed=1)
     slow = b.ns.copy()
     throttled = np.flatnonzero(b.rounds % 5 != 2)
     slow[throttled] *= 1.04
@@ -266,7 +324,7 @@ def test_the_samples_of_a_run_are_taken_as_they_are() -> None:
 
 
 def test_many_pairs_at_once_are_judged_as_one_by_one() -> None:
-    pairs = [lanes(change, seed=seed) for seed, change in enumerate((0.0, 0.004, 0.01, -0.02, 0.03))]
+    pairs = [lanes(change, seed=seed) for seed, change in enumerate((0.0, 0.004, 0.01, -0.02, 0.05))]
     a, b = (np.stack([pair[side].ns.reshape(ROUNDS, EACH) for pair in pairs]) for side in (0, 1))
     estimated = ratios.estimate(ratios.log_ratios(a, b))
     alone = [judge_live_pair(*pair) for pair in pairs]
@@ -274,7 +332,8 @@ def test_many_pairs_at_once_are_judged_as_one_by_one() -> None:
     assert ratios.p_values(estimated) == pytest.approx([decision.p for decision in alone])
     changed = [decision.verdict in (Verdict.BETTER, Verdict.WORSE) for decision in alone]
     assert ratios.is_changed(estimated).tolist() == changed
-    assert ratios.is_worse_beyond_margin(estimated).tolist() == [decision.fails_gate for decision in alone]
+    fails = ratios.is_worse_beyond_margin(estimated, offset=ratios.UNKNOWN_OFFSET).tolist()
+    assert fails == [decision.fails_gate for decision in alone]
     assert ratios.is_same(estimated).tolist() == [decision.verdict is Verdict.SAME for decision in alone]
 
 
@@ -303,7 +362,7 @@ def test_the_interval_holds_although_processes_differ() -> None:
         return float(np.mean(covered))
 
     assert coverage(known=True) >= 0.97
-    assert coverage(known=False) < 0.85, "rounds of three processes are no 25 independent numbers"
+    assert coverage(known=False) < 0.93, "rounds of three processes are no 25 independent numbers"
 
 
 def test_the_offset_between_processes_is_a_figure_without_the_noise_of_rounds() -> None:
@@ -355,8 +414,11 @@ def test_one_sample_ten_times_as_long_hides_no_change_of_5_percent(level_ns: flo
 def test_rounds_with_heavy_tails_are_judged_by_the_trimmed_mean() -> None:
     rng = np.random.default_rng(9)
     rounds = rng.normal(0, 0.004, (2000, ROUNDS)) * np.where(rng.random((2000, ROUNDS)) < 0.1, 25, 1)
-    assert ratios.is_changed(ratios.estimate(rounds)).mean() <= 0.01
-    found = ratios.is_changed(ratios.estimate(rounds + np.log(1.02))).mean()
+    # As many lie far out below as above: what lies on one side only is not trimmed.
+    below, above = ratios.far_out(rounds)
+    rounds = rounds[~ratios.is_one_sided(below, above)]
+    assert ratios.is_changed(ratios.estimate(rounds, fresh=True)).mean() <= 0.01
+    found = ratios.is_changed(ratios.estimate(rounds + np.log(1.02), fresh=True)).mean()
     by_t = np.abs(rounds.mean(axis=1) + np.log(1.02)) > 2.797 * rounds.std(axis=1, ddof=1) / 5
     assert found >= 0.99
     assert by_t.mean() < 0.8
@@ -407,3 +469,130 @@ def test_what_processes_would_tell_is_said_in_processes() -> None:
     assert decision.verdict is Verdict.UNCLEAR
     assert decision.rounds_needed is not None
     assert f"{decision.rounds_needed} rounds in {decision.rounds_needed // 5} processes" in decision.reason
+
+
+def two_lengths(share: float, rng: np.random.Generator, factor: float = 1.6) -> np.ndarray:
+    """Samples [pairs, rounds, samples] of 40 µs calls, `share` of which take `factor` times as long."""
+    shape = (1000, ROUNDS, EACH)
+    return 40e3 * np.exp(rng.normal(0, 0.004, shape)) * np.where(rng.random(shape) < share, factor, 1.0)
+
+
+def test_of_short_calls_of_two_lengths_no_length_is_left_out() -> None:
+    """Half of the calls take 1.6 times as long: each side's median may be of another half."""
+    rng = np.random.default_rng(7)
+    equal = ratios.estimate(ratios.log_ratios(two_lengths(0.5, rng), two_lengths(0.5, rng)), fresh=True)
+    assert ratios.is_changed(equal).mean() <= 0.02
+    slower = ratios.estimate(ratios.log_ratios(two_lengths(0.05, rng), two_lengths(0.45, rng)), fresh=True)
+    assert not ratios.is_same(slower).any(), "the mean is 23 % more"
+    assert ratios.is_changed(slower).mean() >= 0.95
+
+
+def test_how_many_samples_are_left_out_is_said() -> None:
+    a, b = in_processes(0.0, ROUNDS, seed=1)
+    a, b = (replace(side, ns=side.ns / 45) for side in (a, b))
+    b.ns[[3, 40, 77]] *= 3
+    decision = judge_live_pair(a, b)
+    assert decision.verdict is Verdict.SAME
+    assert "samples a factor of 1.5 off are left out: 0 of A, 3 of B" in decision.warnings
+    b.ns[10:16] *= 3
+    assert judge_live_pair(a, b).verdict is Verdict.UNCLEAR, "9 of 100 are how B is"
+
+
+def test_a_side_that_is_slow_in_some_processes_only_is_not_the_same() -> None:
+    a, b = in_processes(0.0, ROUNDS, seed=1)
+    b.ns[np.isin(b.rounds, (3, 11, 19))] *= 1.2
+    decision = judge_live_pair(a, b)
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "3 of 25 processes are 20 % slower than the others" in decision.reason
+    b.ns[np.isin(b.rounds, (3, 11))] /= 1.2
+    lone = judge_live_pair(a, b)
+    assert lone.verdict is Verdict.SAME
+    assert "by the trimmed mean" in lone.reason
+
+
+def test_the_trimmed_mean_makes_no_change_that_the_mean_contradicts() -> None:
+    """A quarter of B's processes is 3 % slower, the others faster by as much in all."""
+    rng = np.random.default_rng(8)
+    rounds = rng.normal(0, 0.002, (4000, ROUNDS)) + 0.03 * ((rng.random((4000, ROUNDS)) < 0.25) - 0.25)
+    estimated = ratios.estimate(rounds, fresh=True)
+    assert ratios.is_changed(estimated).mean() <= 0.06, "it was 0.37"
+    assert not estimated.trimmed[np.abs(estimated.mean) < np.log1p(ratios.MARGIN)].all()
+
+
+def test_no_gate_fails_by_what_unknown_processes_may_differ() -> None:
+    """Rounds of one process do not show its offset: on real calls 1 % and more."""
+    decision = judge_live_pair(*lanes(0.02))
+    assert decision.verdict is Verdict.WORSE
+    assert not decision.fails_gate
+    assert "which process a round is from is not known" in decision.gate_note
+    assert "no more than processes may differ (3 %)" in decision.gate_note
+    assert decision.gate_note in decision.warnings
+    assert judge_live_pair(*lanes(0.05)).fails_gate
+    quiet = judge_live_pair(*lanes(0.02), process_sd=0.002)
+    assert quiet.fails_gate, "the noise floor knows how far processes differ"
+    assert "3 sd of the noise floor" in judge_live_pair(*lanes(0.05), process_sd=0.03).gate_note
+
+
+def test_processes_that_follow_one_another_fail_no_gate() -> None:
+    a, b = in_processes(0.0, ROUNDS, seed=1)
+    wave = np.repeat(0.02 * np.sin(np.arange(ROUNDS) / 5), EACH)
+    decision = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave) * 1.02))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "processes follow one another (lag 1:" in decision.reason
+    assert not decision.fails_gate
+    far = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave) * 1.2))
+    assert far.verdict is Verdict.WORSE
+    assert not far.fails_gate
+    assert far.gate_note.startswith("no gate fails by this: processes follow one another")
+
+
+def test_processes_that_may_follow_one_another_fail_a_gate_by_a_wider_interval() -> None:
+    """A lag 1 of 0.38 is no proof: one in 70 of 25 independent processes shows it."""
+    noise = np.random.default_rng(314).normal(0, 0.012, ROUNDS)
+    noise -= noise.mean()
+    found = ratios.estimate(noise, fresh=True)
+    assert ratios.MAX_AUTOCORRELATION < found.correlation < ratios.MAX_OF_PROCESSES
+    numbers = np.arange(ROUNDS)
+
+    def judged(change: float) -> Decision:
+        a = Lane(np.full(ROUNDS, MS), numbers, processes=numbers)
+        return judge_live_pair(a, replace(a, ns=MS * np.exp(noise + change)))
+
+    near, far = judged(0.011), judged(0.02)
+    assert near.verdict is far.verdict is Verdict.WORSE
+    assert near.gate_interval is not None
+    assert near.gate_interval.low > 0.005
+    assert not near.fails_gate
+    assert near.gate_note == "no gate fails by this: processes may follow one another (lag 1: 0.38)"
+    assert far.fails_gate
+    assert not far.gate_note
+
+
+def test_equal_calls_of_two_lengths_are_rarely_called_changed() -> None:
+    rng = np.random.default_rng(7)
+    a, b = (np.where(rng.random((20_000, 25, 4)) < 0.5, 64e3, 40e3) for _ in range(2))
+    found = ratios.estimate(ratios.log_ratios(a, b), fresh=True)
+    assert ratios.is_changed(found).mean() < 0.009
+
+
+def test_what_decides_nothing_would_have_shown_no_change() -> None:
+    a, b = lanes()
+    wave = np.repeat(0.02 * np.sin(np.arange(ROUNDS) / 5), EACH)
+    assert judge_live_pair(a, replace(b, ns=b.ns * (1 + wave))).detectable is None
+    assert judge_live_pair(a, replace(b, ns=b.ns / 1000)).detectable is None
+
+
+def test_where_all_samples_together_say_otherwise_that_is_said() -> None:
+    """B is slower in each round, and has more samples in the rounds in which both are fast."""
+    rng = np.random.default_rng(3)
+    state = np.where(np.arange(ROUNDS) < 12, 1.0, 1.2)
+    a, b = (np.repeat(np.arange(ROUNDS), np.where(state > 1, slow, 7 - slow)) for slow in (6, 1))
+    sides = [
+        Lane(
+            MS * state[rounds] * factor * np.exp(rng.normal(0, 0.002, len(rounds))), rounds, processes=rounds
+        )
+        for rounds, factor in ((a, 1.0), (b, 1.03))
+    ]
+    decision = judge_live_pair(*sides)
+    assert decision.verdict is Verdict.WORSE
+    assert any(warning.startswith("all samples together differ by −") for warning in decision.warnings)

@@ -13,6 +13,7 @@ from profiler.statistics import (
     judge_stored_baseline,
     judge_together,
     typical_ns,
+    typical_pair_ns,
 )
 
 
@@ -89,6 +90,26 @@ def test_far_beyond_the_largest_of_few_pairs_is_unclear_and_says_that_more_would
     assert judge_stored_baseline(run(1.0, 1), run(1.02, 1), many).verdict is Verdict.WORSE
 
 
+def test_a_change_by_which_only_the_newest_pairs_doubt_is_unclear_and_says_so() -> None:
+    sizes = np.random.default_rng(5).permutation(np.linspace(0.0001, 0.01, 100))
+    floor = floor_of_ratios(np.concatenate((sizes, 1.3 * sizes[:20])))
+    assert floor.growth > 1.3
+    assert floor.pairs == 120
+    barely, clearly = (judge_stored_baseline(run(1.0, 1), run(level, 1), floor) for level in (1.014, 1.05))
+    assert barely.verdict is Verdict.UNCLEAR
+    assert "the newest vary more, and 20 to 40 new pairs would tell" in barely.reason
+    assert clearly.verdict is Verdict.WORSE
+    assert barely.p is not None
+    assert barely.p > 0.01, "also among other rows"
+
+
+def test_a_heavy_tail_of_many_pairs_is_unclear_until_changes_are_counted() -> None:
+    sizes = np.random.default_rng(5).permutation(np.geomspace(0.0001, 0.03, 60))
+    decision = judge_stored_baseline(run(1.0, 1), run(1.06, 1), floor_of_ratios(sizes))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert decision.reason.endswith("beyond all of its pairs: 100 would tell noise from a change")
+
+
 def test_twenty_rows_of_floors_are_judged_together_as_live_pairs_are() -> None:
     """At 1 % each, 20 equal builds would give a false alarm in 18 % of gates."""
     noise = even_floor(100)
@@ -127,3 +148,44 @@ def test_a_change_beyond_a_factor_of_20_asks_for_the_units() -> None:
     assert decision.verdict is Verdict.UNCLEAR
     assert "both in ns" in decision.reason
     assert not decision.fails_gate
+
+
+def test_two_runs_about_100_us_are_judged_by_one_statistic() -> None:
+    """4 of 100 calls take 2.2 times as long: a mean beside a median of the other run is 5 % more."""
+    rng = np.random.default_rng(4)
+
+    def run(level_ns: float) -> np.ndarray:
+        ns = level_ns * np.exp(rng.normal(0, 0.002, 100))
+        ns[:4] *= 2.2
+        return ns
+
+    floor = floor_of_sessions([(run(60e3), run(60e3)) for _ in range(50)])
+    assert floor.limit < 0.01
+    for levels in ((99.9e3, 100.1e3), (100.1e3, 99.9e3)):
+        decision = judge_stored_baseline(run(levels[0]), run(levels[1]), floor)
+        assert decision.verdict is Verdict.SAME, decision.reason
+    a, b = typical_pair_ns(run(99.7e3), run(102.9e3))
+    assert b / a == pytest.approx(102.9 / 99.7, rel=0.002)
+
+
+def test_one_sample_ten_times_as_long_hides_no_change_between_two_runs() -> None:
+    rng = np.random.default_rng(5)
+
+    def run(level_ns: float, *, wild: bool) -> np.ndarray:
+        ns = level_ns * np.exp(rng.normal(0, 0.004, 100))
+        ns[0] *= 10 if wild else 1
+        return ns
+
+    floor = floor_of_sessions(
+        [(run(40e3, wild=pair % 5 == 0), run(40e3, wild=pair % 4 == 0)) for pair in range(50)]
+    )
+    decision = judge_stored_baseline(run(40e3, wild=True), run(42e3, wild=False), floor)
+    assert decision.verdict is Verdict.WORSE
+    assert decision.effect == pytest.approx(0.05, abs=0.01)
+    assert float(typical_ns(run(40e3, wild=True))) == pytest.approx(40e3, rel=0.01)
+
+
+def test_versions_of_one_run_without_shared_rounds_are_not_called_two_runs() -> None:
+    ns = np.full(10, 1e6)
+    decision = judge_stored_baseline(ns, 1.1 * ns, None, sides="two versions that share no rounds")
+    assert "between two versions that share no rounds" in decision.reason

@@ -202,7 +202,8 @@ def test_timings_are_all_rows_of_timed_calls_however_many_statements_they_take(
 ) -> None:
     """Oldest run first, without noise runs and forgotten ones; filters leave what was asked for."""
     for minute in (3, 0, 2, 1):
-        store.add(timed(f"v{minute % 2}", (1.0 + minute, 9.0), minute=minute, mode=f"m{minute % 2}"), {})
+        place = {"mode": f"m{minute % 2}", "driver": f"57{minute}"}
+        store.add(timed(f"v{minute % 2}", (1.0 + minute, 9.0), minute=minute, **place), {})
     store.add(timed("v0", (5.0, 6.0), minute=4, purpose=NOISE), {})
     forgotten = timed("v0", (7.0,), minute=5)
     store.add(forgotten, {}, Labels(hidden=True))
@@ -214,7 +215,7 @@ def test_timings_are_all_rows_of_timed_calls_however_many_statements_they_take(
     assert sorted(timings) == sorted(
         (
             *(row.result_id, row.run_id, row.version, row.created, row.median_ns),
-            *(row.workload, row.gpu, row.mode, row.part, row.base_name),
+            *(f"57{row.created.minute}", row.workload, row.gpu, row.mode, row.part, row.base_name),
         )
         for row in rows
     )
@@ -397,6 +398,22 @@ def test_modes_that_may_not_be_compared_are_two_series(store: Store) -> None:
     store.add(*imported("v2", session=Session(clock_control="none"), minute=1))
     modes = [series.mode for series in store.series([DURATION])]
     assert modes == ["ncu; clock base; cache unknown", "ncu; clock none; cache unknown"]
+
+
+def test_versions_are_those_of_now_whoever_changed_the_index(store: Store, url: str) -> None:
+    def names() -> list[str]:
+        return [info.version for info in store.versions("gemms")]
+
+    store.add(*imported("v1"))
+    store.versions("gemms").clear()  # an answer is the caller's own
+    assert names() == ["v1"]
+    store.add(*imported("v2", minute=1))
+    assert names() == ["v1", "v2"]
+    with Store.open(url) as of_another_process:
+        of_another_process.add(*imported("v3", minute=2))
+    assert names() == ["v1", "v2", "v3"]
+    store.replace([], [store.runs()[0].run_id])
+    assert names() == ["v1", "v2"]
 
 
 def test_versions_come_in_the_order_of_their_first_run(store: Store) -> None:

@@ -45,7 +45,7 @@ def test_the_name_is_searched_before_the_path() -> None:
     [
         ("family", "{parent}", "no field {parent}; there are {stem}, {folder}"),
         ("family", r"/(\d)/={2}", "no field {2}"),
-        ("family", "/(/", "no regular expression"),
+        ("family", "/(/", "not a regular expression"),
         ("family", "silu*=", "needs a name after the ="),
         ("family", "", "needs a name"),
         ("family", "a/b", "no '/'"),

@@ -50,7 +50,12 @@ class TestCode:
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         app = page(
-            "code", full_data, monkeypatch, report=key(reports, "llm.c/adamw_coalsecing_shared"), launch="0"
+            "code",
+            full_data,
+            monkeypatch,
+            a=key(reports, "llm.c/adamw_coalsecing_shared"),
+            launch="0",
+            view="sass",
         )
         shown = text(app)
         count, line, instruction = (
@@ -70,7 +75,7 @@ class TestCode:
     def test_a_report_without_text_says_so_and_shows_the_counts_of_every_place(
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        where = {"report": key(reports, "ncar/MW_Baseline"), "launch": "2", "rows": "address"}
+        where = {"a": key(reports, "ncar/MW_Baseline"), "launch": "2", "rows": "address", "view": "sass"}
         shown = text(page("code", full_data, monkeypatch, **where))
         assert "The report holds no SASS text (it prints ???)" in shown
         told, count = ("1 036", 1036) if is_made(reports) else ("951", 951)
@@ -83,7 +88,7 @@ class TestCode:
         self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         a, b = (key(made_reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
-        app = page("code", made_data, monkeypatch, report=a, launch="2", b=b, b_launch="2")
+        app = page("code", made_data, monkeypatch, a=a, launch="2", b=b, b_launch="2")
         shown = text(app)
         assert "without text nobody knows whether they are equal" in shown
         for told in (
@@ -97,7 +102,7 @@ class TestCode:
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         same = key(reports, "cutlass/report80")
-        shown = text(page("code", full_data, monkeypatch, report=same, launch="0", b=same, b_launch="1"))
+        shown = text(page("code", full_data, monkeypatch, a=same, launch="0", b=same, b_launch="1"))
         count = 430 if is_made(reports) else 985
         assert f"No difference {count} equal" in shown
         assert f"⋯ {count} rows that do not differ" in shown
@@ -106,9 +111,7 @@ class TestCode:
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         a, b = (key(reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
-        shown = text(
-            page("code", full_data, monkeypatch, report=a, launch="2", b=b, b_launch="2", view="diff")
-        )
+        shown = text(page("code", full_data, monkeypatch, a=a, launch="2", b=b, b_launch="2", view="diff"))
         embedded, line, text_of_line = (
             ("2 files", 46, "#pragma unroll 8")
             if is_made(reports)
@@ -122,31 +125,29 @@ class TestCode:
     def test_a_launch_without_instructions_says_how_to_collect_them(
         self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page(
-            "code", made_data, monkeypatch, report=key(made_reports, "esmm/profile@049ec612"), launch="0"
-        )
+        app = page("code", made_data, monkeypatch, a=key(made_reports, "esmm/profile@049ec612"), launch="0")
         assert "the report holds no instructions; collect with --set full" in text(app)
 
     def test_an_address_of_a_report_that_is_not_here_says_so(
         self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shown = text(page("code", made_data, monkeypatch, report="0123456789abcdef"))
+        shown = text(page("code", made_data, monkeypatch, a="0123456789abcdef"))
         assert "There is no report 0123456789abcdef here" in shown
 
     def test_a_launch_that_a_report_does_not_have_is_said(
         self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        where = {"report": key(made_reports, "cutlass/report80"), "launch": "99", "from": "9" * 5_000}
+        where = {"a": key(made_reports, "cutlass/report80"), "launch": "99", "from": "9" * 5_000}
         shown = text(page("code", made_data, monkeypatch, **where))
         assert "Report A has no launch 99: it has 0 to 2. Launch 2 is shown instead." in shown
-        shown = text(page("code", made_data, monkeypatch, report=where["report"], launch="1"))
+        shown = text(page("code", made_data, monkeypatch, a=where["a"], launch="1"))
         assert "has no launch" not in shown
 
     def test_sources_that_one_report_alone_embeds_are_not_called_different(
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         a, b = (key(reports, f"cutlass/report{name}") for name in ("75", "80"))
-        where = {"report": a, "launch": "2", "b": b, "b_launch": "2", "view": "diff"}
+        where = {"a": a, "launch": "2", "b": b, "b_launch": "2", "view": "diff"}
         shown = text(page("code", full_data, monkeypatch, **where))
         files = 2 if is_made(reports) else 52
         assert f"{files} files embedded, {files} in B alone" in shown
@@ -156,7 +157,7 @@ class TestCode:
     def test_without_a_report_the_code_of_a_version_shows_with_where_it_is_from(
         self, clone: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shown = text(page("code", clone, monkeypatch, version="attention/v2d_b", kernel="v2d<64>"))
+        shown = text(page("code", clone, monkeypatch, a="attention/v2d_b", kernel="v2d<64>", view="sass"))
         assert re.search(r"static sm_90a · nvcc 13\.\S+ · kept in run \S+-attention-dissect-", shown)
         assert "nothing was run: no samples, no counts" in shown
         assert "HMMA.16816.F32" in shown
@@ -167,12 +168,12 @@ class TestCode:
     def test_two_versions_without_a_report_are_aligned(
         self, clone: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        where = {"version": "attention/v2d_a", "against": "attention/v2d_b", "arch": "sm_80"}
+        where = {"a": "attention/v2d_a", "b": "attention/v2d_b", "arch": "sm_80"}
         app = page("code", clone, monkeypatch, **where)
         shown = text(app)
         assert re.search(r"Instructions \d+ equal, [\d ]+ renamed, [\d ]+ changed", shown)
         assert app.query_params["arch"] == "sm_80"
-        same = {**where, "against": "attention/v2d_a"}
+        same = {**where, "b": "attention/v2d_a"}
         assert "No difference" in text(page("code", clone, monkeypatch, **same))
         view = {**where, "view": "source", "file": "v2d.cu"}
         shown = text(page("code", clone, monkeypatch, **view))
@@ -183,18 +184,18 @@ class TestCode:
     def test_the_sources_of_two_versions_stand_beside_each_other(
         self, clone: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        where = {"version": "attention/v2c_v5", "against": "attention/v2d_a", "view": "diff"}
+        where = {"a": "attention/v2c_v5", "b": "attention/v2d_a", "view": "diff"}
         shown = text(page("code", clone, monkeypatch, **where))
         assert "v2c_v5.cu → v2d.cu" in shown
 
     def test_functions_are_called_as_in_the_source_and_their_numbers_are_explained(
         self, clone: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        where = {"evidence": "static", "version": "attention/v2d_b"}
-        one = text(page("code", clone, monkeypatch, **where))
+        where = {"evidence": "static", "a": "attention/v2d_b"}
+        one = text(page("code", clone, monkeypatch, **where, view="sass"))
         assert re.search(r"instructions \[1\] v2d<\d+> \[2\] v2d<\d+> ", one)
         assert "[2]+0x0000" in one
-        two = text(page("code", clone, monkeypatch, **where, against="attention/v2d_c"))
+        two = text(page("code", clone, monkeypatch, **where, b="attention/v2d_c"))
         assert re.search(r" v2d<128> ⋯ 1 row that does not differ \+0x0010 S2R ", two)
         assert "_Z3v2d" not in one + two
 
@@ -211,8 +212,8 @@ class TestCode:
         query = dict(parse_qsl(address))
         assert query == {
             "evidence": "static",
-            "version": "attention/v2d_a",
-            "against": "attention/v2d_b",
+            "a": "attention/v2d_a",
+            "b": "attention/v2d_b",
             "arch": "sm_80",
             "kernel": "v2d<64>",
             "view": "sass",
@@ -227,7 +228,7 @@ class TestCode:
             body = json.loads(path.read_text())
             body["files"] = [one for one in body["files"] if one["kind"] != "sass"]
             path.write_text(json.dumps(body))
-        shown = text(page("code", clone, monkeypatch, version="attention/v2d_b", arch="sm_80"))
+        shown = text(page("code", clone, monkeypatch, a="attention/v2d_b", arch="sm_80", view="sass"))
         assert "is not kept in run " in shown
         assert "profiler sass attention/v2d_b --arch sm_80 builds it" in shown
         where = {"a": "attention/v2d_a", "b": "attention/v2d_b", "evidence": "static", "gpu": "sm_80"}
@@ -241,7 +242,7 @@ class TestCode:
         app = page("code", clone, monkeypatch)
         assert "samples" in text(app)
         assert "report A" in [box.label for box in app.selectbox]
-        app = page("code", clone, monkeypatch, version="attention/v2d_b")
+        app = page("code", clone, monkeypatch, a="attention/v2d_b")
         assert "nothing was run" in text(app)
         assert "report A" not in [box.label for box in app.selectbox]
 
@@ -263,7 +264,7 @@ class TestCode:
     def test_instructions_can_be_searched_and_ordered_by_heat(
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        where = {"report": key(reports, "cutlass/report75"), "launch": "0", "rows": "hottest"}
+        where = {"a": key(reports, "cutlass/report75"), "launch": "0", "rows": "hottest", "view": "sass"}
         opcode = "LDS" if is_made(reports) else "LDSM"
         shown = text(page("code", full_data, monkeypatch, find=opcode.lower(), **where))
         listed = shown.partition(" SASS ")[2]
@@ -280,10 +281,68 @@ class TestCode:
         a, b = (key(made_reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
         app = page("diff", made_data, monkeypatch, a="ncar/MW_Baseline", b="ncar/MW_DivToMult")
         body = unescape(" ".join(element.value for element in app.html))
-        assert f"./code?report={a}&launch=2&b={b}&b_launch=2&view=sass" in body
+        assert f"./code?a={a}&launch=2&b={b}&b_launch=2&view=sass" in body
         app = page("runs", made_data, monkeypatch, find="MW_Baseline", kernels="tendencies")
         body = unescape(" ".join(element.value for element in app.html))
-        assert f"./code?report={a}&launch=2" in body
+        assert f"./code?a={a}&launch=2" in body
+
+
+@pytest.mark.usefixtures("pages_of")
+class TestHottest:
+    def test_a_launch_opens_with_its_hottest_lines_and_instructions_of_all_files(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        where = {"a": key(reports, "llm.c/adamw_coalsecing_shared"), "launch": "0"}
+        app = page("code", full_data, monkeypatch, **where)
+        shown = text(app)
+        head = "at samples share waits for excess wavefronts excess sectors executed code"
+        place = "v1.cu:81" if is_made(reports) else "adamw.cu:95"
+        assert f"{head} {place} " in shown
+        assert app.query_params.get("view", "hottest") == "hottest"
+        body = unescape(" ".join(element.value for element in app.html))
+        number = place.partition(":")[2]
+        assert re.search(rf"view=source&file=[^&]+&mark={number}\b", body), "the way to the source"
+        assert f"view=sass&rows=line&mark={place.replace(':', '%3A')}" in body, "the way to the machine code"
+
+    def test_the_way_to_a_line_begins_there_in_source_and_machine_code(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        place = "v1.cu:81" if is_made(reports) else "adamw.cu:95"
+        where = {"a": key(reports, "llm.c/adamw_coalsecing_shared"), "launch": "0"}
+        for view in ({"view": "source", "mark": place.partition(":")[2]}, {"view": "sass", "mark": place}):
+            app = page("code", full_data, monkeypatch, **where, **view)
+            body = unescape(" ".join(element.value for element in app.html))
+            grid = body.partition('aria-label="code"')[2]
+            above, _, below = grid.partition("</details>")
+            assert "rows above" in above
+            assert ' sel"' not in above.replace('class="sel"', ' sel"')
+            (first, *_) = re.findall(r'<div class="(?:g )?sel">(.*?)</div>', below)
+            assert ("81" if is_made(reports) else "95") in plain(first)
+
+    def test_places_are_ordered_by_what_was_chosen_and_narrowed_by_words(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        where = {"a": key(reports, "llm.c/adamw_coalsecing_shared"), "launch": "0"}
+        asked = {"places": "instructions", "most": "executed", "find": "LDG"}
+        app = page("code", full_data, monkeypatch, **where, **asked)
+        rows = text(app).partition("executed code")[2]
+        assert rows.count("LDG") == rows.count("SASS")
+        assert rows.count("LDG") > 0
+
+    def test_code_that_nobody_ran_shows_modelled_conflicts_by_line_and_what_is_missing(
+        self, clone: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = page("code", clone, monkeypatch, a="attention/v2d_a", kernel="v2d<64>")
+        shown = text(app)
+        assert "at conflicts wavefronts ideal access SASS code v2d.cu:" in shown
+        assert "modelled wavefronts of shared memory on " in shown
+        assert (
+            "Not known of code that nobody ran: samples, stall reasons, executions, excess sectors." in shown
+        )
+        assert "profiler collect v2d_a --full v2d_a" in shown
+        first = re.search(r"SASS code v2d\.cu:\d+ ([\d. k]+) ", shown)
+        assert first
+        assert first[1].strip() != "0", "v2d_a has no swizzle: its lines have conflicts"
 
 
 @pytest.mark.usefixtures("pages_of")
@@ -295,16 +354,56 @@ class TestDrillDown:
             "esmm": ("esmm/profile@049ec612", "esmm/profile@17f278cb"),
         }[family]
         shown = text(page("diff", data, monkeypatch, a=a, b=b, drill=view))
-        return shown.partition("Drill-down")[2].partition("Metrics measured")[0]
+        return shown.partition("Drill-down")[2].partition("What next")[0]
 
-    def test_it_is_closed_at_first_and_reads_no_instructions(
+    def test_it_is_closed_at_first_and_nothing_waits_for_the_instructions(
         self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        from profiler.errors import UnreadableReport
         from profiler.ui.data import results
 
-        monkeypatch.setattr(results, "launch_detail", lambda *_: pytest.fail("the instructions were read"))
-        assert self.drill(made_data, monkeypatch, "").strip() == "code of both side by side ›"
+        def fails(*_: object) -> None:
+            raise UnreadableReport("no instructions today")
+
+        monkeypatch.setattr(results, "launch_detail", fails)
+        closed = self.drill(made_data, monkeypatch, "").replace("link to this view", "")
+        assert closed.strip() == "code of both side by side ›"
         assert "Work" in self.drill(made_data, monkeypatch, "work")
+        a, b = "cutlass/report75", "cutlass/report80"
+        shown = text(page("diff", made_data, monkeypatch, a=a, b=b))
+        assert "no instructions today" in shown.partition("Hottest lines")[2].partition("Metrics")[0]
+        assert "NVIDIA's rules" in shown
+
+    def test_a_stall_reason_of_the_waterfall_shows_its_own_lines(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        a, b = "ncar/MW_Baseline", "ncar/MW_DivToMult"
+        asked = {"a": a, "b": b, "drill": "waiting", "reason": "long_scoreboard"}
+        app = page("diff", full_data, monkeypatch, **asked)
+        shown = text(app).partition("Waiting for long_scoreboard")[2].partition("What next")[0]
+        assert "in A in B code A B change" in shown
+        assert "by reason" not in shown
+        assert "lg_throttle" not in shown
+        assert app.query_params["reason"] == "long_scoreboard"
+
+    def test_the_counters_behind_the_other_causes_are_a_view(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shown = self.drill(full_data, monkeypatch, "counters", "ncar")
+        assert "active warps, scheduler smsp__warps_active.avg.per_cycle_active" in shown
+        assert "gpu__time_duration.sum" in shown
+
+    def test_the_three_hottest_lines_of_b_stand_on_the_page_with_the_way_to_their_code(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = page("diff", full_data, monkeypatch, a="ncar/MW_Baseline", b="ncar/MW_DivToMult")
+        shown = text(app).partition("Hottest lines")[2].partition("Metrics measured")[0]
+        first = "v1.cu:" if is_made(reports) else "miniWeather_mpi_openacc.F90:288"
+        assert shown.partition("waits for ")[2].startswith(first)
+        body = unescape(" ".join(element.value for element in app.html))
+        table = body.partition("hottest lines")[2].partition("</table>")[0]
+        assert table.count("<tr>") == 1 + drilldown.HOTTEST_SHOWN
+        assert f"./code?a={key(reports, 'ncar/MW_DivToMult')}" in table
 
     def test_work_names_what_came_and_what_went(
         self, made_data: Path, monkeypatch: pytest.MonkeyPatch

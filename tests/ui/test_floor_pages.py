@@ -9,11 +9,12 @@ import pytest
 from profiler.bundles import location
 from profiler.catalog.attention import ACCEPTANCE
 from profiler.collect import Machine
-from profiler.history import Lineage, load_lineages
+from profiler.compare import NoiseModel
+from profiler.history import BestVersion, Lineage, load_best_versions, load_lineages
 from profiler.history.version_latency import lower_bound_of, newest_latencies
 from profiler.store import open_store
-from profiler.ui.views import lineage_summary, lineage_table
-from tests import lineages, standins
+from profiler.ui.views import best_versions, lineage_summary, lineage_table
+from tests import lineages, standins, timed_runs
 from tests.ui.test_lineage_pages import rows
 from tests.ui.test_pages import page, text
 
@@ -83,44 +84,89 @@ def test_the_lineage_shows_every_latency_beside_its_floor(collected: Path) -> No
     assert all(float(left) == 0 for left in re.findall(r'class="floor" style="left:([\d.]+)%', table))
 
 
+def best_of(data: Path, family: str = "attention") -> tuple[Lineage, tuple[BestVersion, ...], str]:
+    """The lineage, its best versions and their table."""
+    lineage = of(data, family)
+    store = open_store(str(data))
+    best = load_best_versions(store, lineage, NoiseModel.of_store(lambda: store))
+    table = best_versions.table(lineage, best, {})
+    store.close()
+    return lineage, best, table
+
+
 def test_the_overview_has_the_best_of_each_workload_with_its_gap(collected: Path) -> None:
-    lineage = of(collected)
-    table = lineage_summary.best_latencies(lineage)
-    assert table is not None
-    _, small, large = [line.replace("\u2009", " ") for line in rows(table)]
-    assert small == "NVIDIA H100 80GB HBM3 1x8x512x64 two 4.00 µs ×2.00 ×1.75 three 7.00 µs"
+    lineage, best, table = best_of(collected)
+    _, phone_head, small, large = [line.replace("\u2009", " ") for line in rows(table)]
+    assert phone_head == "H100 80GB HBM3"
+    assert small == "H100 80GB HBM3 1x8x512x64 two 4.00 µs ×2.00 ×1.75 three 7.00 µs first – run"
     assert "2x8x2048x128 two 4.00 µs" in large
-    assert "┃ floor" in lineage_summary.best_latencies_caption(lineage)
+    assert "┃ floor" in best_versions.caption(lineage, best)
+
+
+def test_the_change_since_the_parent_is_by_the_rounds_of_one_run(tmp_path: Path) -> None:
+    lineages.dissected(tmp_path)
+    levels = {"zero": 170e3, "alpha": 160e3}
+    nights = [timed_runs.run(levels, day, family=lineages.FAMILY, workload="1x8") for day in (1, 2, 3)]
+    alone = timed_runs.run({"alpha": 150e3}, 4, family=lineages.FAMILY, workload="1x8")
+    timed_runs.seal(tmp_path, *nights, alone)
+    _, (best,), table = best_of(tmp_path, lineages.FAMILY)
+    assert best.since_parent is not None
+    assert best.since_parent.compared.live, "by the newest night that timed both"
+    assert best.since_parent.times == pytest.approx(170 / 160, rel=0.01)
+    assert len(best.past) == 4
+    assert "✓ &nbsp;better −" in " ".join(re.sub(r"<[^>]+>", " ", table).split())
+    assert "a=mine%2Fzero&amp;b=mine%2Falpha" in table
+    assert "evidence=measured" in table
+    assert table.count("<polyline") == 1
 
 
 def test_what_is_shorter_than_its_floor_is_doubted(collected: Path) -> None:
-    table = lineage_summary.best_latencies(of(collected)) or ""
+    _, _, table = best_of(collected)
     assert "×0.121 ?" in table
     assert "the floor or the timing is wrong" in table
 
 
 def test_a_run_without_floors_shows_its_latency_and_no_floor(tmp_path: Path) -> None:
     lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
-    lineage = of(tmp_path, lineages.FAMILY)
+    lineage, best, table = best_of(tmp_path, lineages.FAMILY)
     choice = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
     assert "track" not in lineage_table.table(lineage, choice)
     assert "of floor" not in lineage_table.table(lineage, choice)
-    table = lineage_summary.best_latencies(lineage)
-    assert table is not None
     assert "track" not in table
-    assert "┃" not in lineage_summary.best_latencies_caption(lineage)
+    assert "┃" not in best_versions.caption(lineage, best)
 
 
-def test_nothing_timed_shows_no_table_of_latencies_and_the_command_that_makes_them(tmp_path: Path) -> None:
+def test_a_workload_that_one_gpu_lacks_is_a_row_with_the_command(tmp_path: Path) -> None:
     lineages.dissected(tmp_path)
-    lineage = of(tmp_path, lineages.FAMILY)
-    assert lineage_summary.best_latencies(lineage) is None
-    assert "profiler collect<" in lineage_summary.measuring_command(lineage), (
-        "one command for all that nobody timed"
-    )
-    said = lineage_summary.not_measured(lineage)
-    assert ">alpha<" in said
-    assert ">zero<" in said
+    levels = {"zero": 170e3, "alpha": 160e3}
+    both = [timed_runs.run(levels, day, family=lineages.FAMILY, workload=f"{day}x8") for day in (1, 2)]
+    other = timed_runs.run(levels, 3, family=lineages.FAMILY, workload="1x8", told={"gpu": "Test GPU"})
+    timed_runs.seal(tmp_path, *both, other)
+    _, best, table = best_of(tmp_path, lineages.FAMILY)
+    assert [(row.gpu, row.workload, row.status is not None) for row in best] == [
+        (timed_runs.GPU, "1x8", True),
+        (timed_runs.GPU, "2x8", True),
+        ("Test GPU", "1x8", True),
+        ("Test GPU", "2x8", False),
+    ]
+    assert "not measured" in rows(table)[-1]
+    assert "profiler collect --workloads &#x27;2x8&#x27;" in table
+
+
+def test_many_workloads_are_folded_with_their_count(collected: Path) -> None:
+    lineage, best, _ = best_of(collected)
+    table = best_versions.table(lineage, best * 8, {})
+    assert len(rows(table.partition("<details")[0])) == best_versions.ROWS_BEFORE_FOLD + 2
+    assert f"{len(best) * 8 - best_versions.ROWS_BEFORE_FOLD} more of GPU and workload" in table
+
+
+def test_nothing_timed_has_no_best_versions_and_the_command_that_makes_them(tmp_path: Path) -> None:
+    lineages.dissected(tmp_path)
+    lineage, best, _ = best_of(tmp_path, lineages.FAMILY)
+    assert best == ()
+    assert lineage_summary.measuring_command(lineage) == "profiler collect", "one command for all"
+    names = [status.version.id for status in lineage_summary.unmeasured_versions(lineage)]
+    assert names == ["zero", "alpha"]
 
 
 def test_where_some_were_timed_the_command_names_the_rest(tmp_path: Path) -> None:
@@ -129,9 +175,7 @@ def test_where_some_were_timed_the_command_names_the_rest(tmp_path: Path) -> Non
     assert len(untimed) == len(made) - 1
     lineages.dissected(tmp_path, untimed, gpu="Test GPU")
     lineage = of(tmp_path, lineages.FAMILY)
-    assert "profiler collect alpha<" in lineage_summary.measuring_command(lineage)
-    said = lineage_summary.not_measured(lineage)
-    assert ">zero<" not in said
+    assert lineage_summary.measuring_command(lineage) == "profiler collect alpha"
 
 
 def test_versions_are_compared_in_one_mode(collected: Path) -> None:

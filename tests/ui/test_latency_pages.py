@@ -132,7 +132,7 @@ class TestPage:
         app = page("diff", data, monkeypatch, a="flash/v1", b="flash/v2", evidence="measured")
         shown = text(app)
         assert "Verdict latency of calls; events; cache warm; clock none; live pair, 25 rounds" in shown
-        assert "! worse +2.9 % 99 %: +2.7 % to +3.1 %" in shown
+        assert "! worse +2.9 % 99 %: +2.5 % to +3.3 %" in shown
         assert "would have shown; A/A floor here ±" in shown
         assert "throttled in 2 of 25 rounds" in shown
         assert "latency samples: not collected" not in shown

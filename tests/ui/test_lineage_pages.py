@@ -51,11 +51,11 @@ class TestTable:
     def test_each_version_is_a_row_with_its_idea_state_and_numbers(self, mine: Path) -> None:
         shown = rows(lineage_table.table(of(mine), CHOICE))
         zero, bad, alpha, later = shown[1:5]
-        assert zero.startswith("the plain &lt;one&gt; zero good 40 0 B 50.0 % 0 1.00e−4")
+        assert zero.startswith("the plain &lt;one&gt; zero not measured first good 40 0 B 50.0 % 0 1.00e−4")
         assert "⊘ wrong a race on the row" in bad
-        assert alpha.startswith("↳ a warp a row alpha good 64")
+        assert alpha.startswith("↳ a warp a row alpha not measured diff zero good 64")
         assert "parent wrong" in alpha
-        assert later.startswith("↳ not yet later planned needs a GPU – – – – –")
+        assert later.startswith("↳ not yet later planned planned needs a GPU – – – – –")
 
     def test_a_version_that_nobody_measured_says_so_and_a_wrong_one_has_no_speed(self, mine: Path) -> None:
         _, zero, bad, alpha, *_ = rows(lineage_table.table(of(mine), CHOICE))
@@ -71,6 +71,17 @@ class TestTable:
         assert "400 ns 1.00 µs big" in zero.replace("\u2009", " ")
         assert "420" not in bad
         assert "×0.625" in alpha
+
+    def test_a_phone_has_latency_change_and_the_way_to_the_diff_in_one_column(self, tmp_path: Path) -> None:
+        lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
+        choice = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
+        cells = re.findall(r'<td class="phone">(.*?)</td>', lineage_table.table(of(tmp_path), choice))
+        zero, bad, alpha, later, *_ = (" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in cells)
+        assert zero.endswith("first")
+        assert bad == "⊘ wrong diff zero"
+        assert alpha.endswith("×0.625")
+        assert later == "planned"
+        assert all('href="' in cells[at] for at in (1, 2))
 
     def test_the_diff_of_a_version_is_with_its_nearest_correct_ancestor(self, mine: Path) -> None:
         table = lineage_table.table(of(mine), CHOICE)
@@ -113,10 +124,15 @@ class TestPages:
     def test_the_overview_names_what_is_wrong_and_how_to_measure_the_rest(
         self, mine: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shown = text(page("overview", mine, monkeypatch))
-        assert "⊘ 1 versions bad" in shown
+        app = page("overview", mine, monkeypatch)
+        shown = text(app)
+        assert "⊘ 1 of 3 versions bad" in shown
         assert "a race on the row" in shown
-        assert "on a machine with a GPU: profiler collect" in shown
+        assert "Not measured – 2 of 2 correct versions 1 more planned" in shown
+        assert "not timed · diff with zero" in shown
+        assert "To measure, on a machine with a GPU" in shown
+        assert [element.value for element in app.code] == ["profiler collect"]
+        assert "Worse now not measured" in shown, "nothing measured is not 0"
         assert "Got worse" not in shown
 
     def test_the_runs_page_shows_cells_checks_and_files(

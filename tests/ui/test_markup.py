@@ -43,8 +43,23 @@ def test_a_missing_value_is_a_hatch_with_its_reason_and_no_digit() -> None:
     assert "not collected" in markup.value(NOT_COLLECTED)
 
 
-def test_a_value_keeps_its_unit_small_beside_it() -> None:
-    assert markup.value(Value(6190944.0, "ns")) == '6.19<span class="u">\u2009ms</span>'
+def test_a_value_keeps_its_unit_small_beside_it_and_its_whole_number_for_an_export() -> None:
+    shown = '6.19<span class="u">\u2009ms</span>'
+    number = 'data-value="6190944.0" data-unit="ns"'
+    assert markup.value(Value(6190944.0, "ns")) == f"<span {number}>{shown}</span>"
+    assert markup.value(Value(3)) == '<span data-value="3">3</span>'
+    assert "data-value" not in markup.value(Value(None, text="sm_90"))
+
+
+def test_a_view_says_its_context_and_its_whole_address() -> None:
+    said = markup.view_state("./trends?family=f", {"family": 'a"b'})
+    assert 'data-family="a&quot;b"' in said
+    assert 'href="./trends?family=f"' in said
+    assert "href" not in markup.view_state("", {})
+
+
+def test_a_link_names_the_key_that_opens_it() -> None:
+    assert 'data-key="["' in markup.link("./diff", "previous", key="[")
 
 
 def test_an_address_carries_the_view_and_leaves_out_what_is_not_chosen() -> None:
@@ -63,6 +78,8 @@ def test_a_change_bar_is_capped_and_points_to_the_side_of_its_sign() -> None:
     assert "left:25.00%" in fallen
     assert "25.00%)" in fallen
     assert markup.change_bar(None) == ""
+    assert 'class="bar over"' in grown
+    assert "over" not in fallen
 
 
 def test_a_change_nobody_judges_has_a_grey_bar() -> None:

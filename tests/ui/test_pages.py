@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from profiler.compare import compare, resolve_names
 from profiler.evidence import formatting, metric_table
-from profiler.store import import_paths
+from profiler.store import import_paths, prune_runs
 from tests.reportfiles import is_made
 
 pytestmark = pytest.mark.slow  # the pages are run whole
@@ -72,6 +72,16 @@ class TestEmpty:
         assert "Imported 1." in text(app)
         assert "imported MW_Baseline" in text(app)
         assert "MW_Baseline" in text(page("overview", tmp_path, monkeypatch))
+
+    def test_a_run_whose_report_was_dropped_shows_its_numbers_and_who_did_it(
+        self, made_reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import_paths([made_reports / "ncar" / "MW_Baseline.ncu-rep"], data=str(tmp_path))
+        assert len(prune_runs(0.001, why="<b>", who="me", data=str(tmp_path)).runs) == 1
+        app = page("runs", tmp_path, monkeypatch, view="instructions")
+        assert text(app).count("by me (<b>)") == 2  # in place of the download, and of the instructions
+        assert not app.get("download_button")
+        assert "MW_Baseline" in text(page("runs", tmp_path, monkeypatch, view="metrics"))
 
     def test_a_refused_file_shows_one_clear_line_without_the_folder_it_was_copied_to(
         self, made_reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -143,6 +153,13 @@ class TestFull:
         app = page("diff", made_data, monkeypatch, **NCAR, launch="set_halo_values_x_396_gpu")
         assert "= same +12.4 %" in text(app)
 
+    @pytest.mark.parametrize("family", ["cutlass", "ncar"])
+    def test_the_family_that_the_menu_carries_decides_which_pair_the_diff_opens_with(
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch, family: str
+    ) -> None:
+        app = page("diff", made_data, monkeypatch, family=family)
+        assert [box.value.partition("/")[0] for box in app.selectbox[:2]] == [family, family]
+
     def test_an_unknown_version_in_the_address_is_an_error_in_place_and_not_another_pair(
         self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -182,6 +199,15 @@ class TestFull:
         (hatch,) = [trace for trace in chart["data"] if trace["type"] == "bar"]
         assert set(hatch["hovertext"]) == {"not in this run"}
         assert len(hatch["x"]) == 5
+
+    def test_the_kernel_in_focus_has_its_stalls_and_opcodes_as_areas(
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = page("trends", made_data, monkeypatch, family="ncar")
+        _, stalls, opcodes = charts(app)
+        for figure, title in ((stalls, "stall mix of "), (opcodes, "opcode mix of ")):
+            assert title in figure["layout"]["annotations"][0]["text"]
+            assert sum(trace.get("fill") == "toself" for trace in figure["data"]) == 6
 
     def test_any_ncu_name_can_be_charted(self, made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         name = "launch__registers_per_thread"

@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from profiler.catalog import Case, Problem, Tolerance, Workload
+from profiler.catalog.cases import make_case
 from profiler.catalog.problem import Argument, Array
 
 
 def load_or_make(problem: Problem, workload: Workload, seed: int, folder: Path | None) -> Case:
     """The problem's case of that seed, from the folder if it is there, else computed and saved there."""
     if folder is None:
-        return problem.case(workload, seed)
+        return make_case(problem, workload, seed)
     path = folder / f"{_key(problem, workload, seed)}.npz"
     # Whatever is wrong with the file, the case can be computed again.
     with contextlib.suppress(OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile):
         return _load(path)
-    case = problem.case(workload, seed)
+    case = make_case(problem, workload, seed)
     with contextlib.suppress(OSError):  # a full disk costs time, not the check
         _save(case, path)
     return case
@@ -56,6 +57,7 @@ def _save(case: Case, path: Path) -> None:
         "reference": reference_to(case.reference),
         "tolerance": [case.tolerance.absolute, case.tolerance.relative],
         "input_error": case.input_error,
+        "magnitude": reference_to(case.magnitude),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
@@ -82,4 +84,5 @@ def _load(path: Path) -> Case:
         reference=value_of(facts["reference"]),
         tolerance=Tolerance(*facts["tolerance"]),
         input_error=facts["input_error"],
+        magnitude=value_of(facts["magnitude"]),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import Case, OutputCheck, check_output
+from profiler.catalog import Case, OutputCheck
 from profiler.catalog.problem import Array
 from profiler.collect.gpu import calls, device, program
 from profiler.collect.gpu.buffers import Buffers, upload
@@ -53,7 +53,7 @@ def judge_outputs(outputs: Sequence[Array], case: Case, *, outside: bool, change
         shape = next(output.shape for output in outputs if output.shape != case.output.shape)
         reason = f"its output has shape {list(shape)} instead of {list(case.output.shape)}"
         return {"status": "wrong", "reason": reason, "max_abs_error": None}
-    numbers = [check_output(output, case.reference, case.tolerance) for output in outputs]
+    numbers = [case.check(output) for output in outputs]
     worst = max(numbers, key=_badness)
     moved = any(output.tobytes() != outputs[0].tobytes() for output in outputs[1:])
     reasons = [_in_words(worst, case.output.size)] if worst.wrong else []

@@ -1,6 +1,6 @@
 // A block of threads from start to end: barriers, the end of a thread, deadlock.
 #pragma once
-#include "shadow.h"
+#include "access.h"
 
 namespace cpucuda {
 namespace {
@@ -10,6 +10,7 @@ void release_barrier(const char* file, int line) {
     report_at(BARRIER_DIVERGENCE, file, line,
               "%d of %d threads have ended when the rest meet at this __syncthreads", nthreads - live,
               nthreads);
+  fences_meet_at_barrier();
   barrier = ++now;
   at_barrier = 0;
   for (int t = 0; t < nthreads; ++t)
@@ -35,6 +36,7 @@ void land(Async& a) {
 
 void run_thread() {
   body(body_argument);
+  if (overwrites) settle_overwrite();
   if (!cur->async.empty())
     report(ASYNC_LEFT_PENDING, cur->async.back().pc, 0, "ends with %zu cp.async never waited for",
            cur->async.size());
@@ -49,8 +51,8 @@ void run_thread() {
 }
 void prepare(Fiber& f, int t) {
   f.id = t, f.warp = t / WARP, f.lane = t % WARP;
-  f.state = RUNS, f.group = 0;
-  f.async.clear(), f.log.clear();
+  f.state = RUNS, f.group = f.depth = 0;
+  f.async.clear(), f.log.clear(), f.overwrite.bytes = 0;
   // Stacks start at different cache lines: lanes in step would otherwise evict each other's.
   char* top = (char*)f.stack + STACK - 256 - f.lane * 128 - f.warp % 8 * 64 * 65;
 #if !CPUCUDA_UCONTEXT
@@ -75,10 +77,10 @@ void report_deadlock() {
     if (!where) where = f;
     char line[128];
     if (f->state == AT_BARRIER)
-      snprintf(line, sizeof line, " warp %d at __syncthreads, line %d;", w, f->line);
+      snprintf(line, sizeof line, "%s warp %d at __syncthreads, line %d", text.empty() ? "" : ";", w, f->line);
     else
-      snprintf(line, sizeof line, " warp %d in a warp collective of lanes %08x, of which %08x came;", w,
-               warps[w].mask[f->lane], warps[w].waiting);
+      snprintf(line, sizeof line, "%s warp %d in a warp collective of lanes %08x, of which %08x came",
+               text.empty() ? "" : ";", w, warps[w].mask[f->lane], warps[w].waiting);
     if (text.size() < 250) text += line;
   }
   const char* format = "no thread can run:%s";
@@ -92,11 +94,8 @@ void run_block(uint3 bid, dim3 grid, dim3 block) {
   nthreads = live = block.x * block.y * block.z;
   nwarps = (nthreads + WARP - 1) / WARP;
   at_barrier = 0;
-  if (now > 1u << 31) {  // before times wrap
-    std::memset(shadow, 0, sizeof shadow);
-    now = 1;
-  }
   block_start = barrier = ++now;
+  start_order(false);
   std::memset(smem, 0xff, smem_bytes);  // NaN in every format
   ready_warps = nwarps == WARP ? ~0u : (1u << nwarps) - 1;
   linger = (1u << 4 * (rnd() & 3)) - 1;
@@ -105,7 +104,7 @@ void run_block(uint3 bid, dim3 grid, dim3 block) {
     const int lanes = std::min(WARP, nthreads - w * WARP);
     Warp& warp = warps[w];
     warp.ready = warp.live = lanes == WARP ? ~0u : (1u << lanes) - 1;
-    warp.waiting = warp.logged = 0, warp.synced = now, warp.partial = false;
+    warp.waiting = warp.logged = warp.parked = 0, warp.synced = now, warp.partial = false;
   }
   for (int t = 0; t < nthreads; ++t) {
     fibers[t].index = {t % block.x, t / block.x % block.y, t / block.x / block.y};

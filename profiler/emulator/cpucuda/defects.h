@@ -26,6 +26,21 @@ void describe(Defect& f, const char* format, va_list args) {
   vsnprintf(text, sizeof text, format, args);
   f.text += text;
 }
+// What no tab or line end may be in.
+std::string field(const std::string& text) {
+  std::string s = text;
+  for (char& c : s)
+    if (c == '\t' || c == '\n') c = ' ';
+  return s;
+}
+// kind, pc, other pc, file, line, count, text.
+std::string as_row(const Defect& f) {
+  return std::string(KIND_NAME[f.kind]) + '\t' + std::to_string(f.pc) + '\t' + std::to_string(f.other_pc) +
+         '\t' + field(f.file) + '\t' + std::to_string(f.line) + '\t' + std::to_string(f.count) + '\t' +
+         field(f.text) + '\n';
+}
+// On stderr at once, for a process that dies or does not end before it is asked.
+void announce(const Defect& f) { dprintf(2, "finding\t%s", as_row(f).c_str()); }
 __attribute__((format(printf, 4, 5), cold)) void report(Kind kind, Pc pc, uint32_t other, const char* format,
                                                         ...) {
   Defect& f = note(kind, offset_of(pc), nullptr, 0);
@@ -35,6 +50,7 @@ __attribute__((format(printf, 4, 5), cold)) void report(Kind kind, Pc pc, uint32
   va_start(args, format);
   describe(f, format, args);
   va_end(args);
+  announce(f);
 }
 __attribute__((format(printf, 4, 5), cold)) void report_at(Kind kind, const char* file, int line,
                                                            const char* format, ...) {
@@ -44,6 +60,7 @@ __attribute__((format(printf, 4, 5), cold)) void report_at(Kind kind, const char
   va_start(args, format);
   describe(f, format, args);
   va_end(args);
+  announce(f);
 }
 
 }  // namespace

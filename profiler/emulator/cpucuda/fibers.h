@@ -68,8 +68,20 @@ void yield() {
   Fiber* next = pick();
   if (next != me) go(me, next);
 }
+// Lanes in __activemask go on when no other lane of their warp can: those at the same place are converged.
+void converge(Warp& w) {
+  for (unsigned m = w.parked; m; m &= m - 1) {
+    const int lane = __builtin_ctz(m);
+    unsigned together = 0;
+    for (unsigned n = w.parked; n; n &= n - 1)
+      if (w.place[__builtin_ctz(n)] == w.place[lane]) together |= n & -n;
+    w.out[lane] = together;
+  }
+  w.ready |= std::exchange(w.parked, 0);
+}
 void sleep(Warp& w) {
   w.ready &= ~(1u << cur->lane);
+  if (!w.ready && w.parked) converge(w);
   if (!w.ready) ready_warps &= ~(1u << cur->warp);
   yield();
 }

@@ -2,42 +2,66 @@
 // access.
 //
 // Compiled WITHOUT -fsanitize=thread; the kernels are compiled WITH it, and its __tsan_* calls land here
-// instead of in the sanitizer's own library. One OS thread, one block at a time.
-#include <link.h>
-#include <sys/mman.h>
-#include <unistd.h>
+// instead of in the sanitizer's own library, as do memcpy, memmove and memset. One OS thread, one block at a time.
+#include <signal.h>
+#include <unwind.h>
 
 #include "wmma.h"
 
 namespace cpucuda {
 namespace {
 
-constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, LAUNCH_FAILURE = 719;  // cudaError_t
+constexpr int MOST_FRAMES = 64;  // that are told of a crash: of a stack that ran over there are thousands
+constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701,
+              LAUNCH_FAILURE = 719;  // cudaError_t
 
 int find_library(dl_phdr_info* info, size_t, void* inside) {
-  uintptr_t lo = ~0ul, hi = 0;
+  uintptr_t lo = ~0ul, hi = 0, data_lo = ~0ul, data_hi = 0;
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const auto& segment = info->dlpi_phdr[i];
     if (segment.p_type != PT_LOAD) continue;
-    lo = std::min<uintptr_t>(lo, info->dlpi_addr + segment.p_vaddr);
-    hi = std::max<uintptr_t>(hi, info->dlpi_addr + segment.p_vaddr + segment.p_memsz);
+    const uintptr_t first = info->dlpi_addr + segment.p_vaddr, end = first + segment.p_memsz;
+    lo = std::min(lo, first), hi = std::max(hi, end);
+    if (segment.p_flags & PF_W) data_lo = std::min(data_lo, first & ~15ul), data_hi = std::max(data_hi, end);
   }
   if ((uintptr_t)inside < lo || (uintptr_t)inside >= hi) return 0;
-  lib_lo = lo, lib_hi = hi, lib_base = info->dlpi_addr;
+  lib_lo = lo, lib_hi = hi, lib_base = info->dlpi_addr, lib_data_lo = data_lo, lib_data_hi = data_hi;
   return 1;
 }
-// The runtime's own failure, not the kernel's: an exit code, where a kernel dies of a signal.
-[[noreturn]] void give_up(const char* call) {
-  perror(call);
-  _exit(70);
+_Unwind_Reason_Code tell_frame(_Unwind_Context* frame, void* count) {
+  if (++*static_cast<int*>(count) > MOST_FRAMES) return _URC_END_OF_STACK;
+  int is_exact = 0;  // else it is a return address
+  const auto pc = uintptr_t(_Unwind_GetIPInfo(frame, &is_exact));
+  if (pc > lib_lo && pc < lib_data_lo) dprintf(2, " %zu", size_t(pc - lib_base - !is_exact));
+  return _URC_NO_REASON;
 }
-unsigned char* map(size_t bytes) {
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) give_up("mmap");
-  return (unsigned char*)p;
+// Says on stderr where the process is: a word, then the offset in the library of each frame, innermost first.
+void tell_where(const char* word) {
+  int frames = 0;
+  dprintf(2, "\n%s", word);
+  _Unwind_Backtrace(tell_frame, &frames);
+  dprintf(2, "\n");
+}
+// SIGUSR1 is sent to a run that does not end. Of others the process dies once this returns.
+void on_signal(int number) {
+  tell_where("at");
+  if (number == SIGUSR1) _exit(0);
+}
+bool in_call;  // of the function that is checked
+void on_exit() {
+  if (in_call) tell_where("exit");
 }
 unsigned char* stacks;
 void set_up() {
+  static unsigned char signal_stack[64 << 10];
+  const stack_t alternative{signal_stack, 0, sizeof signal_stack};
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  // Once: what goes wrong in the handler, on a spoilt stack, kills the process too.
+  action.sa_handler = on_signal, action.sa_flags = SA_ONSTACK | SA_RESETHAND;
+  for (int number : {SIGUSR1, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    sigaction(number, &action, nullptr);
+  std::atexit(on_exit);
   smem = map(SMEM_CAP + 2 * SMEM_GUARD) + SMEM_GUARD;
   stacks = map((STACK + PAGE) * MAX_THREADS);
   for (int t = 0; t < MAX_THREADS; ++t) {
@@ -49,11 +73,32 @@ void set_up() {
   dl_iterate_phdr(find_library, (void*)&run_block);
 }
 
+// Where the no-ops of each __launch_bounds__ begin (include/cpucuda.h). Null both where there is none.
+extern "C" __attribute__((weak, visibility("hidden"))) const unsigned char* const
+    __start___patchable_function_entries[];
+extern "C" __attribute__((weak, visibility("hidden"))) const unsigned char* const
+    __stop___patchable_function_entries[];
+
+// The most threads a block that the kernel at this address is compiled for; 0 where it does not say.
+unsigned launch_bound(const void* code) {
+#if defined(__x86_64__)
+  const unsigned char noop[] = {0x90};
+#else
+  const unsigned char noop[] = {0x1f, 0x20, 0x03, 0xd5};  // aarch64
+#endif
+  const auto* kernel = static_cast<const unsigned char*>(code);
+  for (auto at = __start___patchable_function_entries; at != __stop___patchable_function_entries; ++at) {
+    const unsigned char* p = *at;  // between it and its own kernel are no-ops alone
+    while (p < kernel && !std::memcmp(p, noop, sizeof noop)) p += sizeof noop;
+    if (p == kernel) return unsigned((kernel - *at) / sizeof noop);
+  }
+  return 0;
+}
+
 }  // namespace
 
-int launch_raw(const char* kernel, dim3 grid, dim3 block, size_t bytes, void (*run)(const void*),
-               const void* argument) {
-  if (!smem) set_up();
+int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size_t bytes,
+               const cudaStream_t* stream, void (*run)(const void*), const void* argument) {
   auto done = [&](int rc) {
     launches.push_back({kernel, grid, block, bytes, rc});
     return rc;
@@ -66,18 +111,30 @@ int launch_raw(const char* kernel, dim3 grid, dim3 block, size_t bytes, void (*r
            grid.x, grid.y, grid.z, block.x, block.y, block.z);
     return done(INVALID_CONFIGURATION);
   }
-  if (bytes > config.device_limit || bytes > SMEM_CAP) {
+  if (const unsigned bound = launch_bound(code); bound && threads > bound) {
+    report(LAUNCH_REFUSED, static_cast<const char*>(code) + 1, 0,
+           "%s with %u threads a block: its __launch_bounds__ is %u, and a GPU launches no more", kernel,
+           unsigned(threads), bound);
+    return done(OUT_OF_RESOURCES);
+  }
+  if (bytes > config.device_limit || bytes > SMEM_CAP || !config.device_limit) {
     report(LAUNCH_REFUSED, nullptr, 0,
            "%s asks for %zu bytes of shared memory a block, the device allows %zu", kernel, bytes,
            config.device_limit);
     return done(INVALID_VALUE);
   }
+  if (stream && *stream != config.stream)
+    report(MISUSE, code ? static_cast<const char*>(code) + 1 : nullptr, 0,
+           "%s is launched on another stream than the one that its caller gave", kernel);
   if (bytes > config.budget)
     report(OVER_BUDGET, nullptr, 0, "%s asks for %zu bytes of shared memory a block, the budget is %zu",
            kernel, bytes, config.budget);
   int here;
   host_stack = (uintptr_t)&here;
   smem_bytes = bytes, body = run, body_argument = argument;
+  tracked[0].lo = lib_data_lo, tracked[0].hi = lib_data_hi;
+  launch_start = ++now;
+  start_order(true);
   std::vector<uint32_t> order(blocks);
   for (uint32_t i = 0; i < blocks; ++i) order[i] = i;
   if (config.random)
@@ -96,38 +153,42 @@ using namespace cpucuda;
 extern "C" {
 
 // Forgets what the last call left; everything until the next one counts as one run.
-EXPORT void cpucuda_begin(uint64_t seed, int random, double preempt, uint64_t device_limit, uint64_t budget) {
-  config = {random != 0, preempt, device_limit, budget};
+EXPORT void cpucuda_begin(uint64_t seed, int random, double preempt, uint64_t device_limit, uint64_t budget,
+                          uint64_t stream) {
+  if (!smem) set_up();  // not at the first launch: host code too may not end
+  config = {random != 0, preempt, device_limit, budget, (cudaStream_t)stream};
   rng = seed * 0x9E3779B97F4A7C15ull + 0x1234567;
   for (int i = 0; i < 8; ++i) rnd();
   defects.clear(), defect_index.clear(), banks.clear(), bank_slots.clear(), launches.clear(),
       buffers.clear();
+  forget_global(), overwrites = 0;
+  if (now > 1u << 31) {  // before times wrap
+    std::memset(shadow, 0, sizeof shadow);
+    now = block_start = barrier = 1;
+  }
   aborted = quiet = false;
+  in_call = true;
 }
 // Before the library is closed: its stacks and shared memory go back to the process.
 EXPORT void cpucuda_end() {
   if (!smem) return;
   munmap(smem - SMEM_GUARD, SMEM_CAP + 2 * SMEM_GUARD);
   munmap(stacks, (STACK + PAGE) * MAX_THREADS);
+  for (GlobalCell* chunk : chunks) munmap(chunk, CHUNK_CELLS * sizeof *chunk);
+  chunks.clear(), tracked.clear();  // the process may keep the library, which is then set up anew
   smem = nullptr;
 }
-EXPORT void cpucuda_buffer(const void* p, uint64_t bytes, int writable) {
-  buffers.push_back({(uintptr_t)p, (uintptr_t)p + bytes, writable != 0});
+EXPORT void cpucuda_buffer(const void* p, uint64_t bytes, int writable, int argument) {
+  const uintptr_t lo = (uintptr_t)p, hi = lo + bytes;
+  buffers.push_back({lo, hi, writable ? uint32_t(tracked.size()) : 0, argument});
+  if (writable) tracked.push_back({lo, hi, true, 4, {}});
 }
 // Lines of fields divided by tabs; the text lives until the next call.
 static std::string answer;
-static std::string field(const std::string& text) {
-  std::string s = text;
-  for (char& c : s)
-    if (c == '\t' || c == '\n') c = ' ';
-  return s;
-}
 EXPORT const char* cpucuda_defects() {  // kind, pc, other pc, file, line, count, text
+  in_call = false;
   answer.clear();
-  for (const Defect& f : defects)
-    answer += std::string(KIND_NAME[f.kind]) + '\t' + std::to_string(f.pc) + '\t' +
-              std::to_string(f.other_pc) + '\t' + field(f.file) + '\t' + std::to_string(f.line) + '\t' +
-              std::to_string(f.count) + '\t' + field(f.text) + '\n';
+  for (const Defect& f : defects) answer += as_row(f);
   return answer.c_str();
 }
 EXPORT const char* cpucuda_banks() {  // pc, store, requests, wavefronts, ideal
@@ -150,6 +211,23 @@ EXPORT const char* cpucuda_launches() {  // kernel, return code, grid x y z, blo
 
 // ---------------------------------------------------------------- what -fsanitize=thread calls
 
+// In place of memcpy, memmove and memset, before which the compiler calls nothing: see cpu_library.py.
+EXPORT void* cpucuda_memmove(void* to, const void* from, size_t bytes) {
+  if (bytes) access<false>(from, bytes, CALLER, false), access<true>(to, bytes, CALLER, false);
+  return std::memmove(to, from, bytes);
+}
+EXPORT void* cpucuda_memcpy(void* to, const void* from, size_t bytes) {
+  if (bytes) access<false>(from, bytes, CALLER, false), access<true>(to, bytes, CALLER, false);
+  return std::memcpy(to, from, bytes);
+}
+EXPORT void* cpucuda_memset(void* to, int value, size_t bytes) {
+  if (bytes) access<true>(to, bytes, CALLER, false);
+  std::memset(to, value, bytes);
+  if (value == 0xfe && cur && (uintptr_t)to - cur->stack < STACK)  // g++ starts an array so: NaN, as there
+    for (size_t i = 3 & ~(uintptr_t)to; i < bytes; i += 4) ((unsigned char*)to)[i] = 0xff;
+  return to;
+}
+
 #define SIZED(n)                                                                 \
   void __tsan_read##n(void* p) { access<false>(p, n, CALLER); }                  \
   void __tsan_write##n(void* p) { access<true>(p, n, CALLER); }                  \
@@ -159,8 +237,14 @@ SIZED(1) SIZED(2) SIZED(4) SIZED(8) SIZED(16) void __tsan_read_range(void* p, un
   access<false>(p, n, CALLER, false);
 }
 void __tsan_write_range(void* p, unsigned long n) { access<true>(p, n, CALLER, false); }
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
+void __tsan_func_entry(void* back) {  // not of an inlined function
+  if (!cur) return;
+  if (cur->depth < int(sizeof cur->calls / sizeof *cur->calls)) cur->calls[cur->depth] = back;
+  ++cur->depth;
+}
+void __tsan_func_exit() {
+  if (cur) --cur->depth;
+}
 void __tsan_init() {}
 void __tsan_vptr_update(void**, void*) {}
 }

@@ -1,18 +1,9 @@
-// The shadow of shared memory, which knows who touched what and when; the check of every access.
+// The shadow of shared memory, which knows who touched what and when in the running block.
 #pragma once
-#include "banks.h"
-#include "fibers.h"
+#include "order.h"
 
 namespace cpucuda {
 namespace {
-
-// Whether what `thread` did at `time` happened before what the running thread does now. A barrier of the
-// block orders all threads, __syncwarp the lanes that took part; shuffles order nothing.
-bool ordered(const Warp& w, int thread, uint32_t time) {
-  if (time < barrier || thread == cur->id) return true;
-  if (thread / WARP != cur->warp) return false;
-  return time < w.synced || (w.partial && time < w.seen[cur->lane][thread % WARP]);
-}
 
 size_t cell_of(size_t offset) {
   return (offset & ~(REGION - 1)) + ((offset & (REGION - 1)) >> granule_shift[offset / REGION]);
@@ -32,10 +23,27 @@ void refine(size_t region, int finer) {  // each new cell starts as a copy of th
   granule_shift[region] = finer;
 }
 
+// A store of the value that is there already harms nothing, as where all lanes store their common sum. What
+// it stored is known when its thread comes to its next access or meets others.
+int overwrites;  // not settled
+__attribute__((cold, noinline)) void settle_overwrite() {
+  Overwrite& o = cur->overwrite;
+  if (!o.bytes) return;
+  if (std::memcmp(o.before, o.place, o.bytes)) report(o.kind, o.pc, o.other_pc, "%s", o.text.c_str());
+  o.bytes = 0, --overwrites;
+}
+void remember_overwrite(Kind kind, const void* place, size_t bytes, Pc pc, uint32_t other_pc,
+                        std::string text) {
+  cur->overwrite = {kind, place, bytes, {}, pc, other_pc, std::move(text)};
+  std::memcpy(cur->overwrite.before, place, bytes);
+  ++overwrites;
+}
+
 struct Access {
   size_t offset, bytes;
   Pc pc;
   bool atomic, async;
+  bool reads = atomic;  // of an atomic: whether it computes with the old value, as all but atomicExch do
 };
 __attribute__((cold, noinline)) void slow_read(const Cell& c, size_t g, const Access& a, const Warp& w) {
   const size_t byte = std::max(a.offset, byte_of(g));
@@ -64,17 +72,25 @@ inline void read_cell(Cell& c, size_t g, const Access& a, const Warp& w) {
   }
   c.reader = id, c.read = now;
 }
+__attribute__((cold, noinline)) void overwrite(const Cell& c, size_t g, size_t byte, const Access& a) {
+  char text[160];
+  snprintf(text, sizeof text, "writes shared byte %zu, written by thread %d (warp %d) with no barrier between",
+           byte, c.writer, c.writer / WARP);
+  if (a.atomic || a.async || c.atomic || a.bytes > sizeof Overwrite::before)
+    report(RACE_WAW, a.pc, written_at[g], "%s", text);
+  else if (!cur->overwrite.bytes)  // else another byte of this access
+    remember_overwrite(RACE_WAW, smem + a.offset, a.bytes, a.pc, written_at[g],
+                       std::string(text) + " and with another value");
+}
 __attribute__((cold, noinline)) void slow_write(const Cell& c, size_t g, const Access& a, const Warp& w) {
   const size_t byte = std::max(a.offset, byte_of(g));
   if (c.written >= block_start) {
-    if (c.pending && !a.async)
+    if (c.pending)
       report(ASYNC_NOT_WAITED, a.pc, written_at[g],
              "writes shared byte %zu while the cp.async of thread %d to it is in flight", byte, c.writer);
     else if (!ordered(w, c.writer, c.written) && !(a.atomic && c.atomic))
-      report(RACE_WAW, a.pc, written_at[g],
-             "writes shared byte %zu, written by thread %d (warp %d) with no barrier between", byte, c.writer,
-             c.writer / WARP);
-  } else if (a.atomic) {
+      overwrite(c, g, byte, a);
+  } else if (a.reads) {
     report(UNINITIALISED, a.pc, 0, "adds to shared byte %zu, which nothing has written in this block", byte);
   }
   const bool others = c.many && c.reader == cur->id && c.read >= std::max(w.synced, barrier) && !w.partial;
@@ -88,7 +104,10 @@ __attribute__((cold, noinline)) void slow_write(const Cell& c, size_t g, const A
 inline void write_cell(Cell& c, size_t g, const Access& a, const Warp& w) {
   if (c.written >= barrier || c.read >= barrier || c.other_read >= barrier || c.pending || a.atomic)
     slow_write(c, g, a, w);
-  c.written = now, c.writer = cur->id, c.atomic = a.atomic, c.pending = a.async;
+  // An atomic after an own store with no barrier between leaves it a store: others must come after that too.
+  const bool over_own_store = a.atomic && !c.atomic && c.written >= std::max(barrier, w.synced) &&
+                              c.writer == cur->id && !w.partial;
+  c.written = now, c.writer = cur->id, c.atomic = a.atomic && !over_own_store, c.pending = a.async;
   c.read = c.other_read = 0, c.many = 0;
 }
 template <bool WRITE>
@@ -101,8 +120,8 @@ void check_shared(const Access& a) {
   const size_t bits = a.offset | a.bytes, region = a.offset / REGION;
   if (region != (a.offset + a.bytes - 1) / REGION) {  // long, or misaligned
     const size_t here = (region + 1) * REGION - a.offset;
-    check_shared<WRITE>({a.offset, here, a.pc, a.atomic, a.async});
-    return check_shared<WRITE>({a.offset + here, a.bytes - here, a.pc, a.atomic, a.async});
+    check_shared<WRITE>({a.offset, here, a.pc, a.atomic, a.async, a.reads});
+    return check_shared<WRITE>({a.offset + here, a.bytes - here, a.pc, a.atomic, a.async, a.reads});
   }
   if (bits & ((size_t(1) << granule_shift[region]) - 1)) refine(region, __builtin_ctzll(bits));
   const Warp& w = warps[cur->warp];
@@ -127,46 +146,6 @@ void check_shared(const Access& a) {
       touch(g);
     (WRITE ? written_at : read_at)[g] = pc;
   }
-}
-
-template <bool WRITE>
-__attribute__((noinline)) void check_global(uintptr_t a, size_t bytes, Pc pc) {
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const Range& r = buffers[i];
-    if (a >= r.lo && a + bytes <= r.hi && (r.writable || !WRITE)) return;
-  }
-  if (a >= lib_lo && a < lib_hi) return;                 // __constant__ and other globals of the source
-  if (a - (host_stack - (1 << 20)) < (2 << 20)) return;  // the launcher's variables, captured by LAUNCH
-  for (const Range& r : buffers)
-    if (WRITE && a >= r.lo && a + bytes <= r.hi) {
-      report(OOB_GLOBAL, pc, 0, "writes %zu bytes into an input", bytes);
-      abort_block();
-    }
-  report(OOB_GLOBAL, pc, 0, "%s %zu bytes at %p, which no argument points to", WRITE ? "writes" : "reads",
-         bytes, (void*)a);
-  abort_block();  // the access itself would crash or spoil the process
-}
-
-template <bool WRITE>
-inline void access(const void* p, size_t bytes, Pc pc, bool aligned = true, bool bank = true,
-                   bool atomic = false) {
-  if (!cur || quiet) return;
-  const uintptr_t a = (uintptr_t)p;
-  if (a - cur->stack < STACK) return;
-  if (aligned && bytes <= 16 && a & (bytes - 1)) {
-    report(MISALIGNED, pc, 0, "%s %zu bytes at %p: not aligned to them", WRITE ? "writes" : "reads", bytes,
-           p);
-    abort_block();  // as the GPU does
-  }
-  const size_t offset = a - (uintptr_t)smem;
-  if (offset + SMEM_GUARD < SMEM_CAP + 2 * SMEM_GUARD) {
-    check_shared<WRITE>({offset, bytes, pc, atomic, false});
-    if (bank && offset < SMEM_CAP && bytes <= 16 && !(bytes & (bytes - 1)))
-      log_access(offset, bytes, WRITE, pc);
-  } else {
-    check_global<WRITE>(a, bytes, pc);
-  }
-  if (config.preempt > 0 && (rnd() >> 11) * 0x1p-53 < config.preempt) yield();
 }
 
 }  // namespace

@@ -1,11 +1,18 @@
-// All state of the runtime: the threads of the running block, shared memory and its shadow, defects, traffic.
+// State of the runtime: the threads of the running block, shared memory and its shadow, defects, traffic.
 #pragma once
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "include/cpucuda.h"
@@ -28,31 +35,38 @@ constexpr size_t SMEM_GUARD = 1 << 20;  // either side: an access there has run 
 constexpr size_t STACK = 128 << 10, PAGE = 4 << 10;
 
 // The kinds of defect, as Python sees them.
-#define CPUCUDA_KINDS(X)                         \
-  X(RACE_RAW, "race:read-after-write")           \
-  X(RACE_WAR, "race:write-after-read")           \
-  X(RACE_WAW, "race:write-after-write")          \
-  X(UNINITIALISED, "uninitialised-shared-read")  \
-  X(OOB_SHARED, "out-of-bounds-shared")          \
-  X(OOB_GLOBAL, "out-of-bounds-global")          \
-  X(ASYNC_NOT_WAITED, "cp.async-not-waited")     \
-  X(ASYNC_LEFT_PENDING, "cp.async-left-pending") \
-  X(BARRIER_DIVERGENCE, "barrier-divergence")    \
-  X(DEADLOCK, "deadlock")                        \
-  X(MISALIGNED, "misaligned-access")             \
-  X(MISUSE, "misuse")                            \
-  X(OVER_BUDGET, "over-budget")                  \
+#define CPUCUDA_KINDS(X)                               \
+  X(RACE_RAW, "race:read-after-write")                 \
+  X(RACE_WAR, "race:write-after-read")                 \
+  X(RACE_WAW, "race:write-after-write")                \
+  X(RACE_GLOBAL_RAW, "race:global-read-after-write")   \
+  X(RACE_GLOBAL_WAR, "race:global-write-after-read")   \
+  X(RACE_GLOBAL_WAW, "race:global-write-after-write")  \
+  X(UNINITIALISED, "uninitialised-shared-read")        \
+  X(UNINITIALISED_GLOBAL, "uninitialised-global-read") \
+  X(OOB_SHARED, "out-of-bounds-shared")                \
+  X(OOB_GLOBAL, "out-of-bounds-global")                \
+  X(ASYNC_NOT_WAITED, "cp.async-not-waited")           \
+  X(ASYNC_LEFT_PENDING, "cp.async-left-pending")       \
+  X(BARRIER_DIVERGENCE, "barrier-divergence")          \
+  X(DEADLOCK, "deadlock")                              \
+  X(MISALIGNED, "misaligned-access")                   \
+  X(MISUSE, "misuse")                                  \
+  X(OVER_BUDGET, "over-budget")                        \
   X(LAUNCH_REFUSED, "launch-refused")
 #define CPUCUDA_NAME(name, text) name,
 #define CPUCUDA_TEXT(name, text) text,
 enum Kind { CPUCUDA_KINDS(CPUCUDA_NAME) };
 const char* const KIND_NAME[] = {CPUCUDA_KINDS(CPUCUDA_TEXT)};
-const char* const OP_NAME[] = {"", "__syncwarp", "shuffle", "vote", "mma", "ldmatrix"};  // by Op
+const char* const OP_NAME[] = {"",  // by Op
+                               "__syncwarp",  "__shfl_sync", "__shfl_xor_sync", "__shfl_down_sync",
+                               "__shfl_up_sync", "vote",     "mma",             "ldmatrix"};
 
 struct Config {
   bool random = false;                                 // false: warps and lanes in order
   double preempt = 0;                                  // chance of a switch at a memory access
   size_t device_limit = 227 << 10, budget = 99 << 10;  // shared memory a block
+  cudaStream_t stream = nullptr;                       // that the function is called with
 } config;
 
 struct Async {
@@ -63,6 +77,16 @@ struct Async {
   bool landed;
   Pc pc;
 };
+// A store over what another thread stored with no order to it: a race unless it changes nothing.
+struct Overwrite {
+  Kind kind;
+  const void* place;
+  size_t bytes;  // 0: none, or settled
+  unsigned char before[16];
+  Pc pc;
+  uint32_t other_pc;
+  std::string text;
+};
 enum State { RUNS, AT_BARRIER, DONE };  // a thread that waits in a collective is in RUNS: its warp knows
 struct Fiber {
   void* sp;
@@ -72,9 +96,12 @@ struct Fiber {
   State state;
   Pc pc;  // where it waits
   const char* file;
-  int line;
+  int line, place;  // of the barrier: two on one line are two places
+  Pc calls[32];     // where the functions it is in return to, outermost first; deeper ones are not kept
+  int depth;
   std::vector<Async> async;   // issued and not waited for, oldest first
   int group;                  // of cp.async: the one being filled
+  Overwrite overwrite;        // by its last access
   std::vector<uint64_t> log;  // shared accesses since the lanes last met, for the bank model
 #if CPUCUDA_UCONTEXT
   ucontext_t uc;
@@ -83,12 +110,14 @@ struct Fiber {
 struct Warp {
   unsigned ready, waiting, live;  // a bit a lane; waiting: in a collective
   unsigned logged;                // lanes whose log is not empty
+  unsigned parked;                // lanes in __activemask
   uint32_t synced;                // time of the last __syncwarp of the whole warp
   bool partial;                   // __syncwarp of a part has happened since
   uint32_t seen[WARP][WARP];  // then: seen[a][b] = lane a comes after all that lane b did before this time
   Op op[WARP];
   unsigned mask[WARP];
   void* payload[WARP];
+  int place[WARP];  // of the __activemask
   uint64_t in[WARP], out[WARP];
   int from[WARP];
 };
@@ -134,10 +163,11 @@ const void* body_argument;
 
 struct Range {
   uintptr_t lo, hi;
-  bool writable;
+  uint32_t tracked;  // of a buffer that kernels may write: the number of its shadow; 0: an input
+  int argument;      // of the function, counted from 1
 };
 std::vector<Range> buffers;
-uintptr_t host_stack, lib_lo, lib_hi, lib_base;
+uintptr_t host_stack, lib_lo, lib_hi, lib_base, lib_data_lo, lib_data_hi;  // lib_data: what may be written
 
 struct Defect {
   Kind kind;
@@ -164,6 +194,16 @@ struct Launched {
 };
 std::vector<Launched> launches;
 
+// The runtime's own failure, not the kernel's: an exit code, where a kernel dies of a signal.
+[[noreturn]] void give_up(const char* call) {
+  perror(call);
+  _exit(70);
+}
+unsigned char* map(size_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) give_up("mmap");
+  return (unsigned char*)p;
+}
 uint64_t rnd() {
   rng ^= rng << 13, rng ^= rng >> 7, rng ^= rng << 17;
   return rng;

@@ -20,14 +20,30 @@ void fail(const char* format, ...) {
   abort_block();
 }
 
-void syncthreads(const char* file, int line) {
-  if (const Fiber* other = at_barrier ? waiting_at_barrier() : nullptr)
-    if (other->line != line) {  // the hardware counts arrivals and goes on, with threads in different phases
-      const char* format = "waits here while thread %d waits at the __syncthreads of line %d";
+// Two threads in a barrier of one function: whether they called it at two places. The two may be copies that
+// the compiler made of one call: run_result.py, which knows lines, leaves those out.
+static void compare_calls(const Fiber& other) {
+  const int kept = sizeof other.calls / sizeof *other.calls;
+  for (int i = 0; i < std::min({cur->depth, other.depth, kept}); ++i)
+    if (cur->calls[i] != other.calls[i])
+      return report(BARRIER_DIVERGENCE, cur->calls[i], offset_of(other.calls[i]),
+                    "waits in a __syncthreads of what it calls here while thread %d does in another call",
+                    other.id);
+}
+void syncthreads(const char* file, int line, int place) {
+  if (overwrites) settle_overwrite();
+  if (const Fiber* other = at_barrier ? waiting_at_barrier() : nullptr) {
+    if (other->place != place) {  // the hardware counts arrivals and goes on, threads in different phases
+      const char* format = other->line == line && !std::strcmp(other->file, file)
+                               ? "waits here while thread %d waits at another __syncthreads of line %d"
+                               : "waits here while thread %d waits at the __syncthreads of line %d";
       report_at(BARRIER_DIVERGENCE, file, line, format, other->id, other->line);
       report_at(BARRIER_DIVERGENCE, other->file, other->line, format, cur->id, line);
+    } else {
+      compare_calls(*other);
     }
-  cur->file = file, cur->line = line;
+  }
+  cur->file = file, cur->line = line, cur->place = place;
   if (++at_barrier == live) {
     release_barrier(file, line);
     if (config.random) yield();
@@ -40,6 +56,7 @@ void syncthreads(const char* file, int line) {
 // True for the last lane of a collective: the others may run again. Lanes that wait for each other name the
 // same mask; one that waits with another is in a collective of its own, and may come to this one after it.
 static bool arrive(Op op, unsigned mask, Pc pc) {
+  if (overwrites) settle_overwrite();
   Warp& w = warps[cur->warp];
   const unsigned bit = 1u << cur->lane;
   if (!(mask & bit)) {
@@ -82,6 +99,7 @@ void collective(Op op, unsigned mask, void* payload, void (*run)(void**, unsigne
 void syncwarp(unsigned mask) {
   Warp& w = warps[cur->warp];
   if (!arrive(OP_SYNCWARP, mask, CALLER)) return sleep(w);
+  fences_meet_at_syncwarp(mask);
   ++now;
   if (mask == ~0u || mask == w.live) {
     w.synced = now, w.partial = false;
@@ -95,7 +113,7 @@ void syncwarp(unsigned mask) {
   for (unsigned m = mask; m; m &= m - 1) known[__builtin_ctz(m)] = now;
   for (unsigned m = mask; m; m &= m - 1) std::memcpy(w.seen[__builtin_ctz(m)], known, sizeof known);
 }
-uint64_t shuffle(unsigned mask, uint64_t value, int from) {
+uint64_t shuffle(Op op, unsigned mask, uint64_t value, int from) {
   Warp& w = warps[cur->warp];
   const int me = cur->lane;
   w.in[me] = value, w.from[me] = from & 31;
@@ -103,7 +121,7 @@ uint64_t shuffle(unsigned mask, uint64_t value, int from) {
     report(MISUSE, CALLER, 0, "shuffles from lane %d, which is outside the mask %08x", from, mask);
     abort_block();
   }
-  if (arrive(OP_SHFL, mask, CALLER)) {
+  if (arrive(op, mask, CALLER)) {
     for (int l = 0; l < WARP; ++l)
       if (mask >> l & 1) w.out[l] = w.in[w.from[l]];
   } else {
@@ -159,6 +177,19 @@ void st(void* to, const void* from, size_t bytes) {
   std::memcpy(to, from, bytes);
 }
 void row16(const void* p) { access<false>(p, 16, CALLER); }
-void atomic_mark(const void* p, size_t bytes) { access<true>(p, bytes, CALLER, true, true, true); }
+void atomic_mark(const void* p, size_t bytes, bool reads) {
+  access<true>(p, bytes, CALLER, true, true, true, reads);
+  atomic_order(p);
+}
+void threadfence() {
+  if (overwrites) settle_overwrite();
+  fence();
+}
+unsigned activemask(int place) {
+  Warp& w = warps[cur->warp];
+  w.parked |= 1u << cur->lane, w.place[cur->lane] = place;
+  sleep(w);
+  return w.out[cur->lane];
+}
 
 }  // namespace cpucuda

@@ -11,9 +11,11 @@ import mmap
 import os
 import resource
 import sys
+import traceback
 from typing import Any, TextIO
 
 TEXTS = ("defects", "banks", "launches")
+STREAM = 0x5747  # no stream has this handle: a launch that has another was not given this one
 
 
 def load(path: str) -> ctypes.CDLL:
@@ -25,9 +27,10 @@ def load(path: str) -> ctypes.CDLL:
         ctypes.c_double,
         ctypes.c_uint64,
         ctypes.c_uint64,
+        ctypes.c_uint64,
     ]
     library.cpucuda_end.restype = None
-    library.cpucuda_buffer.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int]
+    library.cpucuda_buffer.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int]
     for name in TEXTS:
         getattr(library, f"cpucuda_{name}").restype = ctypes.c_char_p
     return library
@@ -40,22 +43,24 @@ def unload(library: ctypes.CDLL) -> None:
 
 
 def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[str, Any]:
-    """Run one job. Its arguments are buffers [offset, bytes, writable], numbers or null."""
+    """Run one job. Its arguments are buffers [offset, bytes, writable, pointer's offset], numbers or null."""
     function = getattr(library, job["symbol"])
     anchor = ctypes.c_char.from_buffer(memory)
     base = ctypes.addressof(anchor)
-    library.cpucuda_begin(job["seed"], job["random"], job["preempt"], job["device_limit"], job["budget"])
+    library.cpucuda_begin(
+        job["seed"], job["random"], job["preempt"], job["device_limit"], job["budget"], STREAM
+    )
     arguments: list[Any] = []
-    for value in job["arguments"]:
+    for number, value in enumerate(job["arguments"], 1):
         if isinstance(value, list):
-            offset, size, writable = value
-            library.cpucuda_buffer(base + offset, size, writable)
-            arguments.append(ctypes.c_void_p(base + offset))
+            offset, size, writable, pointer = value
+            library.cpucuda_buffer(base + offset, size, writable, number)
+            arguments.append(ctypes.c_void_p(base + pointer))
         elif value is None:
             arguments.append(ctypes.c_void_p(None))
         else:
             arguments.append(ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(value))
-    reply = {"rc": function(*arguments)}
+    reply = {"rc": function(*arguments, ctypes.c_void_p(STREAM))}
     for name in TEXTS:
         reply[name] = getattr(library, f"cpucuda_{name}")().decode(errors="replace")
     del anchor
@@ -67,7 +72,7 @@ def serve(arrays: int, replies: TextIO) -> None:
     path, library = "", None
     for line in sys.stdin:
         job = json.loads(line)
-        if job["library"] != path:
+        if job["library"] != path or job["fresh"]:
             if library is not None:
                 unload(library)
             path, library = job["library"], load(job["library"])
@@ -82,4 +87,8 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a kernel prints must not mix with answers
-    serve(int(sys.argv[1]), answers)
+    try:
+        serve(int(sys.argv[1]), answers)
+    except BaseException:  # not by exit(), which is taken for the kernel's
+        traceback.print_exc()
+        os._exit(1)

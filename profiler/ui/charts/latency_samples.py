@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.evidence import Latency, Value, formatting
-from profiler.statistics import typical_ns
+from profiler.statistics import shorter_ns, typical_pair_ns
 from profiler.statistics.ratios import SHORT_NS
 from profiler.ui.charts import style
 from profiler.ui.charts.labels import plotly_text
@@ -129,13 +129,15 @@ def have_own_axes(sides: NamedSamples) -> bool:
     return len(set(_ranges(_in_one_unit(sides)[0]))) > 1
 
 
-def center_word(latency: Latency) -> str:
-    """What stands for a side's samples: the median, or the mean of calls too short for the timer's tick."""
-    return "mean" if float(np.median(latency.ns)) < SHORT_NS else "median"
+def center_word(sides: NamedSamples) -> str:
+    """What stands for the samples of both sides: the median, or the mean of calls too short for the tick."""
+    return "mean" if shorter_ns(sides[0][1].ns, sides[-1][1].ns) < SHORT_NS else "median"
 
 
 def _in_one_unit(sides: NamedSamples) -> tuple[list[_Side], str]:
-    centers = [float(typical_ns(latency.ns)) for _, latency in sides]
+    # One statistic for both sides: the one that the comparison judges by.
+    first, last = (float(ns) for ns in typical_pair_ns(sides[0][1].ns, sides[-1][1].ns))
+    centers = [first, last][: len(sides)]
     scale = formatting.scale_for("ns", max(centers))
     every_round = np.unique(np.concatenate([np.asarray(latency.rounds, np.int64) for _, latency in sides]))
     scaled = []

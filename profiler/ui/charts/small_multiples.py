@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from profiler.evidence import State, Value, formatting
-from profiler.ui.charts import style
-from profiler.ui.charts.labels import plotly_text, shorten, spread_apart, wrap
+from profiler.ui.charts import line_gutter, panel_overlays, style
+from profiler.ui.charts.labels import plotly_text, shorten, wrap
+from profiler.ui.charts.line_gutter import LABEL_PX, GutterLabel
+from profiler.ui.charts.panel_overlays import Callout, Reference
 from profiler.ui.charts.scales import axis_share, log_ticks, value_range
 from profiler.ui.charts.style import FONT, HOVER_TEXT, MUTED_FONT, TRANSPARENT, Figure, annotation
 from profiler.ui.theme import light
@@ -19,10 +21,11 @@ FAILED = formatting.state_words(Value(None, state=State.FAILED))
 # Why a point was meant to have a number and has none: marked where other lines have numbers.
 FAILURES = (FAILED, State.NO_DATA.words, State.INFINITE.words)
 _FIRST_PX, _NEXT_PX, _TITLE_PX, _AXIS_PX = 210, 120, 34, 46
-_LEADER_PX = 14  # from the plot to a label in the gutter
-_MAX_GUTTER_PX, _LETTER_PX = 160, 6.3
-_LABEL_PX = 15  # height of a gutter label
+LEFT_PX = 46  # left of the plot, for its numbers: charts below each other then begin at one x
+_LEAST_REACH = 0.05  # share of the numbers by which a level may widen a panel whose numbers are all alike
 _LEVEL_FROM = 0.3  # share of the axis that a gap takes from which on its reason is written level
+_LEVEL_FROM_HOLE = 0.07  # likewise of two short words
+NO_RUN = "no run"
 _NO_PREFIX_BELOW = 0.01  # under this Plotly's prefixes read as units: 200 µ
 _MOST_TEXTS = 16  # points up to which a lone line carries its numbers as text
 
@@ -37,16 +40,23 @@ class Point:
     label: str = ""  # the number as text, for charts with room for it
     gap: str = ""  # why there is no number
     joined: bool = True  # False: not comparable with the point before it, so no line leads here
+    at: str = ""  # what a click on the point asks for
+    low: float | None = None  # the ends of the interval of `y`; None where there is none
+    high: float | None = None
+    samples: tuple[float, ...] = ()  # the single values that `y` is the median of
 
 
 @dataclass(frozen=True)
 class Line:
-    """One series of a panel; `strong` is drawn in ink, the others in grey."""
+    """One series of a panel; `strong` is drawn in ink, an isolated one in the accent, the others in grey."""
 
     label: str
     points: tuple[Point, ...]
     strong: bool = False
     band: float = 0.0  # share of each number within which another is no change; 0: no band is drawn
+    isolated: bool = False
+    end: str = ""  # what follows the label in the gutter: its last number
+    href: str = ""  # where the label leads
 
 
 @dataclass(frozen=True)
@@ -59,15 +69,22 @@ class Panel:
     caption: str = ""
     from_zero: bool = True
     blank: tuple[tuple[float, str], ...] = ()  # positions at which no line has a point, each with the reason
+    height: int = 0  # in pixels; 0: by its place in the chart
+    references: tuple[Reference, ...] = ()
+    field: tuple[float, float] | None = None  # values between which equal builds lie
+    callouts: tuple[Callout, ...] = ()
+    linear: bool = False  # whether no logarithmic axis is drawn, however far the numbers span
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The x axis that all panels share: versions in order, or time."""
+    """The x axis that all panels share: versions or commits in order, or time."""
 
-    labels: tuple[str, ...] = ()  # the versions
+    labels: tuple[str, ...] = ()  # the versions or commits
     time: bool = False
     span: tuple[float, float] = (0.0, 1.0)  # first and last position
+    zoom: tuple[float, float] | None = None  # the part of it that is shown; None: all
+    holes: tuple[tuple[float, float], ...] = ()  # from where to where there is no run at all
 
     @property
     def column(self) -> float:
@@ -76,7 +93,9 @@ class Axis:
 
     @property
     def range(self) -> list[float]:
-        """First and last position with room for a column on both sides."""
+        """First and last position with room for a column on both sides, or the part that was zoomed to."""
+        if self.zoom is not None:
+            return list(self.zoom)
         margin = 0.5 if not self.time else max((self.span[1] - self.span[0]) * 0.04, 120_000.0)
         return [self.span[0] - margin, self.span[1] + margin]
 
@@ -91,47 +110,65 @@ class _Frame:
     high: float
     log: bool
     has_gutter: bool
+    clips: bool = False  # whether lines lead out of the plot, as where a part of the axis is shown
 
 
 def figure(panels: Sequence[Panel], axis: Axis) -> Figure:
     """The panels stacked on one x axis, titles above at the left, line labels in a gutter at the right."""
     has_gutter = _has_gutter(panels)
+    gutters = [_gutter_labels(panel, has_gutter) for panel in panels]
     heights = [
-        max(_FIRST_PX if index == 0 else _NEXT_PX, _LABEL_PX * len(panel.lines) if has_gutter else 0)
-        for index, panel in enumerate(panels)
+        panel.height or max(_FIRST_PX if index == 0 else _NEXT_PX, LABEL_PX * len(labels))
+        for index, (panel, labels) in enumerate(zip(panels, gutters, strict=True))
     ]
     total = sum(heights) + _TITLE_PX * len(panels)
     traces: list[Figure] = []
     notes: list[Figure] = []
-    leaders: list[Figure] = []
+    shapes: list[Figure] = []
     layout = style.layout(total + _AXIS_PX)
-    layout["margin"] = {"l": 8, "r": gutter_px(panels), "t": 0, "b": _AXIS_PX, "pad": 0}
+    layout["margin"] = {"l": LEFT_PX, "r": gutter_px(panels), "t": 0, "b": _AXIS_PX, "pad": 0}
     top = total
-    for index, (panel, height) in enumerate(zip(panels, heights, strict=True)):
+    limit = MAX_POINTS // max(1, len(panels))
+    for index, (panel, height, labels) in enumerate(zip(panels, heights, gutters, strict=True)):
         top -= _TITLE_PX
         suffix = str(index + 1) if index else ""
         domain = (top - height) / total, top / total
-        value_span = value_range(_band_ends(panel), from_zero=panel.from_zero)
-        frame = _Frame(f"y{suffix}", domain, *value_span, has_gutter=has_gutter)
-        layout[f"yaxis{suffix}"] = _value_axis(frame)
+        frame = _Frame(
+            f"y{suffix}", domain, *_value_span(panel), has_gutter=has_gutter, clips=axis.zoom is not None
+        )
+        layout[f"yaxis{suffix}"] = _value_axis(frame, signed=panel.linear)
         title = _title(panel, frame.log)
         notes.append(annotation(title, 0.0, (top + 6) / total, xanchor="left", yanchor="bottom"))
-        traces += _traces(panel, axis, frame)
+        traces += _traces(panel, axis, frame, limit)
         notes += _gap_notes(panel, axis, frame)
-        if has_gutter:
-            labels, strokes = _gutter(panel, frame, _LABEL_PX / total)
-            notes, leaders = notes + labels, leaders + strokes
+        if axis.holes:
+            traces.append(hole_hatch(axis, frame.low, frame.high, frame.y_axis))
+            notes += hole_notes(axis, sum(domain) / 2)
+        if panel.field is not None:
+            shapes.append(panel_overlays.noise_field(*panel.field, frame.y_axis))
+        levels = [reference for reference in panel.references if frame.low <= reference.y <= frame.high]
+        shapes += [panel_overlays.reference_line(reference, frame.y_axis) for reference in levels]
+        marks, words = panel_overlays.callouts(panel.callouts, domain, total, axis.range)
+        shapes, notes = shapes + marks, notes + words
+        if labels:
+            placed = [replace(label, share=_share(label.share, frame)) for label in labels]
+            if panel.linear:  # relative lines lie on one another where nothing moved
+                placed = line_gutter.joined_labels(placed, height)
+            words, strokes = line_gutter.draw(placed, domain, total)
+            notes, shapes = notes + words, shapes + strokes
         top -= height
-    layout["xaxis"] = _shared_axis(axis, f"y{len(panels)}" if len(panels) > 1 else "y")
-    layout["annotations"], layout["shapes"] = notes, leaders
+    layout["xaxis"] = shared_axis(axis, f"y{len(panels)}" if len(panels) > 1 else "y")
+    layout["annotations"], layout["shapes"] = notes, shapes
     layout["hovermode"] = "closest" if has_gutter else "x"
     return {"data": traces, "layout": layout}
 
 
 def gutter_px(panels: Sequence[Panel]) -> int:
-    """How much the panels leave at the right for the names of their lines."""
-    names = [shorten(line.label) for panel in panels for line in panel.lines] if _has_gutter(panels) else []
-    return min(_MAX_GUTTER_PX, _LEADER_PX + 8 + round(_LETTER_PX * max(map(len, names), default=0)))
+    """How much the panels leave at the right for the names of their lines and levels."""
+    has_names = _has_gutter(panels)
+    return line_gutter.width_px(
+        [label.words for panel in panels for label in _gutter_labels(panel, has_names)]
+    )
 
 
 def _has_gutter(panels: Sequence[Panel]) -> bool:
@@ -139,14 +176,56 @@ def _has_gutter(panels: Sequence[Panel]) -> bool:
     return any(len(panel.lines) > 1 for panel in panels)
 
 
+def _gutter_labels(panel: Panel, has_names: bool) -> list[GutterLabel]:
+    """What stands right of a panel: its levels, and its lines' names; the share of each is its number."""
+    labels = []
+    for line in panel.lines if has_names else ():
+        numbers = [point.y for point in line.points if point.y is not None]
+        if numbers:
+            labels.append(
+                GutterLabel(line.label, line.end, numbers[-1], line.href, line.strong, line.isolated)
+            )
+    return labels + [
+        GutterLabel(reference.label, "", reference.y, is_level=True) for reference in panel.references
+    ]
+
+
+def _share(number: float, frame: _Frame) -> float:
+    """How high a number lies in the panel, from 0 to 1; −1 and 2 stand for below and above it."""
+    if number < frame.low:
+        return -1.0
+    return 2.0 if number > frame.high else axis_share(number, frame.low, frame.high, frame.log)
+
+
+def _value_span(panel: Panel) -> tuple[float, float, bool]:
+    """Bottom, top and scale of a panel: of its numbers, and of the levels that do not press them flat."""
+    numbers = _band_ends(panel)
+    if not numbers:
+        return value_range(numbers, from_zero=panel.from_zero)
+    low, high = min(numbers), max(numbers)
+    reach = max(high - low, _LEAST_REACH * max(abs(low), abs(high)))
+    levels = [reference.y for reference in panel.references]
+    near = [level for level in levels if low - reach <= level <= high + reach]
+    if panel.linear:
+        ends = [*numbers, *near, *(panel.field or ())]
+        margin = (max(ends) - min(ends)) * 0.12 or 1.0
+        above = sum(callout.above for callout in panel.callouts)  # each label has room of its own
+        below = len(panel.callouts) - above
+        return min(ends) - margin * (1 + below), max(ends) + margin * (1 + above), False
+    return value_range([*numbers, *near], from_zero=panel.from_zero)
+
+
 def _band_ends(panel: Panel) -> list[float]:
-    """Both ends of the band around each number of a panel; without a band the number twice."""
+    """Both ends of the band or interval around each number of a panel; without one the number twice."""
     return [
         end
         for line in panel.lines
         for point in line.points
         if point.y is not None
-        for end in (point.y / (1 + line.band), point.y * (1 + line.band))
+        for end in (
+            point.y / (1 + line.band) if point.low is None else point.low,
+            point.y * (1 + line.band) if point.high is None else point.high,
+        )
     ]
 
 
@@ -173,7 +252,7 @@ def thinned(points: Sequence[Point], limit: int) -> list[Point]:
     for index, point in enumerate(points):
         broken = broken or not point.joined
         if index % step == 0 or index == len(points) - 1 or point.y is None:
-            drawn.append(replace(point, joined=not broken))
+            drawn.append(point if point.joined is not broken else replace(point, joined=not broken))
             broken = False
     return drawn
 
@@ -185,7 +264,7 @@ def _title(panel: Panel, log: bool) -> str:
     return f"<b>{plotly_text(panel.title)}{unit}</b>{caption}"
 
 
-def _traces(panel: Panel, axis: Axis, frame: _Frame) -> list[Figure]:
+def _traces(panel: Panel, axis: Axis, frame: _Frame, limit: int) -> list[Figure]:
     """Hatches first and strong lines last: what is drawn later lies on top."""
     gaps = gaps_of_all_lines(panel)
     hatched = {x for x, _ in gaps}
@@ -196,17 +275,47 @@ def _traces(panel: Panel, axis: Axis, frame: _Frame) -> list[Figure]:
         if line.band
         for stretch in _stretches(line.points)
     ]
-    for line in sorted(panel.lines, key=lambda line: line.strong):
-        points = thinned(line.points, MAX_POINTS // max(1, len(panel.lines)))
+    # Samples and intervals share the room with the lines where there are any.
+    has_spread = any(point.samples for line in panel.lines for point in line.points)
+    room = limit // 3 if has_spread else limit
+    for line in sorted(panel.lines, key=lambda line: (line.isolated, line.strong)):
+        points = thinned(line.points, room // max(1, len(panel.lines)))
+        if line.isolated:
+            points = thinned(line.points, room // 3)
+            traces += _spread(points, frame, limit // 3)
         if any(point.y is not None for point in points):
-            traces.append(_line(line, points, frame))
+            is_faint = not line.isolated and any(other.isolated for other in panel.lines)
+            traces.append(_line(line, points, frame, is_faint))
         failed = [point for point in points if point.gap in FAILURES and point.x not in hatched]
         if failed:
             traces.append(_crosses(line, failed, frame))
     return traces
 
 
-def _line(line: Line, points: Sequence[Point], frame: _Frame) -> Figure:
+def _spread(points: Sequence[Point], frame: _Frame, limit: int) -> list[Figure]:
+    """The intervals of a line as bands, and its samples as dots: of many samples some of each point."""
+    with_samples = [point for point in points if point.y is not None and point.samples]
+    each = max(1, limit // max(1, len(with_samples)))
+    dots = [
+        (point.x, sample)
+        for point in with_samples
+        for sample in point.samples[:: -(-len(point.samples) // each)]
+    ]
+    dots = [(x, y) for x, y in dots if frame.low <= y <= frame.high]
+    drawn = [panel_overlays.sample_dots([x for x, _ in dots], [y for _, y in dots], frame.y_axis)]
+    for stretch in _stretches(points):
+        ends = [
+            (point.x, point.low, point.high)
+            for point in stretch
+            if point.low is not None and point.high is not None
+        ]
+        if len(ends) > 1:
+            x, low, high = (list(values) for values in zip(*ends, strict=True))
+            drawn.append(panel_overlays.interval_band(x, low, high, frame.y_axis))
+    return drawn if dots else drawn[1:]
+
+
+def _line(line: Line, points: Sequence[Point], frame: _Frame, is_faint: bool) -> Figure:
     with_texts = not frame.has_gutter and sum(point.y is not None for point in points) <= _MOST_TEXTS
     vertices: list[Point | None] = []  # None breaks the line
     for point in points:
@@ -214,7 +323,10 @@ def _line(line: Line, points: Sequence[Point], frame: _Frame) -> Figure:
             vertices.append(None)
         if point.y is not None:
             vertices.append(point)
-    ink = light("ink" if line.strong or not frame.has_gutter else "muted")
+    role = "ink" if line.strong or not frame.has_gutter else "neutral" if is_faint else "muted"
+    colour = light("accent" if line.isolated else role)
+    size = 6 if line.isolated else 3 if is_faint else 5 if frame.has_gutter and not line.strong else 7
+    look: Figure = {"marker": {"opacity": 1}}
     return {
         "type": "scatter",
         "name": plotly_text(line.label),
@@ -222,14 +334,18 @@ def _line(line: Line, points: Sequence[Point], frame: _Frame) -> Figure:
         "y": [point.y if point else None for point in vertices],
         "yaxis": frame.y_axis,
         "mode": "lines+markers+text" if with_texts else "lines+markers",
-        "line": {"color": ink, "width": 1.5},
-        "marker": {"color": ink, "size": 5 if frame.has_gutter and not line.strong else 7},
+        "line": {"color": colour, "width": 2 if line.isolated else 1.1 if is_faint else 1.5},
+        "marker": {"color": colour, "size": size},
         "text": [plotly_text(point.label) if point and with_texts else "" for point in vertices],
         "textposition": "top center",
         "textfont": FONT,
-        "cliponaxis": False,
+        "cliponaxis": frame.clips,
         "hovertext": [_hover(line, point) if point else "" for point in vertices],
         "hovertemplate": HOVER_TEXT,
+        # What a click on a point asks for, and that a click dims nothing.
+        "customdata": [[line.label, point.at] if point else ["", ""] for point in vertices],
+        "selected": look,
+        "unselected": look,
     }
 
 
@@ -300,6 +416,41 @@ def _hatch(gaps: Sequence[tuple[float, str]], axis: Axis, frame: _Frame) -> Figu
     }
 
 
+def hole_hatch(axis: Axis, low: float, high: float, y_axis: str = "y") -> Figure:
+    """The hatch over the stretches without a run, from `low` to `high`."""
+    return {
+        "type": "bar",
+        "x": [(begin + end) / 2 for begin, end in axis.holes],
+        "y": [high - low for _ in axis.holes],
+        "base": low,
+        "width": [end - begin for begin, end in axis.holes],
+        "yaxis": y_axis,
+        "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": style.hatch_pattern()},
+        "hovertext": [NO_RUN for _ in axis.holes],
+        "hovertemplate": HOVER_TEXT,
+    }
+
+
+def hole_notes(axis: Axis, middle: float) -> list[Figure]:
+    """What the hatch over each stretch without a run says; `middle` is its height in the figure, 0 to 1."""
+    width = axis.range[1] - axis.range[0]
+    return [
+        annotation(
+            NO_RUN,
+            (begin + end) / 2,
+            middle,
+            xref="x",
+            font=MUTED_FONT,
+            bgcolor=light("page"),
+            borderpad=2,
+            textangle=0 if end - begin > _LEVEL_FROM_HOLE * width else -90,
+            xanchor="center",
+            yanchor="middle",
+        )
+        for begin, end in axis.holes
+    ]
+
+
 def _gap_notes(panel: Panel, axis: Axis, frame: _Frame) -> list[Figure]:
     """One label for each run of neighbouring hatched columns with the same reason."""
     positions = sorted(
@@ -329,46 +480,7 @@ def _gap_notes(panel: Panel, axis: Axis, frame: _Frame) -> list[Figure]:
     return notes
 
 
-def _gutter(panel: Panel, frame: _Frame, gap: float) -> tuple[list[Figure], list[Figure]]:
-    """The line labels at the right, none over another, and the strokes that lead there."""
-    low, high = frame.domain
-    ends: list[tuple[Line, float]] = []
-    for line in panel.lines:
-        numbers = [point.y for point in line.points if point.y is not None]
-        if numbers:
-            share = axis_share(numbers[-1], frame.low, frame.high, frame.log)
-            ends.append((line, low + share * (high - low)))
-    heights = spread_apart([height for _, height in ends], gap, low, high)
-    labels = [
-        annotation(
-            plotly_text(shorten(line.label)),
-            1.0,
-            height,
-            xanchor="left",
-            yanchor="middle",
-            xshift=_LEADER_PX + 2,
-            hovertext=plotly_text(line.label),
-            font=FONT if line.strong else MUTED_FONT,
-        )
-        for (line, _), height in zip(ends, heights, strict=True)
-    ]
-    stroke = {
-        "type": "line",
-        "xref": "paper",
-        "yref": "paper",
-        "xsizemode": "pixel",
-        "xanchor": 1,
-        "line": {"color": light("neutral"), "width": 1},
-        "layer": "above",
-    }
-    leaders = [
-        {**stroke, "x0": 1, "x1": _LEADER_PX, "y0": end, "y1": height}
-        for (_, end), height in zip(ends, heights, strict=True)
-    ]
-    return labels, leaders
-
-
-def _value_axis(frame: _Frame) -> Figure:
+def _value_axis(frame: _Frame, *, signed: bool) -> Figure:
     common = {
         **style.axis(""),
         "domain": list(frame.domain),
@@ -378,7 +490,8 @@ def _value_axis(frame: _Frame) -> Figure:
     }
     if not frame.log:
         exponent = {"exponentformat": "e"} if frame.high < _NO_PREFIX_BELOW else {}
-        return {**common, **exponent, "range": [frame.low, frame.high]}
+        signs = {"tickformat": "+", "zeroline": True, "zerolinecolor": light("line")} if signed else {}
+        return {**common, **exponent, **signs, "range": [frame.low, frame.high]}
     ticks = log_ticks(frame.low, frame.high)
     return {
         **common,
@@ -389,7 +502,8 @@ def _value_axis(frame: _Frame) -> Figure:
     }
 
 
-def _shared_axis(axis: Axis, anchor: str) -> Figure:
+def shared_axis(axis: Axis, anchor: str) -> Figure:
+    """The x axis below the panel whose y axis is `anchor`."""
     common = {**style.axis(""), "anchor": anchor, "range": axis.range, "showline": True, "tickfont": FONT}
     if axis.time:
         return {**common, "automargin": True, "type": "date"}

@@ -24,6 +24,8 @@ class Bar:
     text: str
     role: str  # of the palette; "" for a hatch
     strong: bool = False  # the old and the new value
+    opens: tuple[str, ...] = ()  # what a click on it opens; none: nothing
+    selected: bool = False  # whether that is open
 
 
 def figure(bars: Sequence[Bar]) -> Figure:
@@ -36,12 +38,17 @@ def figure(bars: Sequence[Bar]) -> Figure:
         **style.axis(""),
         "range": [len(bars) - 0.4, -0.6],
         "tickvals": list(range(len(bars))),
-        "ticktext": [plotly_text(bar.label) for bar in bars],
+        "ticktext": [_label(bar) for bar in bars],
         "tickfont": FONT,
         "automargin": True,
     }
     layout["annotations"] = [_value(row, bar) for row, bar in enumerate(bars)]
     return {"data": [_trace(row, bar) for row, bar in enumerate(bars)], "layout": layout}
+
+
+def _label(bar: Bar) -> str:
+    text = plotly_text(bar.label)
+    return f'<span style="color:{light("accent")}"><b>{text}</b></span>' if bar.selected else text
 
 
 def _value(row: int, bar: Bar) -> Figure:
@@ -72,6 +79,10 @@ def _trace(row: int, bar: Bar) -> Figure:
         "base": [bar.start],
         "width": _THICKNESS,
         "marker": marker,
+        # A click selects a bar, and Plotly would fade all others.
+        "selected": {"marker": {"opacity": 1}},
+        "unselected": {"marker": {"opacity": 1}},
+        "customdata": [list(bar.opens)],
         "hovertext": [f"<b>{plotly_text(bar.label)}</b><br>{plotly_text(bar.text)}"],
         "hovertemplate": HOVER_TEXT,
     }

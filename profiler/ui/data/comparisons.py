@@ -14,25 +14,72 @@ from profiler.compare import Comparison, PairComparison, compare
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import Evidence, MetricTable, Side, brief_list
 from profiler.explain import Explanation, explain
+from profiler.history import Lineage, Speedup
+from profiler.store import VersionInfo
 from profiler.ui.addresses import parse_version, version_name
 from profiler.ui.data import lineages, results
 from profiler.ui.data.cells import WorkloadOnGpu, workloads_on_gpus
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, pairing, store
-from profiler.ui.data.version_choice import best_pair, newest_pair
+from profiler.ui.data.version_choice import families_of, last_pair, lineage_pairs, measured_pairs
 from profiler.ui.data.version_source import VersionSource
 
+_PAIRS_TRIED = 6  # pairs of a family that are compared until one has a verdict
 _MOST_COMPARED = 20  # workloads and GPUs on which one page compares a pair
 _DTYPES = ("fp8", "fp16", "bf16")  # as a workload names them
 
 
-def default_pair(data_version: DataVersion) -> tuple[str, str]:
-    """What the Diff page opens with: correct versions where a catalogue tells them, else the newest two."""
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def default_pair(data_version: DataVersion, chosen: str = "") -> tuple[str, str]:
+    """What the Diff page opens with: the last pair with a verdict, of the first family that has one.
+
+    The family `chosen` comes first, and where nothing of it has a verdict, its last two versions do.
+    In a lineage that is a version after its nearest correct ancestor, the deepest pair that was timed
+    together; where nothing was timed, the deepest pair. In another family it is the last two versions of
+    which a launch or a call can be judged.
+    """
     versions = lineages.versions(data_version)
-    newest = newest_pair(versions)
-    with suppress(ProfilerError):
-        lineage = lineages.lineage(data_version, parse_version(newest[1]).family)
-        return (lineage and best_pair(versions, lineage)) or newest
-    return newest
+    for family in sorted(families_of(versions), key=lambda family: family != chosen):
+        lineage = None
+        with suppress(ProfilerError):
+            lineage = lineages.lineage(data_version, family)
+        if lineage is not None and (pair := _pair_of_lineage(data_version, versions, lineage)):
+            return pair
+        if lineage is None and (pair := _pair_of_family(data_version, versions, family)):
+            return pair
+        of_family = [version for version in versions if version.family == family]
+        if family == chosen and len(of_family) > 1:
+            return last_pair(of_family)
+    return last_pair(versions)
+
+
+def _pair_of_lineage(
+    data_version: DataVersion, versions: Sequence[VersionInfo], lineage: Lineage
+) -> tuple[str, str] | None:
+    pairs = lineage_pairs(versions, lineage)
+    if lineage.first_timed_cell is not None:
+        gpu, workload = lineage.first_timed_cell
+        speedups = lineages.speedups(data_version, lineage.family, workload, gpu)
+        with_verdict = [pair for pair in pairs if _has_verdict(speedups.get(parse_version(pair[1]).version))]
+        pairs = with_verdict or pairs
+    return pairs[0] if pairs else None
+
+
+def _has_verdict(speedup: Speedup | None) -> bool:
+    return speedup is not None and speedup.compared.verdict.traits.decided
+
+
+def _pair_of_family(
+    data_version: DataVersion, versions: Sequence[VersionInfo], family: str
+) -> tuple[str, str] | None:
+    pairs = measured_pairs(versions, family, results.cells(data_version))
+    for pair, (workload, gpu) in pairs[:_PAIRS_TRIED]:
+        with suppress(ProfilerError):
+            compared = comparison(data_version, *pair, workload, gpu, None, Evidence.MEASURED)
+            verdicts = [call.verdict for call in compared.latency]
+            verdicts += [launches.verdict for launches in compared.pairs]
+            if any(verdict and verdict.traits.decided for verdict in verdicts):
+                return pair
+    return None
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)

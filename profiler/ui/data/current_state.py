@@ -9,46 +9,62 @@ import streamlit as st
 from profiler.bundles import load_decisions, open_root
 from profiler.bundles.decisions import decision_ids
 from profiler.gate import list_acknowledgements
-from profiler.history import Overview, load_overview
+from profiler.history import Overview, Pin, load_overview
 from profiler.history.baselines import list_pins
 from profiler.regressions import (
     Cause,
     CauseFinder,
     Regression,
     RegressionReport,
-    SharedRegression,
+    WorseNow,
     find_regressions,
-    find_shared_regressions,
+    group_regressions,
+    with_acknowledgements,
 )
 from profiler.ui.data import lineages
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, pairing, store
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
-def overview(data_version: DataVersion) -> Overview:
-    """The newest state of every family."""
+@st.cache_resource(show_spinner=False, max_entries=4)
+def overview(data_version: DataVersion, families: tuple[str, ...]) -> Overview:
+    """The newest state of these families, in their order."""
     return load_overview(
-        store(), metric_table(data_version), noise=noise(data_version), pairing=pairing(data_version)
+        store(),
+        metric_table(data_version),
+        noise=noise(data_version),
+        pairing=pairing(data_version),
+        families=families,
     )
 
 
 def regressions(data_version: DataVersion) -> RegressionReport:
     """What is worse now in every family."""
-    today = datetime.now(UTC).date()  # on which an acknowledgement may end
-    return _regressions(data_version, tuple(decision_ids(open_root())), today)
+    return _regressions(data_version, tuple(decision_ids(open_root())), _today())
+
+
+def _today() -> date:
+    """The day on which acknowledgements may end."""
+    return datetime.now(UTC).date()
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _regressions(data_version: DataVersion, decisions: tuple[str, ...], today: date) -> RegressionReport:
+    """The report with what people let pass; decisions and the day are keys of the cache only."""
+    records = load_decisions(open_root())
+    pins = tuple(list_pins(records))
+    # The search takes longest, and no acknowledgement changes what it finds: a form is answered at once.
+    report = _search(data_version, tuple(pin.id for pin in pins), pins)
+    return with_acknowledgements(report, list_acknowledgements(records))
 
 
 @st.cache_resource(show_spinner="Looking for what got worse …", max_entries=2)
-def _regressions(data_version: DataVersion, decisions: tuple[str, ...], today: date) -> RegressionReport:
-    """The report; decisions and the day are keys of the cache only."""
-    records = load_decisions(open_root())
+def _search(data_version: DataVersion, pin_ids: tuple[str, ...], _pins: tuple[Pin, ...]) -> RegressionReport:
     return find_regressions(
         store(),
         metric_table(data_version),
         lineages=lineages.lineages_by_family(data_version),
         noise=noise(data_version),
-        acknowledged=list_acknowledgements(records),
-        pins=list_pins(records),
+        pins=_pins,
         pairing=pairing(data_version),
     )
 
@@ -59,9 +75,18 @@ def _cause_finder(data_version: DataVersion) -> CauseFinder:
     return CauseFinder(store(), open_root(), table, noise(data_version), pairing(data_version))
 
 
-def shared_regressions(data_version: DataVersion) -> tuple[SharedRegression, ...]:
-    """The alarms that many series share on one run."""
-    return find_shared_regressions(regressions(data_version), _cause_finder(data_version))
+def worse_now(data_version: DataVersion, family: str | None = None) -> WorseNow:
+    """What counts as worse now, in groups of one version and cause: of one family, or of all.
+
+    Every page that says how much is worse takes count, rows and address from here.
+    """
+    return _worse_now(data_version, tuple(decision_ids(open_root())), _today()).of_family(family)
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _worse_now(data_version: DataVersion, decisions: tuple[str, ...], today: date) -> WorseNow:
+    report = _regressions(data_version, decisions, today)
+    return group_regressions(report, _cause_finder(data_version))
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from profiler.compare import Comparison, LatencyComparison, PairComparison
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence
+from profiler.explain import Explanation
 from profiler.ui import addresses
-from profiler.ui.data import comparisons
+from profiler.ui.data import comparisons, index
 from profiler.ui.data.cells import Cell, why_nothing_shared
 from profiler.ui.data.index import DataVersion
 from profiler.ui.data.pair_choice import choose_mode, choose_pair
@@ -29,6 +31,13 @@ class OpenedDiff:
     pair: PairComparison | None  # of launches, or of kernel functions
     timed: LatencyComparison | None  # the calls in one mode; None where none were timed
     sources: tuple[VersionSource, VersionSource] | None  # where both are versions of a catalogue
+
+    @cached_property
+    def explanation(self) -> Explanation | None:
+        """Why the pair differs in time; None without a pair of launches."""
+        if self.pair is None or self.evidence is not Evidence.MEASURED:
+            return None
+        return comparisons.explain_pair(self.comparison, self.pair, index.metric_table(self.data_version))
 
     @property
     def names(self) -> tuple[str, str]:

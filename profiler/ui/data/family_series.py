@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profiler.errors import ProfilerError
 from profiler.evidence import NCU_DURATION, Evidence
-from profiler.history import History, Lineage, Trend
+from profiler.history import LATENCY, History, Lineage, Trend
 from profiler.ui.data import lineages, series, trend_choice
 from profiler.ui.data.index import DataVersion
+from profiler.ui.data.run_axis import VERSIONS
 from profiler.ui.errors import message_on_page
 
 
@@ -18,17 +19,19 @@ class TrendsChoice:
     """What the page was asked for, besides the metrics."""
 
     family: str
-    versions: Sequence[str]  # of the family, in order
+    versions: Sequence[str]  # of the family, in order: those that are shown
     kernels: str  # a filter
-    over: str  # versions or time
+    over: str  # versions, commits or time
     evidence: Evidence
     workload: str
     gpu: str
+    mode: str = ""  # of timed calls; "": every one
+    baseline: str = ""  # the version that numbers may be compared with, shown or not
 
     @property
-    def is_over_time(self) -> bool:
-        """Whether the x axis is time."""
-        return self.over == "time"
+    def is_over_runs(self) -> bool:
+        """Whether each run is a point."""
+        return self.over != VERSIONS
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class FamilySeries:
     histories: Sequence[History]  # with the steps of each
     lineage: Lineage | None
     refusals: Sequence[str]
+    baseline_numbers: Mapping[tuple[str, str, str], float]  # the baseline's newest by metric, part and mode
 
 
 def load_family_series(
@@ -47,11 +51,14 @@ def load_family_series(
 ) -> FamilySeries:
     """The series of each metric; one that cannot be had stands in the way of no other."""
     key = (choice.family, choice.workload, choice.gpu)
+    over = "time" if choice.is_over_runs else "versions"
     by_metric: dict[str, Sequence[Trend]] = {}
     reason_by_metric = {}
     for metric in metrics:
         try:
-            by_metric[metric] = series.trends(data_version, metric, *key, choice.over, choice.evidence)
+            by_metric[metric] = _of_mode(
+                series.trends(data_version, metric, *key, over, choice.evidence), choice.mode
+            )
         except ProfilerError as error:
             reason_by_metric[metric] = str(error)
     refusals = [trend_choice.refusal(reason_by_metric)] if reason_by_metric else []
@@ -60,15 +67,53 @@ def load_family_series(
     lineage = None
     try:
         lineage = lineages.lineage(data_version, choice.family)
-        ranking = series.trends(data_version, NCU_DURATION, *key, choice.over, choice.evidence)
+        ranking = series.trends(data_version, NCU_DURATION, *key, over, choice.evidence)
         fitting, ranking = trend_choice.trends_of_kernels(by_metric, ranking, choice.kernels)
     except ProfilerError as error:
         refusals.append(message_on_page(error))
+    baseline_numbers = _numbers_of(fitting, choice.baseline)
+    fitting = {metric: _of_versions(trends, choice.versions) for metric, trends in fitting.items()}
     histories = [
         history
         for metric, trends in fitting.items()
         for history in trend_choice.histories_of_lines(
             series.histories(data_version, metric, *key, choice.evidence), trends
         )
+        if _is_of_versions(history, choice.versions)
     ]
-    return FamilySeries(fitting, ranking, histories, lineage, refusals)
+    return FamilySeries(fitting, ranking, histories, lineage, refusals, baseline_numbers)
+
+
+def _of_mode(trends: Sequence[Trend], mode: str) -> Sequence[Trend]:
+    """Timed calls of one mode, where one is asked for; other series as they are."""
+    return [trend for trend in trends if trend.concept != LATENCY or mode in ("", trend.mode)]
+
+
+def _of_versions(trends: Sequence[Trend], versions: Sequence[str]) -> list[Trend]:
+    """The series with the points of those versions alone; those that keep none are left out."""
+    chosen = set(versions)
+    cut = [
+        trend
+        if all(point.version in chosen for point in trend.points)
+        else replace(trend, points=tuple(point for point in trend.points if point.version in chosen))
+        for trend in trends
+    ]
+    return [trend for trend in cut if trend.points]
+
+
+def _is_of_versions(history: History, versions: Sequence[str]) -> bool:
+    """Whether a history is of those versions alone: its steps then lie on the lines that are shown."""
+    if history.version is not None:
+        return history.version in versions
+    return {point.version for point in history.series.points} <= set(versions)
+
+
+def _numbers_of(by_metric: Mapping[str, Sequence[Trend]], version: str) -> dict[tuple[str, str, str], float]:
+    """The newest number of one version in every series; none for "", which is no version."""
+    numbers = {}
+    for metric, trends in by_metric.items():
+        for trend in trends:
+            for point in trend.points:  # the last one counts
+                if point.version == version and point.on_line and point.value.number is not None:
+                    numbers[metric, trend.part, trend.mode] = float(point.value.number)
+    return numbers

@@ -9,27 +9,45 @@ import streamlit as st
 from profiler.bundles import open_root
 from profiler.errors import ProfilerError
 from profiler.history import (
+    BestVersion,
     CatalogSnapshot,
     Lineage,
     Speedup,
+    load_best_versions,
     load_newest_snapshot,
     load_snapshot,
     load_speedups,
+    order_families,
+    own_family,
 )
 from profiler.history.catalog_snapshot import working_tree_difference as find_working_tree_difference
 from profiler.history.lineage import build_lineage
 from profiler.store import VersionInfo
+from profiler.ui.data import results
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, noise, store
-from profiler.ui.data.results import bundled_run
 from profiler.ui.data.version_source import VersionSource, load_version_source
 from profiler.ui.errors import errors_shown
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
-def versions(data_version: DataVersion) -> list[VersionInfo]:
-    """Every version by family, in its catalogue's order; those that no catalogue has by their first run."""
-    ordered = []
+def families(data_version: DataVersion) -> list[str]:
+    """Every family, the one that a page opens with first: see `order_families`."""
+    catalogued = []
     for family in store().families():
+        with suppress(ProfilerError):
+            if newest_snapshot(data_version, family) is not None:
+                catalogued.append(family)
+    return order_families(results.runs(data_version), catalogued, own_family())
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def versions(data_version: DataVersion) -> list[VersionInfo]:
+    """Every version, the families in their order and each in its catalogue's.
+
+    Those that no catalogue has stand by their first run.
+    """
+    ordered = []
+    for family in families(data_version):
         positions = {name: index for index, name in enumerate(_catalogue_order(data_version, family))}
         ordered += sorted(
             store().versions(family),
@@ -62,7 +80,7 @@ def lineage(data_version: DataVersion, family: str) -> Lineage | None:
 def lineages_by_family(data_version: DataVersion) -> dict[str, Lineage]:
     """The lineage of each family that has a catalogue; one that cannot be read is named on the page."""
     by_family = {}
-    for family in store().families():
+    for family in families(data_version):
         with errors_shown():
             family_lineage = lineage(data_version, family)
             if family_lineage is not None:
@@ -89,6 +107,15 @@ def speedups(data_version: DataVersion, family: str, workload: str, gpu: str) ->
     return load_speedups(store(), family_lineage, workload, gpu, noise(data_version))
 
 
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def best_versions(data_version: DataVersion, family: str) -> tuple[BestVersion, ...]:
+    """The best correct version of each GPU and workload; none where nothing was timed."""
+    family_lineage = lineage(data_version, family)
+    if family_lineage is None:
+        return ()
+    return load_best_versions(store(), family_lineage, noise(data_version))
+
+
 def working_tree_difference(data_version: DataVersion, family: str) -> str:
     """How the working tree's catalogue and sources differ from those that are shown; "" where they do not."""
     snapshot = newest_snapshot(data_version, family)
@@ -102,6 +129,6 @@ def version_source(
     """A version's entry, sources and line tables as its run keeps them, else the family's newest run."""
     snapshot = None
     if run_id:
-        snapshot = load_snapshot(open_root(), bundled_run(data_version, run_id), family)
+        snapshot = load_snapshot(open_root(), results.bundled_run(data_version, run_id), family)
     snapshot = snapshot or newest_snapshot(data_version, family)
     return load_version_source(open_root(), snapshot, version) if snapshot else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
@@ -13,10 +13,13 @@ from profiler.evidence import Evidence, Launch, Side, natural_key
 from profiler.sass import (
     Alignment,
     HotSpot,
+    HotSpotChange,
     Listing,
     StoredCode,
+    TrafficRow,
     align,
     find_code,
+    hotspots,
     listing_of_launch,
     select_functions,
 )
@@ -58,9 +61,9 @@ def reports(data_version: DataVersion) -> dict[str, CodeReport]:
     return by_digits
 
 
-def newest_sampled_report(data_version: DataVersion) -> str | None:
-    """The newest report of a family whose launches carry samples per instruction."""
-    for digits, report in reports(data_version).items():
+def newest_sampled_report(data_version: DataVersion, chosen: str = "") -> str | None:
+    """The newest report of a family with samples per instruction; one of the family chosen comes first."""
+    for digits, report in sorted(reports(data_version).items(), key=lambda item: item[1].family != chosen):
         if report.family and SAMPLES in results.metric_names(data_version, report.family):
             return digits
     return None
@@ -126,6 +129,21 @@ def hot_spots(data_version: DataVersion, key: CodeKey) -> tuple[HotSpot, ...]:
     return spots_by_instruction(code(data_version, key).listing)
 
 
+@st.cache_resource(show_spinner=False, max_entries=8)
+def hot_spot_pairs(
+    data_version: DataVersion, a: LaunchKey, b: LaunchKey, scale: float
+) -> tuple[HotSpotChange, ...]:
+    """Every place of two launches with its waiting samples on both sides; those of B count `scale`."""
+    return hotspots.hot_spot_pairs(code(data_version, a).listing, code(data_version, b).listing, scale)
+
+
+def modelled_traffic(data_version: DataVersion, key: CompiledKey) -> Mapping[str, Sequence[TrafficRow]]:
+    """The shared-memory traffic by line of a version by workload, as the model of the banks has it."""
+    name = parse_version(key.version)
+    kept = lineages.version_source(data_version, name.family, name.run_id, name.version)
+    return kept.traffic if kept else {}
+
+
 def compiled_versions(data_version: DataVersion) -> list[str]:
     """Every version (family/version) that a compiler made something of, in the order of all pages."""
     compiled = {cell.name for cell in results.cells(data_version) if cell.evidence is Evidence.STATIC}
@@ -182,8 +200,8 @@ def launch_keys_of_pair(
 def _launch_key_of_side(data_version: DataVersion, side: Side, launch: Launch) -> LaunchKey | None:
     """The key of a launch of a side; None where its run keeps no report of it, or a CSV."""
     by_id = (
-        {result.result_id: result for result in results.launches(data_version, side.run_id)}
-        if side.run_id
+        {result.result_id: result for result in results.launches(data_version, side.launch_run_id)}
+        if side.launch_run_id
         else {}
     )
     # A side holds its launches without their places in a report: the index has those.

@@ -10,15 +10,24 @@ from profiler.bundles import Run, load_run, open_root
 from profiler.evidence import Launch
 from profiler.reports import LaunchDetail
 from profiler.reports import launch_detail as read_launch_detail
-from profiler.store import FamilyMix, ResultInfo, RunInfo, family_mixes, open_report, relabel
+from profiler.store import (
+    FamilyMix,
+    ResultInfo,
+    Rows,
+    RunInfo,
+    dropped_report_words,
+    family_mixes,
+    open_report,
+    relabel,
+)
 from profiler.ui import addresses
 from profiler.ui.data.cells import Cell, cells_of_versions_and_runs
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, store
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
-def runs(data_version: DataVersion) -> list[RunInfo]:
-    """Every run that is not hidden."""
+def runs(data_version: DataVersion) -> Rows[RunInfo]:
+    """Every run that is not hidden; of more than the index lists at once the newest."""
     return store().runs()
 
 
@@ -94,6 +103,11 @@ def is_timed(data_version: DataVersion, family: str) -> bool:
 def metric_names(data_version: DataVersion, family: str) -> list[str]:
     """The exact ncu names that launches of a family carry."""
     return store().metric_names(family)
+
+
+def dropped_words(run: RunInfo) -> str:
+    """Who dropped the reports of a run and when; "" where it has them."""
+    return (dropped_report_words(run.run_id) if run.reports else None) or ""
 
 
 def report_reader(run_id: str, sha256: str) -> Callable[[], bytes]:

@@ -29,6 +29,8 @@ def timelines(trend: Trend) -> list[tuple[str | None, Trend]]:
         if point.on_line:
             is_broken = breaks_at_last_number.get(point.version, breaks_met) < breaks_met
             breaks_at_last_number[point.version] = breaks_met
-            point = replace(point, breaks=reasons[breaks_met] if is_broken else "")
+            breaks = reasons[breaks_met] if is_broken else ""
+            if breaks != point.breaks:  # rarely, and a copy takes long
+                point = replace(point, breaks=breaks)
         points_by_version[point.version].append(point)
     return [(version, replace(trend, points=tuple(points))) for version, points in points_by_version.items()]

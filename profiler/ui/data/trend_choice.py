@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from profiler.compare import name_filter
@@ -10,6 +11,7 @@ from profiler.evidence import Evidence, MetricTable, brief_list
 from profiler.evidence.metric_table import evidence_of_name
 from profiler.explain import RooflinePath
 from profiler.history import LATENCY, History, Trend
+from profiler.history.version_latency import mode_rank
 from profiler.ui.data.part_names import line_names
 
 DEFAULT_METRICS = {
@@ -20,6 +22,7 @@ DEFAULT_METRICS = {
     ),
     Evidence.MODELLED: ("modelled_conflicts", "modelled_wavefronts", "modelled_error"),
 }
+SEVERAL = 3  # numbers of a line from which on it is read against its first
 Labeller = Callable[[str], str]
 
 
@@ -29,9 +32,11 @@ def labeller(table: MetricTable) -> Labeller:
     return lambda name: labels.get(name, name)
 
 
-def default_metrics(evidence: Evidence, timed: bool = False) -> tuple[str, ...]:
-    """What is shown unasked; the latency of calls first where they were timed."""
-    return (LATENCY, *DEFAULT_METRICS[evidence]) if timed else DEFAULT_METRICS[evidence]
+def default_metrics(evidence: Evidence, timed: bool = False, over_runs: bool = False) -> tuple[str, ...]:
+    """What is shown unasked; the latency of calls first where they were timed, over runs alone."""
+    if not timed:
+        return DEFAULT_METRICS[evidence]
+    return (LATENCY,) if over_runs else (LATENCY, *DEFAULT_METRICS[evidence])
 
 
 def metrics_to_offer(
@@ -48,6 +53,19 @@ def metrics_of_evidence(chosen: Sequence[str], table: MetricTable, evidence: Evi
     declared = {metric.concept: metric.evidence for metric in table.metrics}
     fitting = [name for name in chosen if declared.get(name, evidence_of_name(name)) is evidence]
     return fitting or [name for name in DEFAULT_METRICS[evidence] if name in declared]
+
+
+def has_history(trends: Sequence[Trend]) -> bool:
+    """Whether some version has several numbers over time; versions with one run each are read by version."""
+    counts: Counter[tuple[str, str, str]] = Counter(
+        (trend.part, trend.mode, point.version) for trend in trends for point in trend.points if point.on_line
+    )
+    return any(count >= SEVERAL for count in counts.values())
+
+
+def timing_modes(trends: Sequence[Trend]) -> list[str]:
+    """The modes in which calls were timed, the one that versions are compared in first."""
+    return sorted({trend.mode for trend in trends if trend.concept == LATENCY}, key=mode_rank)
 
 
 def trends_of_kernels(

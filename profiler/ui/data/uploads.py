@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Protocol
 
 import streamlit as st
 
+from profiler.bundles import scratch_folder
 from profiler.errors import ProfilerError
 from profiler.store import ImportSummary, import_paths
 from profiler.ui.data.index import store
@@ -36,7 +36,7 @@ def import_uploads(files: Sequence[Upload], family: str, version: str | None) ->
     """Import what a browser sent, as `profiler import` would, and keep what came of it for the page."""
     if not files:
         raise ProfilerError("no file chosen: drop reports above, or press Upload, until they are listed")
-    with tempfile.TemporaryDirectory(prefix="profiler-upload-") as folder:
+    with scratch_folder() as folder:
         paths = []
         for number, file in enumerate(files):
             # A folder each: two uploads may have one name, and the report keeps its name.

@@ -20,10 +20,10 @@ if not reports and not versions:
     st.stop()
 
 filters = controls.Filters("code")
-title_box, *boxes = st.columns([2.2, 1.5, 1.3, 1.5, 1.3], vertical_alignment="bottom", gap="small")
+title_box, *boxes = st.columns([1.4, 1.6, 1.6, 1.8, 1.6], vertical_alignment="bottom", gap="small")
 kinds = [Evidence.MEASURED] * bool(reports) + [Evidence.STATIC] * bool(versions)
-if "version" in st.query_params and "report" not in st.query_params:
-    kinds.reverse()  # the address is of a version
+if "/" in st.query_params.get("a", ""):
+    kinds.reverse()  # the address is of a version, where a report has a hash
 evidence, _ = filters.evidence(kinds)
 is_compiled = evidence is Evidence.STATIC
 choice = None
@@ -37,7 +37,7 @@ if code:
 title_box.html(code_listing.page_head(code, choice.context if choice else ()))
 lines = list(choice.lines) if choice else []
 if is_compiled and not reports:  # an address of a launch, opened where no report is
-    asked = [st.query_params.get(parameter, "") for parameter in ("report", "b")]
+    asked = [st.query_params.get(parameter, "") for parameter in ("a", "b")]
     lines = [*code_listing.unknown_reports(asked, reports), *lines]
 lines += code_listing.without_code(code)
 with errors_shown():
@@ -49,15 +49,20 @@ if not choice or not code or len(code) < len(choice.keys) or not all(side.listin
     filters.write_url()
     st.stop()
 
-view_box, order_box, words_box, link_box = st.columns([1.5, 1.8, 2, 2.4], vertical_alignment="center")
+view_box, order_box, words_box, link_box = st.columns([1.5, 2, 1.6, 2.2], vertical_alignment="center")
 with view_box:
-    views = aligned_code.VIEWS if len(code) == 2 else code_listing.VIEWS
+    views: tuple[str, ...] = aligned_code.VIEWS
+    if len(code) == 1:
+        views = code_listing.views(code[0].listing, is_compiled=is_compiled)
     view = filters.switch("view", views, "view")
 address = choice.address(view)
 if len(code) == 2:
-    link_box.html(markup.note(markup.link(address.swapped.href, "⇄ swap")))
+    link_box.html(markup.note(markup.link(address.swapped.href, "⇄ swap", key="s")))
 listings = [side.listing for side in code]
-if view == "sass":
+if view in (code_listing.HOTTEST, code_listing.KNOWN_LINES):
+    show = code_rows.show_known_lines if is_compiled else code_rows.show_hottest
+    show(data_version, choice, listings[0], address, filters, (order_box, words_box, link_box))
+elif view == "sass":
     code_rows.show_instructions(data_version, choice, listings, address, filters, order_box, words_box)
 else:
     code_rows.show_sources(listings, view, filters, order_box, words_box)

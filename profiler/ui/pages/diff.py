@@ -9,7 +9,7 @@ from profiler.ui.data.cells import evidence_of_all, workloads_on_gpus
 from profiler.ui.data.diff import open_diff
 from profiler.ui.data.version_choice import versions_to_offer
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import diff_details, diff_facts, diff_measured
+from profiler.ui.sections import diff_details, diff_facts, diff_measured, side_decisions
 from profiler.ui.views import comparison_head
 
 TOO_FEW = (
@@ -26,7 +26,7 @@ if len(versions) < 2:
 
 filters = controls.Filters("diff")
 title_box, a_box, b_box, kernels_box = st.columns([2.2, 1, 1, 1], vertical_alignment="bottom", gap="medium")
-default_a, default_b = comparisons.default_pair(data_version)
+default_a, default_b = comparisons.default_pair(data_version, st.query_params.get("family", ""))
 with a_box:
     offered = versions_to_offer(versions, st.query_params.get("a"))
     a = filters.select("A", offered, "a", default_a, addresses.version_label)
@@ -65,11 +65,21 @@ if opened is None:
 for line in comparison_head.wrong_sides(opened.comparison):
     st.html(line)
 st.html(comparison_head.comparability(opened.comparison))
+side_decisions.show(opened.comparison)
 if evidence is Evidence.MEASURED:
-    diff_measured.show_verdict_and_causes(opened, filters)
-    diff_details.show_drilldown(opened, filters)
+    waterfall_box = diff_measured.show_verdict_and_causes(opened, filters)
+    drill = diff_details.choose_drill(opened, filters)
+    diff_measured.show_waterfall(opened, waterfall_box, drill, filters)
+    filters.write_url()
+    diff_details.show_drilldown(opened, drill)
+    advice_box, hottest_box = st.columns(2, gap="medium")
+    with advice_box:
+        diff_measured.show_advice(opened)
 else:
     diff_facts.show_verdict_and_entries(opened)
-diff_details.show_metrics(opened)
+diff_details.show_metrics(opened, filters)
 diff_details.show_sources(opened)
 filters.write_url()
+if evidence is Evidence.MEASURED:
+    with hottest_box:  # last: the first view of a pair reads its instructions, and nothing waits for that
+        diff_details.show_hottest(opened)

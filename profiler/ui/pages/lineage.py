@@ -6,6 +6,7 @@ from profiler.statistics import Verdict
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages
 from profiler.ui.errors import errors_shown
+from profiler.ui.sections import baseline_pin, notes
 from profiler.ui.views import lineage_table
 
 data_version = index.current_version()
@@ -39,4 +40,11 @@ with errors_shown():
     st.markdown(lineage_table.table(lineage, choice, speedups), unsafe_allow_html=True)
     if difference := lineages.working_tree_difference(data_version, family):
         st.html(markup.note(markup.join((markup.verdict(Verdict.CHANGED, ""), difference))))
+    st.html(markup.section_head("Baseline", "what gates and Regressions hold versions against"))
+    best = lineage.best(workload, gpu)
+    order = [status.version.id for status in lineage.correct_deepest_first]
+    names = dict.fromkeys([*([best.version.id] if best else []), *order])
+    baseline_pin.show(family, list(names))
+    st.html(markup.section_head("Notes", "on versions of this lineage"))
+    notes.show("lineage_notes", {f"{family}/{name}": name for name in lineage.order})
 filters.write_url()

@@ -1,37 +1,57 @@
-"""The newest state of every family: what moved since the version before, and how lineages stand."""
+"""How the lineage stands: what is best, worse, wrong and not measured; then every other family in a line."""
 
 import streamlit as st
 
-from profiler.ui import markup
+from profiler.history import example_families
+from profiler.ui import controls, markup
 from profiler.ui.data import current_state, index, lineages, results
 from profiler.ui.errors import errors_shown
-from profiler.ui.views import lineage_summary, newest_versions
+from profiler.ui.sections import example_runs, lineage_state
+from profiler.ui.views import family_lines, lineage_summary, newest_versions, worse_now
 
 data_version = index.current_version()
+filters = controls.Filters("start")
 with errors_shown():
     runs = results.runs(data_version)
     if not runs:
         st.html(markup.page_head("Overview"))
         st.html(markup.empty_page("No run yet. Import reports on the page Runs, or:", "profiler import PATH"))
         st.stop()
-    overview = current_state.overview(data_version)
-    st.html(markup.page_head("Overview", newest_versions.context(overview, runs)))
-    if overview.cells:
-        st.html(markup.section_head("Since the version before", newest_versions.tiles_caption()))
-        st.html(newest_versions.tiles(overview))
+    by_family = lineages.lineages_by_family(data_version)
+    of_examples = example_families(runs)
+    others = [name for name in lineages.families(data_version) if name not in of_examples]
+    if by_family:
+        family = next(iter(by_family))
+        title_box = st.container()
+        if len(by_family) > 1:
+            title_box, family_box = st.columns([5, 1], vertical_alignment="bottom", gap="medium")
+            with family_box:
+                family = filters.select("family", list(by_family), "family")
+        lineage = by_family[family]
+        others.remove(family)
+        title_box.html(markup.page_head(family, lineage_summary.context(lineage, runs)))
+        lineage_state.show(data_version, lineage)
+    overview = current_state.overview(data_version, tuple(others))
+    if not by_family:
+        st.html(markup.page_head("Overview", newest_versions.context(overview, runs)))
+        if not others:
+            st.html(markup.empty_page("No run of your own yet. Import reports:", "profiler import PATH"))
+        if overview.cells:
+            st.html(markup.section_head("Since the version before", newest_versions.tiles_caption()))
+            worse = current_state.worse_now(data_version)
+            st.html(newest_versions.tiles(overview, worse))
+            if worse.count:
+                st.html(markup.section_head("Worse now", worse_now.caption(worse)))
+                st.html(worse_now.table(worse))
+    families = family_lines.table(overview, others, by_family)
+    if families is not None:
+        title = "Other families" if by_family else "Families"
+        st.html(markup.section_head(title, family_lines.CAPTION))
+        st.html(families)
+    if not by_family and others:
         st.html(markup.section_head("Newest versions", newest_versions.CAPTION))
         st.html(newest_versions.table(overview, index.metric_table(data_version)))
-        for line in newest_versions.notes(overview):
-            st.html(line)
-    for family, lineage in lineages.lineages_by_family(data_version).items():
-        st.html(markup.section_head(f"Lineage of {family}", lineage_summary.caption(lineage)))
-        st.html(lineage_summary.tiles(lineage, current_state.regressions(data_version)))
-        if (latencies := lineage_summary.best_latencies(lineage)) is not None:
-            caption = lineage_summary.best_latencies_caption(lineage)
-            st.html(markup.section_head("Best correct version per GPU and workload", caption))
-            st.html(latencies)
-        wrong_box, unmeasured_box = st.columns(2, gap="medium")
-        wrong_box.html(markup.section_head("Wrong", "no speed is shown"))
-        wrong_box.html(lineage_summary.wrong(lineage))
-        unmeasured_box.html(markup.section_head("Not measured", lineage_summary.measuring_command(lineage)))
-        unmeasured_box.html(lineage_summary.not_measured(lineage))
+    for line in newest_versions.notes(overview):
+        st.html(line)
+    example_runs.show(data_version)
+filters.write_url()

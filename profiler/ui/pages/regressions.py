@@ -1,12 +1,13 @@
-"""What is worse now in every family: since when, how sure, why, and whether it is acknowledged."""
+"""What is worse now in every family: since when, how sure, why; acknowledgements, baselines, notes."""
 
 import streamlit as st
 
 from profiler.ui import controls, markup
-from profiler.ui.data import current_state, index, lineages
-from profiler.ui.data.version_choice import families_newest_first
+from profiler.ui.data import current_state, decisions, index, lineages
+from profiler.ui.data.version_choice import families_of
 from profiler.ui.errors import errors_shown
-from profiler.ui.views import regression_list
+from profiler.ui.sections import acknowledge_form, baseline_pin, confirmation
+from profiler.ui.views import regression_groups, regression_list
 
 data_version = index.current_version()
 versions = lineages.versions(data_version)
@@ -19,33 +20,61 @@ filters = controls.Filters("regressions")
 head_box, family_box = st.columns([4, 1], vertical_alignment="bottom", gap="medium")
 head_box.html(markup.page_head("Regressions", regression_list.CAPTION))
 with family_box:
-    options = [regression_list.ALL, *families_newest_first(versions)]
+    families = families_of(versions)
+    options = [regression_list.ALL, *families] if len(families) > 1 else families
     family = filters.select_if_several("family", options, "family")
 filters.write_url()
+chosen_family = None if family == regression_list.ALL else family
 
 with errors_shown():
     report = current_state.regressions(data_version)
-    regressions = regression_list.of_family(report, family)
-    listed = regressions[: regression_list.ROWS_SHOWN]
-    # A cause is read from bundles: only those of the rows shown are looked for.
-    causes = [current_state.cause(data_version, regression) for regression in listed]
-    shared = current_state.shared_regressions(data_version)
-    st.html(regression_list.tiles(regressions, causes, report.coverage, shared))
-    for line in regression_list.shared_notes(shared, regressions):
-        st.html(line)
-    if listed:
-        selected = regression_list.choose(listed, st.query_params.get("at"))
-        st.html(regression_list.table(listed, causes, selected, family))
-        if len(regressions) > len(listed):
-            more = len(regressions) - len(listed)
+    worse = current_state.worse_now(data_version, chosen_family)
+    st.html(regression_list.tiles(worse, report.coverage))
+    confirmation.show(acknowledge_form.PLACE)
+    shown = worse.groups[: regression_groups.GROUPS_SHOWN]
+    selected = regression_groups.choose(worse, st.query_params.get("at"))
+    st.html(markup.section_head("Worse now", "a row a version and cause; a name shows its cells"))
+    if shown:
+        # A cause is read from bundles: only those of the rows shown are looked for.
+        causes = [current_state.cause(data_version, group.lead) for group in shown]
+        st.html(regression_groups.table(shown, causes, selected, chosen_family))
+        if len(worse.groups) > len(shown):
+            more = len(worse.groups) - len(shown)
             st.html(markup.note(f"{more} more: `profiler regressions --json` has all"))
-        if selected:
-            st.html(markup.section_head(regression_list.title(selected), "the selected row"))
-            st.html(regression_list.details(selected, causes[listed.index(selected)]))
-            if selected.command and selected.is_open:
-                st.html(markup.note("Let it pass, for a reason and until some day or run:"))
-                st.code(selected.command, language=None)
     else:
         st.html(regression_list.nothing_worse(report.coverage))
+    if selected:
+        row = regression_groups.row_of(selected, st.query_params.get("at"))
+        rows_box, form_box = st.columns([5, 3], gap="medium")
+        with rows_box:
+            st.html(
+                markup.section_head(regression_groups.title(selected), regression_groups.caption(selected))
+            )
+            cells = selected.regressions[: regression_list.ROWS_SHOWN]
+            if len(cells) > 1:
+                st.html(regression_list.table(cells, row, chosen_family))
+            st.html(regression_list.details(row, current_state.cause(data_version, row)))
+        with form_box:
+            if selected.lead.is_open or selected.shared:
+                acknowledge_form.show(data_version, selected, row)
+                if row.command and not decisions.may_decide():
+                    st.html(markup.note("Let it pass, for a reason and until some day or run:"))
+                    st.code(row.command, language=None)
+    if worse.acknowledged:
+        count = len(worse.acknowledged)
+        st.html(markup.section_head("Acknowledged", f"{count}, listed and not counted"))
+        acknowledge_form.show_acknowledged(worse.acknowledged)
+    for words, groups in (
+        ("Slower than its parent, which is no regression", worse.slower_than_parent),
+        ("Known states, drifts, and what the environment did to one build", worse.not_open),
+    ):
+        if groups:
+            with st.expander(f"{words}: {len(groups)}"):
+                st.html(regression_groups.lines(groups, chosen_family))
+    pinned_family = chosen_family or families[0]
+    st.html(markup.section_head(f"Baseline of {pinned_family}", "what versions are held against"))
+    with errors_shown():
+        newest_first = [info.version for info in versions if info.family == pinned_family][::-1]
+        baseline_pin.show(pinned_family, newest_first)
     for line in regression_list.notes(report.coverage):
         st.html(line)

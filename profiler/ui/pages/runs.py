@@ -6,7 +6,7 @@ from profiler.bundles import COLLECT
 from profiler.ui import controls, markup
 from profiler.ui.data import index, results
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import import_form, launch_views, mixed_families, occupancy
+from profiler.ui.sections import baseline_pin, import_form, launch_views, mixed_families, notes, occupancy
 from profiler.ui.views import launch_list, run_list, run_results
 
 data_version = index.current_version()
@@ -30,7 +30,8 @@ matches = run_list.matching(runs, family, words)
 run = run_list.choose(runs, matches, st.query_params.get("run"))
 with table_box:  # above the runs, of which there may be a hundred
     mixed_families.show(data_version, family)
-    st.html(run_list.table(matches, run))
+    # Its height stands before its rows do, so that they push nothing away; many scroll in it.
+    st.container(height=run_list.table_height(matches), border=False).html(run_list.table(matches, run))
 filters.write_url()
 if run is None:
     st.stop()
@@ -45,7 +46,15 @@ with provenance_box:
         if run.kind == COLLECT:
             files = run_results.files(results.bundled_run(data_version, run.run_id).files)
     st.html(run_list.provenance(run, files))
-    for report in run.reports:
+    with errors_shown():
+        baseline_pin.show_button(run.families[0], run.run_id, "this run", "runs")
+        notes.show("runs_notes", {run.run_id: "this run"})
+    dropped = ""
+    with errors_shown():
+        dropped = results.dropped_words(run)
+    if dropped:
+        st.html(markup.note(dropped))
+    for report in () if dropped else run.reports:
         content = results.report_reader(run.run_id, report.sha256)
         st.download_button(f"Download {report.name}", content, report.name, on_click="ignore")
 launches = results.launches(data_version, run.run_id)

@@ -17,7 +17,7 @@ from profiler.ui.data.named_code import pairs_by_label
 from profiler.ui.markup import Html
 from profiler.ui.views import code_listing, compiled_code
 
-_SIDES = (("A", "report", "launch"), ("B", "b", "b_launch"))  # label, and the parameters of the address
+_SIDES = (("A", "a", "launch"), ("B", "b", "b_launch"))  # label, and the parameters of the address
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ def choose_launches(data_version: DataVersion, filters: controls.Filters, boxes:
     """One or two launches of reports; `boxes` for report and launch of A, then of B."""
     reports = machine_code.reports(data_version)
     keys: list[LaunchKey] = []
+    family = st.query_params.get("family", "")
     lines = code_listing.unknown_reports(
         [st.query_params.get(parameter, "") for _, parameter, _ in _SIDES], reports
     )
@@ -41,7 +42,7 @@ def choose_launches(data_version: DataVersion, filters: controls.Filters, boxes:
         titles = code_listing.report_titles(reports, optional=index == 1)
         asked_report = st.query_params.get(report_parameter, "")
         asked_launch = st.query_params.get(launch_parameter, "")
-        default = None if index else machine_code.newest_sampled_report(data_version)
+        default = None if index else machine_code.newest_sampled_report(data_version, family)
         with boxes[2 * index]:
             report = filters.select(
                 f"report {side}", list(titles), report_parameter, default, titles.__getitem__
@@ -78,11 +79,11 @@ def choose_compiled(data_version: DataVersion, filters: controls.Filters, boxes:
     """What a compiler made of one or two versions, on one architecture; of all functions or of one."""
     versions = machine_code.compiled_versions(data_version)
     with boxes[0]:
-        default = comparisons.default_pair(data_version)[1]
-        a = filters.select("version A", _versions_to_offer(versions, "version"), "version", default)
+        default = comparisons.default_pair(data_version, st.query_params.get("family", ""))[1]
+        a = filters.select("version A", _versions_to_offer(versions, "a"), "a", default)
     with boxes[1]:
-        options = ["", *_versions_to_offer(versions, "against")]
-        b = filters.select("version B", options, "against", "", lambda version: version or "none")
+        options = ["", *_versions_to_offer(versions, "b")]
+        b = filters.select("version B", options, "b", "", lambda version: version or "none")
     names = [a, b] if b else [a]
     arches = machine_code.shared_architectures(data_version, names)
     if not arches:

@@ -7,13 +7,23 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.sass import Listing
+from profiler.sass import Listing, hot_places, static_lines
+from profiler.sass.hottest_places import INSTRUCTIONS, KINDS, present_amounts
 from profiler.ui import addresses, controls
 from profiler.ui.addresses import CompiledKey
 from profiler.ui.data import machine_code
 from profiler.ui.data.index import DataVersion
 from profiler.ui.sections.code_choice import CodeChoice
-from profiler.ui.views import aligned_code, code_grid, code_listing, compiled_code, embedded_sources
+from profiler.ui.views import (
+    aligned_code,
+    code_grid,
+    code_listing,
+    compiled_code,
+    embedded_sources,
+    hot_table,
+)
+
+_MAX_DIGITS = 9  # of a line's number: an address may say anything
 
 
 def show_instructions(
@@ -31,7 +41,7 @@ def show_instructions(
         order = filters.switch("rows", orders, "rows")
     with words_box:
         words = filters.text("find", "find", "find: LDS, +0x0120, file.cu:12 …", labelled=False)
-    start = st.query_params.get("from", "")
+    start, mark = st.query_params.get("from", ""), st.query_params.get("mark", "")
     if len(listings) == 2:
         a, b = listings
         alignment = machine_code.aligned(data_version, *choice.keys)
@@ -46,8 +56,10 @@ def show_instructions(
         else:
             st.html(code_listing.strip(listing, spots) + code_listing.heat_strip(spots))
         rows = code_listing.ordered(listing, spots, order, words)
+        marked = (at for at, row in enumerate(rows) if code_listing.is_marked(listing, row, mark))
+        start = start or str(next(marked, ""))
         window = code_grid.window(len(rows), start, code_listing.ROWS_A_PAGE)
-        table = code_listing.table(listing, rows, window, order)
+        table = code_listing.table(listing, rows, window, order, mark)
     pager = code_grid.pager(window, lambda start: address.at(start, rows=order, find=words))
     is_compiled = isinstance(choice.keys[0], CompiledKey)
     lacking = "" if is_compiled else code_listing.without_counts(listings)
@@ -66,4 +78,77 @@ def show_sources(
     if len(listings) == 1:
         with words_box:
             is_whole = filters.switch("lines", embedded_sources.LINES, "lines") == "all"
-    st.html(embedded_sources.section(files, file, listings, whole=is_whole and view == "source"))
+    asked = st.query_params.get("mark", "")
+    mark = int(asked) if asked.isdecimal() and len(asked) < _MAX_DIGITS else 0
+    st.html(embedded_sources.section(files, file, listings, whole=is_whole and view == "source", mark=mark))
+
+
+def show_hottest(
+    data_version: DataVersion,
+    choice: CodeChoice,
+    listing: Listing,
+    address: addresses.LaunchCode | addresses.CompiledCode,
+    filters: controls.Filters,
+    boxes: Sequence[Any],
+) -> None:
+    """The hottest lines and instructions over all files of a launch; `boxes` for kind, order and words."""
+    kind_box, order_box, words_box = boxes
+    spots = machine_code.hot_spots(data_version, choice.keys[0])
+    st.html(code_listing.strip(listing, spots) + code_listing.heat_strip(spots))
+    kind = INSTRUCTIONS
+    if listing.has_sources:
+        with kind_box:
+            kind = filters.switch("places", KINDS, "places")
+    orders = present_amounts(spots)
+    with order_box:
+        order = filters.select_if_several("most", orders, "most")
+    with words_box:
+        words = filters.text("find", "find", "find: LDS, file.cu:12, long_scoreboard …", labelled=False)
+    lacking = code_listing.without_counts([listing])
+    for part in filter(None, (code_listing.no_text([listing]), lacking, hot_table.without_excess(listing))):
+        st.html(part)
+    places = hot_places(listing, kind, order, words, spots) if order else ()
+    window = _show_pager(len(places), address, places=kind, most=order, find=words)
+    st.html(hot_table.measured(listing, places, window, _links(choice, listing)))
+
+
+def show_known_lines(
+    data_version: DataVersion,
+    choice: CodeChoice,
+    listing: Listing,
+    address: addresses.LaunchCode | addresses.CompiledCode,
+    filters: controls.Filters,
+    boxes: Sequence[Any],
+) -> None:
+    """What is known by line of code that nobody ran: modelled conflicts, and instructions."""
+    key = choice.keys[0]
+    assert isinstance(key, CompiledKey)
+    workload_box, _, words_box = boxes
+    st.html(compiled_code.strip(listing))
+    traffic = machine_code.modelled_traffic(data_version, key)
+    with workload_box:
+        largest = max(traffic, key=lambda name: sum(row.wavefronts for row in traffic[name]), default=None)
+        workload = filters.select_if_several("modelled on", list(traffic), "workload", largest)
+    with words_box:
+        words = filters.text("find", "find", "find: ldmatrix, file.cu:12 …", labelled=False)
+    for line in hot_table.static_notes(key.version, workload, has_traffic=bool(traffic)):
+        st.html(line)
+    known = static_lines(listing, traffic.get(workload, ()), words)
+    window = _show_pager(len(known), address, workload=workload, find=words)
+    st.html(hot_table.static(listing, known, window, _links(choice, listing)))
+
+
+def _show_pager(
+    count: int, address: addresses.LaunchCode | addresses.CompiledCode, **choices: str
+) -> code_grid.Window:
+    """The links to other pages of so many places, where there are any; the places of this page."""
+    window = code_grid.window(count, st.query_params.get("from", ""), hot_table.ROWS_A_PAGE)
+    if pager := code_grid.pager(window, lambda start: address.at(start, **choices)):
+        st.html(pager)
+    return window
+
+
+def _links(choice: CodeChoice, listing: Listing) -> hot_table.CodeLinks:
+    """The ways from a place to its source and machine code."""
+    files = {pair.a: pair.name for pair in embedded_sources.files(listing) if pair.a}
+    return hot_table.CodeLinks(choice.address, files)

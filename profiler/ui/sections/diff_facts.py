@@ -10,7 +10,7 @@ from profiler.ui.data import advice as advice_data
 from profiler.ui.data import comparisons, index
 from profiler.ui.data.cells import evidence_of_all, shared_workloads_on_gpus
 from profiler.ui.data.diff import OpenedDiff
-from profiler.ui.views import advice, fact_verdicts, version_sources
+from profiler.ui.views import advice, fact_verdicts, pair_elsewhere, version_sources
 
 
 def show_verdict_and_entries(opened: OpenedDiff) -> None:
@@ -29,7 +29,11 @@ def show_verdict_and_entries(opened: OpenedDiff) -> None:
             elsewhere = comparisons.comparisons_elsewhere(
                 opened.data_version, *opened.names, shared, opened.view.kernels, opened.evidence
             )
-            st.html(fact_verdicts.elsewhere(elsewhere, opened.view))
+            here = (opened.view.workload or "", opened.view.gpu or "")
+            for part in pair_elsewhere.elsewhere(
+                elsewhere, here, lambda shown: fact_verdicts.elsewhere(shown, opened.view)
+            ):
+                st.html(part)
         else:
             st.html(markup.note("No workload on which both were examined."))
         _show_advice(opened)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from profiler.compare import LatencyComparison
+from profiler.explain import Explanation
 from profiler.ui import controls, markup
 from profiler.ui.charts import style
 from profiler.ui.data import advice as advice_data
-from profiler.ui.data import comparisons, index
+from profiler.ui.data import comparisons, index, launches
 from profiler.ui.data.cells import shared_workloads_on_gpus
 from profiler.ui.data.diff import OpenedDiff
-from profiler.ui.views import advice, latency_verdict, launch_pairs, time_split
+from profiler.ui.views import advice, drilldown, latency_verdict, launch_pairs, pair_elsewhere, time_split
+from profiler.ui.views.drilldown import Drill
+
+_CLICKS = "diff_why_clicks"
 
 
-def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> None:
-    """Left the verdict, the samples and the same two elsewhere; right why, and what next."""
-    verdict_box, why_box = st.columns([2, 3], gap="medium")
+def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> DeltaGenerator | None:
+    """Left the verdict and the samples; right why. Without counters both hold the rest.
+
+    Returns the place of the waterfall, which is drawn once it is known what is open behind it.
+    """
+    waterfall_box = None
+    verdict_box, right_box = st.columns([2, 3], gap="medium")
     with verdict_box:
         if opened.timed:
             _show_latency(opened, opened.timed, filters)
@@ -26,13 +38,37 @@ def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> No
         if chart := launch_pairs.duration_chart(opened.pair):
             alt = launch_pairs.duration_alt(opened.pair)
             st.plotly_chart(chart, theme=None, config=style.CONFIG, key="diff_ticks", alt=alt)
+        if opened.pair is not None:
+            sections = launches.view_of_pair(opened.data_version, opened.comparison, opened.pair)
+            st.html(launch_pairs.sections_link(sections))
         if not opened.timed:
             imported = comparisons.are_both_imported(opened.data_version, opened.comparison)
             st.html(latency_verdict.not_collected(imported=imported))
+    with right_box:
+        for line in launch_pairs.earlier_run_notes(opened.comparison):
+            st.html(line)
+        if opened.explanation is not None:
+            waterfall_box = _show_causes(opened.explanation)
+    with verdict_box if opened.pair is not None else right_box:
+        if opened.timed and len(opened.comparison.latency) > 1:
+            st.html(markup.section_head("Modes", "how calls were timed"))
+            st.html(latency_verdict.modes(opened.comparison, opened.timed, opened.view))
         _show_launches(opened)
         _show_elsewhere(opened)
-    with why_box:
-        _show_causes(opened)
+        if opened.pair is None:
+            st.html(markup.section_head("Why", time_split.CAPTION))
+            st.html(markup.note(launch_pairs.why_unpaired(opened.comparison)))
+    return waterfall_box
+
+
+def show_advice(opened: OpenedDiff) -> None:
+    """What to try next; nothing without a pair of launches."""
+    if opened.pair is None:
+        return
+    st.html(markup.section_head("What next", advice.CAPTION_OF_PAIR))
+    table = index.metric_table(opened.data_version)
+    statements = advice_data.statements_of_pair(opened.comparison, opened.pair, table)
+    st.html(advice.table(statements, advice_data.chip_of_side(opened.comparison.b)))
 
 
 def _show_latency(opened: OpenedDiff, timed: LatencyComparison, filters: controls.Filters) -> None:
@@ -48,8 +84,6 @@ def _show_latency(opened: OpenedDiff, timed: LatencyComparison, filters: control
         chart, alt = latency_verdict.chart(timed, spread), latency_verdict.alt(timed)
         st.plotly_chart(chart, theme=None, config=style.CONFIG, key="diff_samples", alt=alt)
         st.html(latency_verdict.chart_note(timed, spread))
-    if len(comparison.latency) > 1:
-        st.html(latency_verdict.modes(comparison, timed, opened.view))
     if comparison.a.launches or comparison.b.launches:
         st.html(markup.section_head("Under the profiler", "ncu duration, not latency"))
         st.html(launch_pairs.small_verdict(comparison, opened.pair))
@@ -59,7 +93,8 @@ def _show_launches(opened: OpenedDiff) -> None:
     longest = opened.comparison.top(launch_pairs.PAIRS_SHOWN)
     if longest.a.launches or longest.b.launches:
         st.html(markup.section_head("All launches of both", launch_pairs.table_caption(longest)))
-        st.html(launch_pairs.table(longest, opened.pair, opened.view))
+        for part in launch_pairs.folded_table(longest, opened.pair, opened.view):
+            st.html(part)
     # With timed calls the big verdict is on these, and says nothing of launches.
     for line in launch_pairs.notes(longest, None if opened.timed else opened.pair):
         st.html(line)
@@ -75,26 +110,53 @@ def _show_elsewhere(opened: OpenedDiff) -> None:
     )
     caption = "the latency of calls" if opened.timed else "the chosen launch, or the longest"
     st.html(markup.section_head("The same pair elsewhere", caption))
-    if opened.timed:
-        st.html(latency_verdict.elsewhere(elsewhere, opened.timed, opened.view))
-    else:
-        st.html(launch_pairs.elsewhere(elsewhere, opened.view))
+    here = (opened.view.workload or "", opened.view.gpu or "")
+
+    def table(shown: pair_elsewhere.Comparisons) -> markup.Html:
+        if opened.timed:
+            return latency_verdict.elsewhere(shown, opened.timed, opened.view)
+        return launch_pairs.elsewhere(shown, opened.view)
+
+    for part in pair_elsewhere.elsewhere(elsewhere, here, table):
+        st.html(part)
 
 
-def _show_causes(opened: OpenedDiff) -> None:
-    comparison, pair = opened.comparison, opened.pair
+def _show_causes(explanation: Explanation) -> DeltaGenerator:
+    """The answer in words; returns the place of the waterfall."""
     st.html(markup.section_head("Why", time_split.CAPTION))
-    if pair is None:
-        st.html(markup.note(launch_pairs.why_unpaired(comparison)))
-        return
-    table = index.metric_table(opened.data_version)
-    explanation = comparisons.explain_pair(comparison, pair, table)
     st.html(time_split.answer(explanation))
-    if chart := time_split.waterfall(explanation):
-        alt = explanation.sentence
-        st.plotly_chart(chart, theme=None, config=style.CONFIG, key="diff_why", alt=alt)
+    chart_box = st.container()
     if missing := time_split.missing_counters(explanation):
         st.html(missing)
-    st.html(markup.section_head("What next", advice.CAPTION_OF_PAIR))
-    statements = advice_data.statements_of_pair(comparison, pair, table)
-    st.html(advice.table(statements, advice_data.chip_of_side(comparison.b)))
+    return chart_box
+
+
+def show_waterfall(
+    opened: OpenedDiff, box: DeltaGenerator | None, drill: Drill, filters: controls.Filters
+) -> None:
+    """The causes as bars, each of which opens what is behind it; `drill` is what is open."""
+    chart = time_split.waterfall(opened.explanation, drill) if opened.explanation else None
+    if opened.explanation is None or chart is None or box is None:
+        return
+    # A chart that keeps its selection says nothing of a second click on the same bar: each has its own key.
+    key = f"diff_why_{st.session_state.setdefault(_CLICKS, 0)}"
+    box.plotly_chart(
+        chart,
+        theme=None,
+        config=style.CONFIG,
+        key=key,
+        alt=opened.explanation.sentence,
+        selection_mode="points",
+        on_select=lambda: _open_bar(st.session_state[key].selection.points, drill, filters),
+    )
+
+
+def _open_bar(points: Sequence[Mapping[str, Any]], opened: Drill, filters: controls.Filters) -> None:
+    """Open what the clicked bar stands for; a click on the bar that is open closes it."""
+    st.session_state[_CLICKS] += 1
+    view_and_reason = tuple(points[0].get("customdata") or ()) if points else ()
+    if len(view_and_reason) != len(opened):  # the bar of a side, or the residue: nothing is behind it
+        return
+    view, reason = (drilldown.CLOSED, "") if view_and_reason == opened else view_and_reason
+    filters.put("drill", view)
+    filters.put("reason", reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from profiler.ui import markup
-from profiler.ui.data import results, uploads
+from profiler.ui.data import decisions, results, uploads
 from profiler.ui.errors import errors_shown
 from profiler.ui.views import run_list
 
@@ -13,7 +13,11 @@ DEFAULT_FAMILY = "imported"
 
 
 def show() -> None:
-    """The form; an import that succeeded draws the page anew."""
+    """The form; an import that succeeded draws the page anew. On a server for reading there is none."""
+    if not decisions.may_decide():
+        for line in run_list.unreadable(results.unreadable_bundles()):
+            st.html(line)
+        return
     st.html(markup.section_head("Import", "reports (.ncu-rep, .csv) and bundles (.zip)"))
     with st.form("runs_import", clear_on_submit=True, border=False):
         # No list of types: the browser refuses endings with a hyphen (Streamlit 1.67).

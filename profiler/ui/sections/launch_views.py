@@ -12,6 +12,7 @@ from profiler.reports import LaunchDetail
 from profiler.store import ResultInfo, RunInfo
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages, machine_code, results
+from profiler.ui.data import launches as launch_data
 from profiler.ui.data.advice import statements_of_launch
 from profiler.ui.data.index import DataVersion
 from profiler.ui.errors import errors_shown
@@ -46,7 +47,8 @@ def show(
     """The view of the launch that was chosen."""
     launch = results.launch(data_version, info.result_id)
     head, views_box, words_box = st.columns([3, 3, 2], vertical_alignment="center", gap="medium")
-    caption = launch_list.about(info, machine_code.launch_key(data_version, info))
+    sections = launch_data.view_of_result(data_version, info.run_id, info.result_id)
+    caption = launch_list.about(info, machine_code.launch_key(data_version, info), sections)
     head.html(markup.section_head(markup.code(launch_list.name(info, launches)), caption))
     with views_box:
         view = filters.switch("view", VIEWS, "view")

@@ -17,6 +17,8 @@ from profiler.ui.markup import Html
 
 LONGEST = 500  # characters of a cell: more is no line that anybody reads
 LEVELS = 8  # of the heat
+_ABOVE_A_MARK = 6  # rows that stand before a marked one
+_WORTH_A_FOLD = 10  # rows
 _MAX_DIGITS = 15  # of a row's number: an address may say anything
 # Characters that turn the order of those around them: what is shown would not be what was compiled.
 _TURNS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -92,6 +94,7 @@ class Column:
     wide: bool = False
     right: bool = False  # holds numbers
     grows: bool = False  # takes the room that is left; `px` is the least it has
+    below: bool = False  # on a phone a line of its own (its cells have the class below)
 
     def width(self, *, can_shrink: bool = False) -> str:
         """The column's track in CSS."""
@@ -103,33 +106,46 @@ class Column:
 BETWEEN = Column("", 22)  # two sides
 
 
-def table(columns: Sequence[Column], lines: Sequence[str]) -> Html:
+def table(columns: Sequence[Column], lines: Sequence[str], above: int = 0) -> Html:
     """Rows of a grid, not of a table: a browser skips those out of sight, so that 5,000 open at once.
 
-    Cells find their column by its name (c0, c1 …), so that empty ones need not be there.
+    Cells find their column by its name (c0, c1 …), so that empty ones need not be there. The first `above`
+    rows are folded: the grid begins where an address points to.
     """
     has_two_sides = BETWEEN in columns  # they scroll on a phone, where the text of one side wraps
     named = [(f"c{index}", column) for index, column in enumerate(columns)]
     all_tracks = " ".join(f"[{name}] {column.width()}" for name, column in named)
     phone_tracks = " ".join(
-        f"[{name}] {column.width(can_shrink=not has_two_sides)}" for name, column in named if not column.wide
+        f"[{name}] {column.width(can_shrink=not has_two_sides)}"
+        for name, column in named
+        if not column.wide and not column.below
     )
     style = f"--cols:{all_tracks};--phone:{phone_tracks}"
-    heads: list[Cell] = [("w " * column.wide + "r" * column.right, escape(column.head)) for column in columns]
-    body = "".join((_line(heads, "t"), *lines))
+    heads: list[Cell] = [
+        ("w " * column.wide + "below " * column.below + "r" * column.right, escape(column.head))
+        for column in columns
+    ]
+    body = "".join((_line(heads, "t"), _folded(lines[:above]), *lines[above:]))
     return Html(
         f'<div class="k code" role="region" aria-label="code" tabindex="0" style="{style}">{body}</div>'
     )
 
 
-def row(cells: Sequence[Cell], different: bool = False) -> str:
-    """A row of cells in the order of the columns; one that differs is tinted."""
-    return _line(cells, "d" if different else "")
+def rows_above(is_marked: Sequence[bool]) -> int:
+    """How many rows to fold, so that the first marked one stands near the top of its grid; 0 without one."""
+    first = next((index for index, marked in enumerate(is_marked) if marked), 0)
+    above = first - _ABOVE_A_MARK
+    return above if above >= _WORTH_A_FOLD else 0
 
 
-def head(text: str) -> str:
+def row(cells: Sequence[Cell], different: bool = False, marked: bool = False) -> str:
+    """A row of cells in the order of the columns; one that differs, or that an address means, is tinted."""
+    return _line(cells, "sel" if marked else "d" if different else "")
+
+
+def head(text: str, marked: bool = False) -> str:
     """A row that spans the grid: the head of a group, or a count of what is left out."""
-    return f'<div class="g"><b>{_visible(text)}</b></div>'
+    return f'<div class="g{" sel" * marked}"><b>{_visible(text)}</b></div>'
 
 
 def cell(text: str, css: str = "") -> Cell:
@@ -156,6 +172,13 @@ def count(amount: float) -> str:
 def row_counts(alignment: Alignment) -> str:
     """How many rows of two listings are equal, changed and so on, in words."""
     return ", ".join(f"{count(number)} {kind}" for kind, number in alignment.counts.items() if number)
+
+
+def _folded(lines: Sequence[str]) -> str:
+    if not lines:
+        return ""
+    words = f"⋯ {count(len(lines))} rows above"
+    return f"<details><summary>{words}</summary>{''.join(lines)}</details>"
 
 
 def _line(cells: Sequence[Cell], css: str) -> str:

@@ -17,7 +17,8 @@ from profiler.ui.views import code_grid
 from profiler.ui.views.code_grid import Column
 
 BY_LINE, BY_ADDRESS, BY_HEAT = ORDERS = ("line", "address", "hottest")
-VIEWS = ("sass", "source")
+HOTTEST, KNOWN_LINES = "hottest", "lines"  # of counts; of what nobody ran
+SASS_AND_SOURCE = ("sass", "source")
 ROWS_A_PAGE = 6_000  # a listing of 5,000 lines stands whole
 BINS = 160  # of the strip over the whole listing
 REASONS_NAMED = 5
@@ -118,6 +119,13 @@ def how_to_measure(versions: Sequence[str]) -> list[Html]:
     return [markup.note(markup.backticks_as_code(words))]
 
 
+def views(listing: Listing, *, is_compiled: bool) -> tuple[str, ...]:
+    """The views of one side: first the hottest places, of compiled code what is known by line."""
+    if is_compiled:
+        return (KNOWN_LINES, *SASS_AND_SOURCE) if listing.has_sources else SASS_AND_SOURCE
+    return (HOTTEST, *SASS_AND_SOURCE) if listing.counts else SASS_AND_SOURCE
+
+
 def orders(listing: Listing) -> tuple[str, ...]:
     """The possible orders: by source line needs line info, by heat needs counts."""
     possible = ORDERS if listing.has_sources else ORDERS[1:]
@@ -193,8 +201,17 @@ def ordered(listing: Listing, spots: Sequence[HotSpot], order: str, words: str) 
     return _under_heads(matches, lambda spot: labels[listing.functions[spot.location.function]])
 
 
-def table(listing: Listing, rows: Sequence[HotSpot | str], window: code_grid.Window, order: str) -> Html:
-    """The heat map: one row per instruction, its counts before its text."""
+def is_marked(listing: Listing, row: HotSpot | str, mark: str) -> bool:
+    """Whether an address means this row by `mark`: `file.cu:12`, or `+0x01a0`."""
+    if isinstance(row, str):
+        return bool(mark) and row.startswith(f"{mark} ")
+    return bool(mark) and mark in (row.location.words, source_words(listing, row))
+
+
+def table(
+    listing: Listing, rows: Sequence[HotSpot | str], window: code_grid.Window, order: str, mark: str = ""
+) -> Html:
+    """The heat map: one row per instruction, its counts before its text; from near the marked row on."""
     spots = [row for row in rows if isinstance(row, HotSpot)]
     if not spots:
         return markup.note("No instruction holds these words.")
@@ -209,9 +226,10 @@ def table(listing: Listing, rows: Sequence[HotSpot | str], window: code_grid.Win
     executed = code_grid.heat(spot.executed for spot in spots)
     excess = code_grid.heat(spot.excess for spot in spots)
     lines, last_source = [], ""
-    for row in rows[window.start : window.stop]:
+    marks = [is_marked(listing, row, mark) for row in rows[window.start : window.stop]]
+    for row, marked in zip(rows[window.start : window.stop], marks, strict=True):
         if isinstance(row, str):
-            lines.append(code_grid.head(row))
+            lines.append(code_grid.head(row, marked))
             continue
         source = source_words(listing, row)
         cells = [code_grid.cell(row.location.words)]
@@ -224,8 +242,8 @@ def table(listing: Listing, rows: Sequence[HotSpot | str], window: code_grid.Win
         if has_source:
             cells.append(code_grid.cell(source if source != last_source else "", "w m"))  # where it changes
             last_source = source
-        lines.append(code_grid.row(cells))
-    return code_grid.table(columns, lines)
+        lines.append(code_grid.row(cells, marked=marked))
+    return code_grid.table(columns, lines, code_grid.rows_above(marks))
 
 
 def source_words(listing: Listing, spot: HotSpot) -> str:

@@ -6,15 +6,25 @@ from collections.abc import Sequence
 
 from profiler.compare import PairComparison
 from profiler.evidence import NOT_COLLECTED, Value, formatting
-from profiler.explain import BankConflicts, OpcodeClassChange, drilldown
+from profiler.explain import BankConflicts, Explanation, OpcodeClassChange, WaterfallStep, drilldown
+from profiler.explain.sentence import format_change
+from profiler.explain.time_identity import RESIDUE, largest_step_us, waterfall_steps
+from profiler.explain.time_identity import WAITING as WAITING_CAUSE
+from profiler.explain.time_identity import WORK as WORK_CAUSE
 from profiler.sass import HotSpot, HotSpotChange, Listing, hotspots
 from profiler.ui import addresses, markup
 from profiler.ui.addresses import LaunchKey
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views import metric_changes
 
+Drill = tuple[str, str]  # a view, and a stall reason or ""
 WORK, WAITING, SHARED, TENSOR = "work", "waiting", "shared memory", "tensor cores"
-VIEWS = ("closed", WORK, WAITING, SHARED, TENSOR)
+COUNTERS = "counters"  # that the causes beside work and waiting were computed from
+CLOSED = "closed"
+VIEWS = (CLOSED, WORK, WAITING, COUNTERS, SHARED, TENSOR)
 VIEWS_OF_CODE = (WAITING, SHARED)  # they need the instructions, which takes seconds the first time
+HOTTEST_SHOWN = 3
+HOTTEST_CAPTION = "where most warps of B wait: share of all samples of waiting warps"
 CHANGES_SHOWN = 20
 LINES_SHOWN = 12
 OPCODES_NAMED = 6
@@ -39,8 +49,40 @@ def code_link(keys: Sequence[LaunchKey | None]) -> Html:
     return markup.link(addresses.LaunchCode(*a, *b, view="sass").href, "code of both side by side ›")
 
 
-def parts(view: str, pair: PairComparison, listings: Sequence[Listing]) -> list[Html]:
-    """The chosen view; nothing while it is closed. Only VIEWS_OF_CODE need the listings of both sides."""
+def view_of_step(step: WaterfallStep) -> Drill | None:
+    """What stands behind a step of the waterfall: a view, and for a stall its reason; None behind none."""
+    if step.kind == RESIDUE:
+        return None
+    if step.kind == WORK_CAUSE:
+        return WORK, ""
+    return (WAITING, step.reason) if step.kind == WAITING_CAUSE else (COUNTERS, "")
+
+
+def reasons(explanation: Explanation | None) -> dict[str, str]:
+    """The stall reasons that the time was split by, the largest first, each with the time that it adds."""
+    split = explanation.split if explanation else None
+    if explanation is None or split is None or explanation.a_us is None or explanation.b_us is None:
+        return {}
+    steps = waterfall_steps(explanation.a_us, split)
+    largest, step_us = max(explanation.a_us, explanation.b_us), largest_step_us(steps)
+    stalls = sorted((step for step in steps if step.reason), key=lambda step: -abs(step.us))
+    return {step.reason: f"{step.reason} {format_change(step.us, largest, step_us)}" for step in stalls}
+
+
+def parts(
+    view: str,
+    pair: PairComparison,
+    listings: Sequence[Listing],
+    changes: Sequence[HotSpotChange] = (),
+    reason: str = "",
+    explanation: Explanation | None = None,
+) -> list[Html]:
+    """The chosen view; nothing while it is closed.
+
+    Only VIEWS_OF_CODE need the listings of both sides, and waiting the changes between them.
+    """
+    if view == COUNTERS:
+        return counters(pair, explanation)
     if view == WORK:
         return work(pair)
     if view == TENSOR:
@@ -49,7 +91,52 @@ def parts(view: str, pair: PairComparison, listings: Sequence[Listing]) -> list[
         return []
     if len(listings) < 2 or not all(listing.lines for listing in listings):
         return [markup.note(markup.state(NO_CODE))]
-    return waiting(pair, *listings) if view == WAITING else shared_memory(pair, *listings)
+    if view == WAITING:
+        return waiting(pair, listings, changes, reason)
+    return shared_memory(pair, *listings)
+
+
+def counters(pair: PairComparison, explanation: Explanation | None) -> list[Html]:
+    """The counters that the split was computed from, those of waiting left out: they have a view."""
+    inputs = explanation.split.inputs if explanation and explanation.split else ()
+    changes = [change for change in pair.metrics if change.concept in inputs]
+    caption = "what parallelism, balance and clock were computed from: T = I·L / (W·S·a·f)"
+    head = markup.section_head("Counters", caption)
+    if not changes:
+        return [head, markup.note(markup.state("no split, so no counters behind it"))]
+    return [head, metric_changes.rows_of(changes)]
+
+
+def hottest(pairs: Sequence[HotSpotChange], keys: Sequence[LaunchKey]) -> Html:
+    """The places where most warps of B waited, each with the same place of A and the way to its code."""
+    hot = hotspots.hottest_pairs(pairs, HOTTEST_SHOWN)
+    if not hot:
+        return markup.note(markup.state("no samples by instruction on both sides"))
+    whole_a, whole_b = (sum(getattr(place, side) or 0.0 for place in pairs) for side in "ab")
+    rows = []
+    for place in hot:
+        location = place.location_b or place.location_a
+        address = addresses.LaunchCode(*keys[1 if place.location_b else 0], view="hottest")
+        at = markup.code(location.words if location else "–")
+        rows.append(
+            Row(
+                (
+                    markup.link(address.at(find=location.words), at) if location else at,
+                    _code(place.text),
+                    _share(place.a, whole_a),
+                    _share(place.b, whole_b),
+                    markup.code(place.reason),
+                )
+            )
+        )
+    columns = (
+        Column("at"),
+        Column("code", wrap=True),
+        Column("of A", right=True),
+        Column("of B", right=True),
+        Column("waits for"),
+    )
+    return markup.table("hottest lines", columns, rows)
 
 
 def work(pair: PairComparison) -> list[Html]:
@@ -75,31 +162,40 @@ def work(pair: PairComparison) -> list[Html]:
     ]
 
 
-def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
-    """The lines or instructions whose samples of waiting warps moved, by reason, the largest move first."""
+def waiting(
+    pair: PairComparison, listings: Sequence[Listing], changes: Sequence[HotSpotChange], reason: str = ""
+) -> list[Html]:
+    """The lines or instructions whose samples of waiting warps moved, the largest move first.
+
+    With a reason, the samples that waited for it alone.
+    """
     scale = hotspots.sample_scale(pair.a.values, pair.b.values)
-    changes = hotspots.hot_spot_changes(a, b, scale or 1.0)
-    by = "source lines" if a.has_sources and b.has_sources else "instructions as aligned: no line info"
-    head = markup.section_head("Waiting", f"samples of waiting warps by place, largest move first; {by}")
+    has_sources = all(listing.has_sources for listing in listings)
+    by = "source lines" if has_sources else "instructions as aligned: no line info"
+    title = markup.join(("Waiting for", markup.code(reason))) if reason else "Waiting"
+    head = markup.section_head(title, f"samples of waiting warps by place, largest move first; {by}")
     notes = [markup.note(words) for words in (_scale_words(scale), *_dropped_samples(pair)) if words]
+    if reason:
+        changes = hotspots.changes_of_reason(changes, reason)
     if not changes:
-        has_samples = all(hotspots.SAMPLES in listing.counts for listing in (a, b))
-        words = "No waiting sample moved." if has_samples else markup.state("a report holds no samples")
+        has_samples = all(hotspots.SAMPLES in listing.counts for listing in listings)
+        what = f"No sample that waited for {reason} moved." if reason else "No waiting sample moved."
+        words = what if has_samples else markup.state("a report holds no samples")
         return [head, *notes, markup.note(words)]
     largest = max(abs(change.change) for change in changes) or 1.0
-    rows = [_change_row(change, largest) for change in changes[:CHANGES_SHOWN]]
+    rows = [_change_row(change, largest, reason) for change in changes[:CHANGES_SHOWN]]
     if rest := changes[CHANGES_SHOWN:]:
         words = f"{len(rest)} more places moved less, together"
         together = _signed(sum(change.change for change in rest))
         line = markup.join((words, together, "· profiler sass A B --json has all"))
         rows.append(markup.closing_row(markup.muted(line)))
     columns = (
-        Column("in A", cut=1),
+        Column("in A"),
         Column("in B", wide=True),
-        Column("code", cut=2),
+        Column("code", wrap=True),
         *_SIDES,
         Column("", wide=True),
-        Column("by reason", wrap=True),
+        Column("" if reason else "by reason", wrap=True),
     )
     return [head, *notes, markup.table("where the waiting moved", columns, rows)]
 
@@ -176,17 +272,18 @@ def _class_row(change: OpcodeClassChange, largest: float) -> Row:
     )
 
 
-def _change_row(change: HotSpotChange, largest: float) -> Row:
+def _change_row(change: HotSpotChange, largest: float, reason: str) -> Row:
     reasons = [
-        markup.join((markup.code(reason), _signed(moved)))
-        for reason, moved in list(change.by_reason.items())[:_REASONS_NAMED]
+        markup.join((markup.code(name), _signed(moved)))
+        for name, moved in list(change.by_reason.items())[:_REASONS_NAMED]
+        if name != reason
     ]
     if change.is_counting_noise:
         reasons.append(markup.muted("within counting noise"))
     a, b = (location.words if location else "–" for location in (change.location_a, change.location_b))
     return Row(
         (
-            markup.cut_name(a, a),
+            markup.code(a),
             markup.code(b) if a != b else markup.muted("same"),
             _code(change.text),
             _count(change.a),
@@ -196,6 +293,13 @@ def _change_row(change: HotSpotChange, largest: float) -> Row:
             markup.join(reasons, " · "),
         )
     )
+
+
+def _share(samples: float | None, whole: float) -> Html:
+    """A share of all samples of a side; a dash where the side has no such place."""
+    if samples is None or not whole:
+        return markup.muted("–")
+    return markup.value(Value(100 * samples / whole, "%"))
 
 
 def _code(text: str | None) -> Html:
@@ -215,7 +319,7 @@ def _excess_table(label: str, spots: Sequence[HotSpot]) -> Html:
         together = _text(sum(spot.excess or 0 for spot in rest))
         rows.append(markup.closing_row(markup.muted(f"{len(rest)} more lines, together {together}")))
     counts_columns = (Column(head, right=True) for head in ("excess", "wavefronts", "ideal"))
-    columns = (Column("at"), Column("code", cut=3), *counts_columns)
+    columns = (Column("at"), Column("code", wrap=True), *counts_columns)
     return markup.table(f"lines of {label} over the ideal", columns, rows)
 
 
@@ -252,7 +356,8 @@ def _signed(number: float) -> Html:
     """A difference with its sign; ±0 where it rounds to none."""
     if not round(number):
         return markup.escaped("±0")
-    return markup.join(("+" if number > 0 else formatting.MINUS, _count(abs(number))), "")
+    size = markup.quantity(*formatting.quantity(Value(round(abs(number)))))
+    return markup.join(("+" if number > 0 else formatting.MINUS, size), "")
 
 
 def _scale_words(scale: float | None) -> str:

@@ -91,14 +91,19 @@ def _short_names(listing: Listing) -> dict[str, str]:
     }
 
 
-def section(pairs: Sequence[SourcePair], name: str, listings: Sequence[Listing], *, whole: bool) -> Html:
-    """The chosen file: its lines with their cost, or those of both sides; without one, why there is none."""
+def section(
+    pairs: Sequence[SourcePair], name: str, listings: Sequence[Listing], *, whole: bool, mark: int = 0
+) -> Html:
+    """The chosen file: its lines with their cost, or those of both sides; without one, why there is none.
+
+    Of one side it begins near the line that is marked.
+    """
     pair = next((pair for pair in pairs if pair.name == name), None)
     if pair is None:
         return markup.note(markup.state("no source text in the report: collect with --import-source yes"))
     head = markup.section_head(pair.name, _caption(pairs, len(listings)))
     if len(listings) == 1:
-        return Html(head + _one_file(listings[0], pair.a or "", whole))
+        return Html(head + _one_file(listings[0], pair.a or "", whole, mark))
     return Html(head + _two_files(listings[0], listings[1], pair, whole))
 
 
@@ -117,7 +122,7 @@ def _caption(pairs: Sequence[SourcePair], sides: int) -> str:
     return ", ".join(words)
 
 
-def _one_file(listing: Listing, name: str, whole: bool) -> Html:
+def _one_file(listing: Listing, name: str, whole: bool, mark: int = 0) -> Html:
     """One source file with what its lines cost; of a file not whole the lines near instructions."""
     spots = _spots_of_file(listing, name)
     has_excess = any(spot.excess for spot in spots.values())
@@ -126,12 +131,14 @@ def _one_file(listing: Listing, name: str, whole: bool) -> Html:
     sites = code_grid.heat(len(spot.lines) for spot in spots.values())
     excess = code_grid.heat(spot.excess for spot in spots.values())
     lines = []
+    marks = []
     last = 0
     for number, text in enumerate(source_lines(listing.texts[name]), 1):
-        if not whole and not _is_near(number, spots):
+        if not whole and number != mark and not _is_near(number, spots):
             continue
         if number > last + 1:
             lines.append(code_grid.head(_lines_without_code(number - last - 1)))
+            marks.append(False)
         last = number
         spot = spots.get(number, _NO_SPOT)
         cells = [code_grid.cell(str(number), "m r")]
@@ -143,10 +150,12 @@ def _one_file(listing: Listing, name: str, whole: bool) -> Html:
         if has_excess:
             cells.append(excess(spot.excess, " w"))
         cells.append(code_grid.cell(text.expandtabs(4), "" if spot.lines else "m"))
-        lines.append(code_grid.row(cells))
+        lines.append(code_grid.row(cells, marked=number == mark))
+        marks.append(number == mark)
     counts = COUNT_COLUMNS if listing.counts else (_SITES_COLUMN,)
     columns = [Column("line", 48), *counts, *[EXCESS_COLUMN] * has_excess]
-    return code_grid.table([*columns, Column(PurePath(name).name, 300, grows=True)], lines)
+    text_column = Column(PurePath(name).name, 300, grows=True)
+    return code_grid.table([*columns, text_column], lines, code_grid.rows_above(marks))
 
 
 def _spots_of_file(listing: Listing, name: str | None) -> dict[int | None, HotSpot]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from profiler.evidence import brief_list
-from profiler.history import History, Step, TrendPoint, find_shared_steps, step_words
+from profiler.history import History, Step, find_shared_steps, step_words
 from profiler.history.change_points import VERSIONS, describe_too_few
+from profiler.statistics import LevelKind
 from profiler.ui import markup
 from profiler.ui.charts import step_marks
-from profiler.ui.charts.small_multiples import Line
+from profiler.ui.charts.panel_overlays import Callout
+from profiler.ui.charts.small_multiples import Line, Panel
 from profiler.ui.charts.style import Figure
 from profiler.ui.data.part_names import line_names
+from profiler.ui.data.run_axis import RunAxis
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views.trend_panels import LineKey, Picture
 
 ROWS_SHOWN = 30
+CALLOUTS_SHOWN = 3  # steps named on the chart; the table has all
 _COLUMNS = (
     Column("line", cut=1),
     Column("metric", wide=True),
@@ -29,28 +34,68 @@ _COLUMNS = (
 )
 
 
-def mark(
-    picture: Picture, histories: Sequence[History], versions: Sequence[str], is_over_time: bool
-) -> Figure:
+def with_callouts(
+    picture: Picture, histories: Sequence[History], axis: RunAxis, isolated: str = ""
+) -> Picture:
+    """The picture whose first panel names its weightiest steps to a new level.
+
+    Those of the isolated line come first, then those for better or worse, then the surest.
+    """
+    if not picture.panels:
+        return picture
+    panel = picture.panels[0]
+    placed = [
+        (line, step, place)
+        for history, line in _with_lines(picture, histories, panel)
+        if _has_place(history, axis)
+        for step in history.steps
+        if step.level is LevelKind.NEW and (place := _place(step, line, axis)) is not None
+    ]
+    placed.sort(
+        key=lambda found: (
+            found[0].label != isolated,
+            not found[1].is_alarm,
+            -abs(found[1].change_point.t),
+        )
+    )
+    highest = max(
+        (point.y for line in panel.lines for point in line.points if point.y is not None), default=0
+    )
+    several = len(panel.lines) > 1
+    callouts = tuple(
+        Callout(
+            *place,
+            title=" ".join(
+                filter(
+                    None,
+                    (
+                        step_words.verdict_words(step),
+                        step_words.brief_size_words(step),
+                        line.label if several else "",
+                        step_words.place_words(step, over_runs=axis.is_over_runs),
+                    ),
+                )
+            ),
+            detail=step_words.brief_circumstances(step),
+            role=(step.verdict.traits.colour if step.equal is None else "") or "muted",
+            above=step.change_point.direction > 0 or place[1] > highest / 2,
+        )
+        for line, step, place in placed[:CALLOUTS_SHOWN]
+    )
+    return replace(picture, panels=(replace(panel, callouts=callouts), *picture.panels[1:]))
+
+
+def mark(picture: Picture, histories: Sequence[History], axis: RunAxis) -> Figure:
     """The chart with a triangle at each step and a bar over the runs in which it can lie.
 
     Over versions, a step between runs of one version has no place.
     """
-    index_of = {version: float(index) for index, version in enumerate(versions)}
-
-    def x_of(point: TrendPoint) -> float | None:
-        return point.created.timestamp() * 1000 if is_over_time else index_of.get(point.version)
-
     traces: list[Figure] = []
     for index, panel in enumerate(picture.panels):
-        lines = {line.label: line for line in panel.lines}
-        for history in histories:
-            line = next((lines.get(picture.labels[key]) for key in _keys(history, picture)), None)
-            has_place = is_over_time or history.version is None
-            if line is None or history.series.label != panel.title or not has_place:
-                continue
-            for step in history.steps:
-                traces += _traces(step, line, f"y{index + 1 if index else ''}", x_of)
+        for history, line in _with_lines(picture, histories, panel):
+            if _has_place(history, axis):
+                for step in history.steps:
+                    traces += _traces(step, line, f"y{index + 1 if index else ''}", axis)
     figure = picture.figure
     return {**figure, "data": [*figure["data"], *traces]}
 
@@ -113,6 +158,21 @@ def alt(histories: Sequence[History]) -> str:
     return f"; {count} step{'s' * (count != 1)} marked" if count else ""
 
 
+def _with_lines(
+    picture: Picture, histories: Sequence[History], panel: Panel
+) -> Iterator[tuple[History, Line]]:
+    """The histories that have a line in the panel, each with it."""
+    lines = {line.label: line for line in panel.lines}
+    for history in histories:
+        line = next((lines.get(picture.labels[key]) for key in _keys(history, picture)), None)
+        if line is not None and history.series.label == panel.title:
+            yield history, line
+
+
+def _has_place(history: History, axis: RunAxis) -> bool:
+    return axis.is_over_runs or history.version is None
+
+
 def _keys(history: History, picture: Picture) -> list[LineKey]:
     """The lines on which the history's steps may lie: of its version, else of all versions."""
     series = history.series
@@ -120,17 +180,22 @@ def _keys(history: History, picture: Picture) -> list[LineKey]:
     return [key for key in keys if key in picture.labels]
 
 
-def _traces(step: Step, line: Line, axis: str, x_of: Callable[[TrendPoint], float | None]) -> list[Figure]:
-    """The marks of one step, at the height where its line stands; none where it has no place there."""
-    x = x_of(step.likeliest)
+def _place(step: Step, line: Line, axis: RunAxis) -> tuple[float, float] | None:
+    """Where the step lies on its line; None where it has no place there."""
+    x = axis.x_of(step.likeliest)
     y = next((point.y for point in line.points if point.x == x and point.y is not None), None)
-    if x is None or y is None:
+    return None if x is None or y is None else (x, y)
+
+
+def _traces(step: Step, line: Line, y_axis: str, axis: RunAxis) -> list[Figure]:
+    """The marks of one step, at the height where its line stands; none where it has no place there."""
+    place = _place(step, line, axis)
+    if place is None:
         return []
     return step_marks.traces(
-        x,
-        y,
-        [position for position in map(x_of, step.possible) if position is not None],
-        axis,
+        *place,
+        [position for position in map(axis.x_of, step.possible) if position is not None],
+        y_axis,
         rises=step.change_point.direction > 0,
         role=step.verdict.traits.colour or "muted",
         hover=(

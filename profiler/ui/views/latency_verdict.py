@@ -17,7 +17,7 @@ from profiler.ui.views.launch_pairs import elsewhere_label
 SAMPLES, ECDF = SPREADS = ("samples", "ecdf")  # how a distribution is drawn
 _NOT_COLLECTED = "latency samples: not collected"
 _COLUMNS = (
-    Column("mode", cut=3),
+    Column("mode", wrap=True),
     Column("A", right=True),
     Column("B", right=True),
     Column("change", right=True),
@@ -82,7 +82,7 @@ def elsewhere(
         link = markup.link(address, elsewhere_label(workload, gpu, comparisons))
         is_here = (workload, gpu) == (view.workload, view.gpu)
         rows.append(Row((link, *_cells(timed)), selected=is_here))
-    return markup.table("the same pair elsewhere", (Column("workload", cut=3), *_COLUMNS[1:]), rows)
+    return markup.table("the same pair elsewhere", (Column("workload", wrap=True), *_COLUMNS[1:]), rows)
 
 
 def has_samples(timed: LatencyComparison) -> bool:
@@ -110,8 +110,7 @@ def chart_note(timed: LatencyComparison, spread: str) -> Html:
     if any(len(latency.ns) > latency_samples.MAX_DOTS for _, latency in sides):
         parts = [f"samples: {counts}, {latency_samples.MAX_DOTS} a side drawn"]
     if spread == SAMPLES:
-        centers = dict.fromkeys(latency_samples.center_word(latency) for _, latency in sides)
-        parts.append(f"line: {' or '.join(centers)}")
+        parts.append(f"line: {latency_samples.center_word(sides)}")
         if len(sides) > 1:
             own_axes = latency_samples.have_own_axes(sides)
             parts.append("far apart: an axis each, of one span" if own_axes else "dashed: that of A")

@@ -70,13 +70,13 @@ def name(launch: ResultInfo, launches: Sequence[ResultInfo]) -> str:
     return short_names(other.part for other in launches)[launch.part]
 
 
-def about(launch: ResultInfo, key: LaunchKey | None) -> Html:
-    """Its size, and a link to its code unless `key` is None, for a caption."""
+def about(launch: ResultInfo, key: LaunchKey | None, view: addresses.LaunchView | None = None) -> Html:
+    """Its size, and links to its sections and its code unless `view` or `key` is None, for a caption."""
     grid, block = formatting.dimensions(launch.grid), formatting.dimensions(launch.block)
     size = f"{grid} blocks of {block} threads"
-    if key is None:
-        return markup.escaped(size)
-    return markup.join((size, markup.link(addresses.LaunchCode(*key).href, "code ›")), " · ")
+    links = [] if view is None else [markup.link(view.href, "all sections ›")]
+    links += [] if key is None else [markup.link(addresses.LaunchCode(*key).href, "code ›")]
+    return markup.join((size, *links), " · ")
 
 
 def metric_columns(

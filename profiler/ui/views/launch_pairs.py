@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from profiler.compare import Comparison, MetricChange, PairComparison
-from profiler.documents.comparison_text import pair_commands, paired_names
+from profiler.documents.comparison_text import earlier_counters, pair_commands, paired_names
 from profiler.evidence import NCU_DURATION, Evidence, Launch, formatting
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
@@ -18,6 +18,8 @@ from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.markup import Column, Html, Row
 
 PAIRS_SHOWN = 25  # the longest; a filter reaches the others
+PAIRS_UNFOLDED = 8
+_WORTH_A_FOLD = 4  # rows that are worth one
 UNPAIRED_SHOWN = 10  # of a side; likewise
 _DURATION_COLUMNS = (
     Column("A", right=True),
@@ -78,6 +80,12 @@ def duration_chart(pair: PairComparison | None) -> Figure | None:
     return duration_ticks.figure(sides, f"ncu duration, {scale.unit}")
 
 
+def sections_link(view: addresses.LaunchView | None) -> Html:
+    """The way to B's launch section by section beside A's; "" where a side is not in the index."""
+    words = "all sections of this launch, B beside A ›"
+    return Html("") if view is None else markup.note(markup.link(view.href, words))
+
+
 def duration_alt(pair: PairComparison | None) -> str:
     """The chart of the durations in words."""
     change = pair.headline if pair else None
@@ -104,8 +112,23 @@ def table(comparison: Comparison, selected: PairComparison | None, view: address
     for group in comparison.ambiguous:
         words = markup.verdict(Verdict.UNCLEAR, reason=group.why)
         counts = (f"{len(group.a)} launches", f"{len(group.b)} launches")
-        rows.append(Row((markup.cut_name(group.base_name), *counts, "", words)))
-    return markup.table("all launches of both", (Column("kernel", cut=3), *_DURATION_COLUMNS), rows)
+        rows.append(Row((markup.code(group.base_name), *counts, "", words)))
+    return markup.table("all launches of both", (Column("kernel", wrap=True), *_DURATION_COLUMNS), rows)
+
+
+def folded_table(comparison: Comparison, selected: PairComparison | None, view: addresses.Diff) -> list[Html]:
+    """The longest pairs; of many the others, and what has no partner, in a fold."""
+    others = comparison.pairs[PAIRS_UNFOLDED:]
+    unpaired = (*comparison.only_in_a, *comparison.only_in_b, *comparison.ambiguous)
+    if not others or len(others) + len(unpaired) < _WORTH_A_FOLD:
+        return [table(comparison, selected, view)]
+    first = replace(
+        comparison, pairs=comparison.pairs[:PAIRS_UNFOLDED], only_in_a=(), only_in_b=(), ambiguous=()
+    )
+    words = f"{len(others)} shorter" + (f", {len(unpaired)} without a partner" if unpaired else "")
+    is_open = selected is not None and all(pair.kernel != selected.kernel for pair in first.pairs)
+    rest = table(replace(comparison, pairs=others), selected, view)
+    return [table(first, selected, view), markup.fold(words, [rest], is_open=is_open)]
 
 
 def table_caption(comparison: Comparison) -> str:
@@ -113,6 +136,11 @@ def table_caption(comparison: Comparison) -> str:
     matched = len(comparison.pairs) + comparison.hidden_pairs
     words = f"matched {matched} of {len(comparison.a.launches)} in A and {len(comparison.b.launches)} in B"
     return words + (f"; the {len(comparison.pairs)} longest shown" if comparison.hidden_pairs else "")
+
+
+def earlier_run_notes(comparison: Comparison) -> list[Html]:
+    """Of which earlier run the counters are, where a side's newest run was only timed."""
+    return [markup.note(line) for line in earlier_counters(comparison)]
 
 
 def notes(comparison: Comparison, shown: PairComparison | None = None) -> list[Html]:
@@ -156,7 +184,7 @@ def elsewhere(comparisons: Mapping[WorkloadOnGpu, Comparison], view: addresses.D
         is_here = (workload, gpu) == (view.workload, view.gpu)
         link = markup.link(address, label, title=pair.kernel)
         rows.append(Row((link, *_durations(pair)), selected=is_here))
-    columns = (Column("workload", cut=3), *_DURATION_COLUMNS)
+    columns = (Column("workload", wrap=True), *_DURATION_COLUMNS)
     return markup.table("the same pair elsewhere", columns, rows)
 
 
@@ -180,7 +208,7 @@ def _durations(pair: PairComparison) -> tuple[object, ...]:
 
 def _names(pair: PairComparison) -> Html:
     """The kernel of a pair; where its name differs the two below each other, which both are to be seen."""
-    first, *second = (markup.cut_name(label) for label in pair.labels)
+    first, *second = map(markup.code, pair.labels)
     lines = (first, *(markup.join(("→", label)) for label in second))
     return markup.join((markup.tag("span", line, "line") for line in lines), "") if second else first
 
@@ -188,7 +216,7 @@ def _names(pair: PairComparison) -> Html:
 def _unpaired_row(label: str, launch: Launch, side: str) -> Row:
     duration = markup.short_value(launch.values.value(NCU_DURATION))
     cells = (duration, "–") if side == "A" else ("–", duration)
-    return Row((markup.cut_name(label, title=launch.demangled), *cells, "", markup.muted(f"only in {side}")))
+    return Row((markup.code(label, title=launch.demangled), *cells, "", markup.muted(f"only in {side}")))
 
 
 def _longest_first(launch: Launch) -> float:

@@ -1,109 +1,55 @@
-"""A lineage in short, for the overview: what is right, what is wrong and why, what is not measured."""
+"""A lineage in short, for the overview: what is best, what is worse, what is wrong, what is not measured."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 from profiler.evidence import Evidence, Value, formatting
-from profiler.history import Lineage, VersionLatency, VersionStatus
-from profiler.history.lineage import GOOD, PLANNED
-from profiler.regressions import RegressionReport
+from profiler.history import BestVersion, Lineage, VersionStatus
+from profiler.history.lineage import BASELINE, GOOD, PLANNED
+from profiler.regressions import WorseNow
 from profiler.statistics import OVER_BUDGET, Verdict, excess_over_budget
+from profiler.store import RunInfo
 from profiler.ui import addresses, markup
-from profiler.ui.charts import latency_track
 from profiler.ui.markup import Column, Html, Row, Tile
+from profiler.ui.views.best_versions import short_gpu
 
-NAMED = 4  # versions that a tile's sentence names
-LISTED = 12  # versions in a short table
+NAMED = 3  # versions that a tile's sentence names
+_GPUS_NAMED = 2  # in the first tile
 _TileContent = tuple[object, str, object]  # value, unit, sentence
 
 
-def caption(lineage: Lineage) -> Html:
-    """Links to the whole lineage and its trends."""
-    links = (
-        markup.link(markup.href("lineage", {"family": lineage.family}), "all versions"),
-        markup.link(addresses.trends(lineage.family), "trends"),
-        f"catalogue of {formatting.timestamp(lineage.snapshot.created)}",
-    )
-    return markup.join(links, " · ")
+def context(lineage: Lineage, runs: Sequence[RunInfo]) -> Html:
+    """How much there is of it and how new it is, with the ways to the whole."""
+    own = [status for status in lineage.statuses if status.state not in (BASELINE, PLANNED)]
+    words: list[object] = [f"{len(own)} versions"]
+    of_family = [run for run in runs if _is_of(run, lineage.family)]
+    measured = [run for run in of_family if Evidence.MEASURED in run.evidence]
+    if measured:
+        newest = max(measured, key=lambda run: run.created)
+        words.append(f"newest measured {formatting.timestamp(newest.created)}")
+        environment = (("driver", newest.driver), ("CUDA", newest.cuda))
+        words += [f"{name} {text}" for name, text in environment if text]
+    words.append(f"catalogue of {formatting.timestamp(lineage.snapshot.created)}")
+    words.append(markup.link(markup.href("runs", {"family": lineage.family}), _count(len(of_family), "run")))
+    words.append(markup.link(markup.href("lineage", {"family": lineage.family}), "lineage"))
+    words.append(markup.link(addresses.trends(lineage.family), "trends"))
+    return markup.join(words, " · ")
 
 
-def tiles(lineage: Lineage, report: RegressionReport) -> Html:
-    """Four counts; the best version only where something was measured."""
-    wrong = [status for status in lineage.statuses if status.is_wrong]
-    unmeasured = _unmeasured(lineage)
-    planned = sum(status.state == PLANNED for status in lineage.statuses)
-    more = f"{planned} more planned" if planned else ""
+def tiles(lineage: Lineage, best_versions: Sequence[BestVersion], worse: WorseNow | None) -> Html:
+    """What is best, worse, wrong and not measured: a count, a sentence and a way on each.
+
+    `worse` is None where nobody knows yet.
+    """
     return markup.tiles(
         (
-            Tile("Best", *_best(lineage)),
-            Tile("Worse now", *_worse(lineage, report)),
-            Tile("Wrong", f"⊘ {len(wrong)}", "versions", _names(wrong)),
-            Tile("Not measured", f"– {len(unmeasured)}", "versions", more),
+            Tile("Best correct", *_best(lineage, best_versions)),
+            Tile("Worse now", *_worse(lineage, worse)),
+            Tile("Wrong", *_wrong(lineage)),
+            Tile("Not measured", *_not_measured(lineage, best_versions)),
         )
     )
-
-
-class _BestLatency(NamedTuple):
-    """The best correct version of one GPU and workload, and the best baseline there."""
-
-    gpu: str
-    workload: str
-    status: VersionStatus
-    latency: VersionLatency
-    baseline: VersionStatus | None
-
-    @property
-    def baseline_latency(self) -> VersionLatency | None:
-        return self.baseline.latencies[self.workload, self.gpu] if self.baseline else None
-
-    @property
-    def times_bound(self) -> list[float]:
-        """How many times the version's lower bound it and the baseline take; empty without a bound."""
-        bound_ns = self.latency.bound_ns
-        latencies = (self.latency, self.baseline_latency)
-        return [latency.ns / bound_ns for latency in latencies if latency] if bound_ns else []
-
-
-def best_latencies(lineage: Lineage) -> Html | None:
-    """The best correct version of each GPU and workload, beside its lower bound and the best baseline.
-
-    None where nothing was timed.
-    """
-    timed = []
-    for gpu, workload in lineage.timed_cells:
-        best = lineage.best(workload, gpu)
-        if best is not None and (workload, gpu) in best.latencies:
-            latency = best.latencies[workload, gpu]
-            baseline = lineage.best_baseline(workload, gpu)
-            timed.append(_BestLatency(gpu, workload, best, latency, baseline))
-    if not timed:
-        return None
-    # Times of the bound, so that workloads of all sizes fit on one line; none where a run computed no bound.
-    multiples = [times for best in timed for times in best.times_bound]
-    scale = latency_track.scale_of([1.0, *multiples]) if multiples else None
-    columns = (
-        Column("GPU", wide=True),
-        Column("workload"),
-        Column("version"),
-        Column("latency", right=True),
-        Column("against floor and baseline", wide=True),
-        Column("of floor", right=True),
-        Column("speed-up", right=True, wide=True),
-        Column("over the best baseline", wide=True),
-    )
-    rows = [_latency_row(best, lineage, scale) for best in timed]
-    return markup.table("best correct version per GPU and workload", columns, rows)
-
-
-def best_latencies_caption(lineage: Lineage) -> str:
-    """How the latencies were taken, and what the marks are."""
-    latencies = [latency for status in lineage.statuses for latency in status.latencies.values()]
-    modes = dict.fromkeys(latency.mode for latency in latencies)
-    has_bounds = any(latency.bound_ns for latency in latencies)
-    marks = "; ┃ floor, ▾ best baseline, ● version; log scale, times of the floor" if has_bounds else ""
-    return f"measured latency, median ({', '.join(modes)}){marks}"
 
 
 def wrong(lineage: Lineage) -> Html:
@@ -124,33 +70,41 @@ def wrong(lineage: Lineage) -> Html:
     return markup.table("wrong", (Column(""), Column(""), Column("", wrap=True)), rows)
 
 
-def not_measured(lineage: Lineage) -> Html:
-    """The correct versions that no GPU has run, the newest first."""
-    unmeasured = _unmeasured(lineage)[::-1]
-    if not unmeasured:
-        return markup.note("none")
-    rows = [
-        Row((_link(status, lineage), markup.tag("span", status.version.technique, "m")))
-        for status in unmeasured[:LISTED]
-    ]
-    if len(unmeasured) > LISTED:
-        rows.append(markup.closing_row(markup.muted(f"and {len(unmeasured) - LISTED} more")))
-    return markup.table("not measured", (Column(""), Column("", wrap=True)), rows)
+def wrong_folded(lineage: Lineage) -> Html:
+    """The versions without a speed behind one line."""
+    count = sum(status.is_wrong for status in lineage.statuses)
+    return markup.fold(f"{_count(count, 'version')} wrong or rejected, each with why", [wrong(lineage)])
 
 
-def measuring_command(lineage: Lineage) -> Html:
-    """The one command that measures what no GPU has run; nothing where there is no such version."""
-    unmeasured = _unmeasured(lineage)
+def measuring_command(lineage: Lineage) -> str:
+    """The one command that measures what no GPU has run; "" where there is no such version."""
+    unmeasured = unmeasured_versions(lineage)
     if not unmeasured:
-        return Html("")
+        return ""
     correct = sum(status.state == GOOD for status in lineage.statuses)
     # Without names the command measures the whole lineage.
     names = [status.version.id for status in unmeasured] if len(unmeasured) < correct else []
-    command = " ".join(["profiler collect", *names])
-    return markup.backticks_as_code(f"on a machine with a GPU: `{command}`")
+    return " ".join(["profiler collect", *names])
 
 
-def _unmeasured(lineage: Lineage) -> list[VersionStatus]:
+def measuring_words(lineage: Lineage) -> Html:
+    """What that command does, beside it."""
+    unmeasured = unmeasured_versions(lineage)
+    return markup.paragraph(
+        markup.join(
+            (
+                markup.tag("b", "To measure, on a machine with a GPU"),
+                markup.muted(
+                    f"checks, times and captures {_count(len(unmeasured), 'version')} beside the baselines; "
+                    "can be resumed; then profiler import the bundle that it names"
+                ),
+            )
+        )
+    )
+
+
+def unmeasured_versions(lineage: Lineage) -> list[VersionStatus]:
+    """The correct versions that no GPU has run, in the catalogue's order."""
     return [
         status
         for status in lineage.statuses
@@ -158,74 +112,94 @@ def _unmeasured(lineage: Lineage) -> list[VersionStatus]:
     ]
 
 
-def _latency_row(best: _BestLatency, lineage: Lineage, scale: latency_track.Scale | None) -> Row:
-    latency, baseline_latency = best.latency, best.baseline_latency
-    speedup = markup.muted("–")
-    if baseline_latency:
-        speedup = markup.escaped(f"{formatting.TIMES}{formatting.digits(baseline_latency.ns / latency.ns)}")
-    track = Html("")
-    if scale and best.times_bound:
-        own, *baseline = best.times_bound
-        track = latency_track.track(scale, own, 1.0, next(iter(baseline), None), _track_title(best))
-    return Row(
-        (
-            best.gpu,
-            best.workload,
-            _link(best.status, lineage),
-            markup.tag("span", markup.value(Value(latency.ns, "ns")), title=latency.mode),
-            track,
-            latency_track.times_bound(latency),
-            speedup,
-            _baseline(best),
-        )
-    )
+def _is_of(run: RunInfo, family: str) -> bool:
+    return family in (run.families or (run.family,))
 
 
-def _track_title(best: _BestLatency) -> str:
-    words = [latency_track.nanoseconds(best.latency.ns), latency_track.bound_words(best.latency)]
-    if best.baseline and best.baseline_latency:
-        words.append(f"{best.baseline.version.id} {latency_track.nanoseconds(best.baseline_latency.ns)}")
-    return "; ".join(words)
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("s" if number != 1 else "")
 
 
-def _baseline(best: _BestLatency) -> Html:
-    if best.baseline is None or best.baseline_latency is None:
-        return markup.muted("none was timed")
-    ns = latency_track.nanoseconds(best.baseline_latency.ns)
-    return markup.join((markup.code(best.baseline.version.id), markup.muted(ns)))
-
-
-def _best(lineage: Lineage) -> _TileContent:
-    """The fastest version where any was measured; else how many are correct, and the deepest of them."""
-    cells = lineage.timed_cells
-    if not cells:
+def _best(lineage: Lineage, best_versions: Sequence[BestVersion]) -> _TileContent:
+    """The fastest version on each GPU's first workload; else the deepest correct one, of how many."""
+    timed = [best for best in best_versions if best.status and best.latency]
+    if not timed:
         correct = lineage.correct_deepest_first
         furthest = correct[0].version.id if correct else "none"
-        words = (f"{len(correct)} versions are correct on the CPU; furthest", markup.code(furthest))
-        return markup.state("not measured"), "", markup.join(words)
-    for gpu, workload in cells:
-        best = lineage.best(workload, gpu)
-        if best is None or (workload, gpu) not in best.latencies:
-            continue
-        latency = best.latencies[workload, gpu]
-        sentence: list[object] = [markup.value(Value(latency.ns, "ns"))]
-        if latency.times_bound:
-            sentence += [latency_track.times_bound(latency), "of its floor"]
-        return markup.code(best.version.id), f"{gpu}, {workload}", markup.join(sentence)
-    return markup.state("not measured"), "", markup.muted("only others' kernels were timed")
+        words: object = f"the deepest of {len(correct)} correct on the CPU; not timed"
+        ancestor = correct[0].correct_ancestor if correct else None
+        if ancestor is not None:
+            a, b = (f"{lineage.family}/{name}" for name in (ancestor.id, furthest))
+            diff = addresses.Diff(a, b, evidence=Evidence.STATIC.value)
+            words = markup.join((words, markup.link(diff.href, f"diff with {ancestor.id}")), " · ")
+        return markup.code(furthest), "", words
+    first_of_gpu: dict[str, BestVersion] = {}
+    for best in timed:
+        first_of_gpu.setdefault(best.gpu, best)
+    shown = list(first_of_gpu.values())[:_GPUS_NAMED]
+    names = markup.join((_best_of_gpu(best) for best in shown), "")
+    ahead = sum(best.speedup is not None and best.speedup > 1 for best in timed)
+    with_baseline = sum(best.speedup is not None for best in timed)
+    parts = [f"{len(timed)} of {len(best_versions)} cells"]
+    if with_baseline:
+        parts.append(f"{ahead} ahead of baselines")
+    multiples = sorted(best.times_bound for best in timed if best.times_bound)
+    if multiples:
+        low, high = (f"{formatting.TIMES}{formatting.digits(end)}" for end in (multiples[0], multiples[-1]))
+        parts.append(f"{low} to {high} of floor")
+    return names, "", " · ".join(parts)
 
 
-def _worse(lineage: Lineage, report: RegressionReport) -> _TileContent:
-    """What is worse and not acknowledged, as far as it can be told, and what is over its budget."""
-    regressions = [regression for regression in report.open if regression.series.family == lineage.family]
-    versions = len({regression.series.version for regression in regressions})
-    unit = f"of {versions} version{'s' * (versions != 1)}" if regressions else "as far as can be told"
+def _best_of_gpu(best: BestVersion) -> Html:
+    assert best.status is not None
+    assert best.latency is not None
+    gpu = short_gpu(best.gpu).split()[0]
+    latency = markup.value(Value(best.latency.ns, "ns"))
+    name = markup.code(best.status.version.id, f"{best.gpu}, {best.workload}")
+    return markup.tag("span", markup.join((name, markup.tag("small", markup.join((gpu, latency)))), ""), "of")
+
+
+def _worse(lineage: Lineage, worse: WorseNow | None) -> _TileContent:
+    """What counts as worse, as Regressions and the gate count it, and what is over its budget."""
     over = [status for status in lineage.statuses if status.state == GOOD and _is_over_budget(status)]
-    budget: object = "none over its budget"
+    budget: object = "no correct version is over its budget"
     if over:
         budget = markup.join((f"{len(over)} over budget:", _names(over)))
+    if worse is None:
+        return markup.state("looking …"), "", markup.muted("at every version's newest results")
+    if not lineage.timed_cells and not worse.count:
+        return markup.state("not measured"), "", markup.join(("static:", budget))
+    unit = f"on {_count(len(worse.rows), 'row')}" if worse.count else "as far as can be told"
     link = markup.link(addresses.regressions(lineage.family), "since when, and why")
-    return markup.verdict_count(Verdict.WORSE, len(regressions)), unit, markup.join((link, budget), "; ")
+    parts: list[object] = [link]
+    if worse.acknowledged:
+        parts.append(f"{len(worse.acknowledged)} acknowledged")
+    if over:
+        parts.append(budget)
+    return markup.verdict_count(Verdict.WORSE, worse.count), unit, markup.join(parts, " · ")
+
+
+def _wrong(lineage: Lineage) -> _TileContent:
+    wrong_versions = [status for status in lineage.statuses if status.is_wrong]
+    own = [status for status in lineage.statuses if status.state not in (BASELINE, PLANNED)]
+    reasons = markup.link(markup.href("lineage", {"family": lineage.family}), "reasons")
+    names = markup.join((_names(wrong_versions), reasons), " · ")
+    sentence = names if wrong_versions else markup.muted("none")
+    return f"⊘ {len(wrong_versions)}", f"of {_count(len(own), 'version')}", sentence
+
+
+def _not_measured(lineage: Lineage, best_versions: Sequence[BestVersion]) -> _TileContent:
+    unmeasured = unmeasured_versions(lineage)
+    correct = sum(status.state == GOOD for status in lineage.statuses)
+    planned = sum(status.state == PLANNED for status in lineage.statuses)
+    empty_cells = sum(best.status is None for best in best_versions)
+    parts: Iterable[object] = (
+        _names(unmeasured) if 0 < len(unmeasured) < correct else "",
+        _count(empty_cells, "empty cell") if empty_cells else "",
+        f"{planned} more planned" if planned else "",
+    )
+    sentence = markup.join(parts, " · ") or markup.muted("every correct version was timed")
+    return f"– {len(unmeasured)}", f"of {_count(correct, 'correct version')}", sentence
 
 
 def _is_over_budget(status: VersionStatus) -> bool:

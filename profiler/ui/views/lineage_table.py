@@ -101,11 +101,12 @@ def table(lineage: Lineage, choice: Choice, speedups: Mapping[str, Speedup] | No
     columns = (
         Column(""),
         Column("↳ idea (edge) and version", cut=2),
-        Column("state", cut=1),
-        Column("registers", right=True),
+        Column("latency, diff", phone=True),
+        Column("state", cut=1, wide=True),
+        Column("registers", right=True, wide=True),
         Column("spills", right=True, wide=True),
         Column("occupancy", right=True, wide=True),
-        Column("conflicts", right=True),
+        Column("conflicts", right=True, wide=True),
         Column("max error", right=True, wide=True),
         Column("latency", right=True, wide=True),
         *((Column(_track_head(lineage, choice), wide=True),) if scale else ()),
@@ -113,7 +114,7 @@ def table(lineage: Lineage, choice: Choice, speedups: Mapping[str, Speedup] | No
         Column("diff with", wide=True),
         Column("evidence", wide=True),
     )
-    return markup.table("lineage", columns, rows, css="lin")
+    return markup.tickable(markup.table("lineage", columns, rows, css="lin"))
 
 
 def _nodes(statuses: Sequence[VersionStatus], lineage: Lineage, choice: Choice) -> list[lineage_graph.Node]:
@@ -142,8 +143,10 @@ def _cells(
     speedup: Speedup | None,
 ) -> tuple[object, ...]:
     static, modelled = choice.static(status), choice.modelled(status)
+    against = _against(status, lineage, choice, speedup)
     return (
-        _name(status.version),
+        _name(status.version, f"{lineage.family}/{status.version.id}"),
+        _two_lines(_short_state(status, choice), against.line),
         _state(status, static),
         _fact(static, "static__registers", without_unit=True),
         _fact(static, "static__spill_bytes"),
@@ -153,15 +156,16 @@ def _cells(
         _latency(status, choice),
         *((_track(status, lineage, choice, scale),) if scale else ()),
         _claimed(status.version),
-        _against(status, lineage, choice, speedup),
+        against.cell,
         markup.join(markup.evidence_badge(kind, kind in status.evidence) for kind in _EVIDENCE),
     )
 
 
-def _name(version: Version) -> Html:
+def _name(version: Version, full_name: str) -> Html:
     idea = version.technique if version.parent is None else f"↳ {version.technique}"
     name = markup.cut_name(version.id, " ".join(version.flags))
-    return _two_lines(markup.tag("span", idea, "m", idea), name)
+    named = markup.join((markup.tick(full_name, version.id), name))
+    return _two_lines(markup.tag("span", idea, "m", idea), named)
 
 
 def _state(status: VersionStatus, static: Launch | None) -> Html:
@@ -177,6 +181,16 @@ def _state(status: VersionStatus, static: Launch | None) -> Html:
     reason = "; ".join(words)
     state = markup.status_tag(status.state) if status.is_wrong else markup.muted(status.state)
     return _two_lines(state, markup.tag("span", reason, "m", reason)) if reason else state
+
+
+def _short_state(status: VersionStatus, choice: Choice) -> Html:
+    """The latency, or why there is none, in one line."""
+    if status.is_wrong:
+        return markup.status_tag(status.state)
+    latency = choice.latency(status)
+    if latency is not None:
+        return markup.value(Value(latency.ns, "ns"))
+    return markup.muted(status.state) if status.state == PLANNED else markup.state("not measured")
 
 
 def _fact(launch: Launch | None, name: str, *, without_unit: bool = False, limiter: str = "") -> Html:
@@ -268,26 +282,38 @@ def _about_claim(claim: Claim) -> str:
     return ", ".join(filter(None, (claim.workload, claim.gpu, claim.source, kind, claim.note)))
 
 
-def _against(status: VersionStatus, lineage: Lineage, choice: Choice, speedup: Speedup | None) -> Html:
-    """The way to the diff with the nearest correct ancestor, and how much faster it is, with the verdict."""
+@dataclass(frozen=True)
+class _Against:
+    """How a version stands to the nearest correct ancestor, with the way to their diff."""
+
+    cell: Html  # the ancestor, and the verdict and speed-up below it
+    line: Html  # one line for a phone: the verdict and speed-up, else the ancestor
+
+
+def _against(status: VersionStatus, lineage: Lineage, choice: Choice, speedup: Speedup | None) -> _Against:
     ancestor = status.correct_ancestor
-    if ancestor is None:
-        return markup.muted("first" if status.state != BASELINE else "–")
-    if not status.evidence:
-        return markup.muted("–")
-    link = markup.link(_diff(status, ancestor, lineage, choice, speedup).href, markup.code(ancestor.id))
-    words, hint = "", ""
+    if ancestor is None or not status.evidence:
+        is_first = ancestor is None and status.state != BASELINE
+        dash = markup.muted("first" if is_first else "–")
+        return _Against(dash, dash if is_first else Html(""))
+    address = _diff(status, ancestor, lineage, choice, speedup).href
+    link = markup.link(address, markup.code(ancestor.id))
+    words: Html | str = ""
+    hint = ""
     before, latency = choice.latency(lineage.by_id[ancestor.id]), choice.latency(status)
     if speedup is not None:
         words, hint = _judged_speedup(speedup), speedup.compared.decision.reason
     elif before and latency:
         words = f"{formatting.TIMES}{formatting.digits(before.ns / latency.ns)}"
+    short = _verdict_and_times(speedup) if speedup else words
+    line = markup.link(address, short or f"diff {ancestor.id}")
     # Nothing is compared with a wrong version: the reader is told why the row skips its parent.
     if ancestor.id != status.version.parent:
         parent = lineage.by_id[status.version.parent or ""]
         hint = f"its parent {parent.version.id} is {parent.state}"
         words = markup.join((words, f"parent {parent.state}"))
-    return _two_lines(link, markup.tag("span", words, "u", hint)) if words else link
+    cell = _two_lines(link, markup.tag("span", words, "u", hint)) if words else link
+    return _Against(cell, line)
 
 
 def _diff(
@@ -306,12 +332,15 @@ def _diff(
 
 def _judged_speedup(speedup: Speedup) -> Html:
     """The verdict and the speed-up with its interval; it is of the rounds of one run, or of the floor."""
-    times = f"{formatting.TIMES}{formatting.digits(speedup.times)}"
-    words = markup.verdict(speedup.compared.verdict, times)
+    words = _verdict_and_times(speedup)
     if speedup.interval is None:
         return words
     low, high = (formatting.digits(end) for end in speedup.interval)
     return markup.join((words, f"({low}–{high})"))
+
+
+def _verdict_and_times(speedup: Speedup) -> Html:
+    return markup.verdict(speedup.compared.verdict, f"{formatting.TIMES}{formatting.digits(speedup.times)}")
 
 
 def _two_lines(first: object, second: object) -> Html:

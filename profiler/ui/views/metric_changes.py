@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 from profiler.compare import (
     Comparison,
     MetricChange,
+    MetricGroup,
     OpcodeChange,
     PairComparison,
-    split_repeats,
+    group_metrics,
+    largest_first,
     template_arguments,
 )
 from profiler.evidence import Evidence, Value, formatting
@@ -18,6 +20,8 @@ from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 
+CHANGED, ALL = SHOWN = ("changed", "all")
+BY_GROUP, BY_CHANGE, BY_NAME = ORDERS = ("group", "change", "name")
 OPCODES_SHOWN = 12
 OPCODE_CAPTIONS = {
     Evidence.MEASURED: "warp instructions, largest change first",
@@ -26,39 +30,53 @@ OPCODE_CAPTIONS = {
 _ENVIRONMENT = ("GPU", "driver", "CUDA", "ncu", "dtype", "clock control", "cache control", "replay mode")
 
 
-def table(pair: PairComparison) -> Html:
-    """Metrics by group, largest change first; repeated, zero and missing ones are named in closing lines."""
-    rows: list[Row] = []
-    groups: dict[str, list[MetricChange]] = defaultdict(list)
-    for change in pair.metrics:
-        groups[change.group].append(change)
-    for name, changes in groups.items():
-        with_row, repeats = split_repeats(change for change in changes if _has_a_row(change))
-        rows.append(markup.group_row(name[:1].upper() + name[1:]))
-        rows += [_metric_row(change) for change in sorted(with_row, key=_largest_first)]
-        if repeats:
-            labels = (markup.tag("span", change.label, title=change.metric) for change in repeats)
-            words = markup.join(
-                (markup.muted("said by another row:"), markup.muted(markup.join(labels, " · ")))
-            )
-            rows.append(markup.closing_row(words))
-        rows += _closing_rows([change for change in changes if not _has_a_row(change)])
-    columns = (
-        Column("metric", cut=2),
-        Column("A", right=True),
-        Column("B", right=True),
-        Column("change", right=True),
-        Column("", wide=True),
-        Column("verdict"),
-    )
-    return markup.table("metrics", columns, rows)
+def table(
+    pair: PairComparison,
+    shown: str = ALL,
+    order: str = BY_GROUP,
+    words: str = "",
+    *,
+    with_names: bool = True,
+) -> Html:
+    """The metrics that hold every word: the changed ones, what did not change folded, or all of them open.
+
+    Every label, and `with_names` every ncu name, is in the page as a whole, folded or not.
+    """
+    groups = group_metrics(pair.metrics, words)
+    if not groups:
+        return markup.note(markup.join(("No metric holds", markup.code(words))))
+    columns = _columns(with_names)
+    if order != BY_GROUP:
+        parts = [_flat_table(groups, shown, order, columns)]
+    elif shown == ALL:
+        parts = [_group_fold(group, columns, everything=True) for group in groups]
+    else:
+        moved = [group for group in groups if _with_both_numbers(group)]
+        parts = [_group_fold(group, columns, everything=False) for group in moved]
+        if not moved:
+            parts.append(markup.note("No metric that both sides have changed."))
+        others = [group for group in groups if group not in moved]
+        one_sided = [group for group in others if group.changed]
+        parts += _folded_groups("Only one side has a number in", one_sided, columns)
+        unchanged = [group for group in others if not group.changed]
+        parts += _folded_groups("Nothing changed in", unchanged, columns)
+    css = "mets named" if with_names else "mets"
+    # One head over the tables of all groups, which have heads of their own for a screen reader.
+    heads = "".join(f'<th class="{column.css}">{markup.escaped(column.head)}</th>' for column in columns)
+    head = f'<table class="heads" aria-hidden="true"><tr>{heads}</tr></table>'
+    return Html(f'<div class="k {css}">{head}{"".join(parts)}</div>')
+
+
+def rows_of(changes: Sequence[MetricChange]) -> Html:
+    """A few metrics in one table, with their ncu names."""
+    return Html(f'<div class="k mets named plain">{_table("metrics", changes, _columns(True))}</div>')
 
 
 def caption(comparison: Comparison) -> str:
-    """What the numbers are and how they are ordered."""
+    """What the numbers are."""
     kinds = " and ".join(dict.fromkeys(side.evidence.value for side in (comparison.a, comparison.b)))
     source = ", ncu" if comparison.a.evidence is Evidence.MEASURED else ""
-    return f"{kinds}{source}; largest change first within a group; bar: change, capped at ±100"
+    return f"{kinds}{source}"
 
 
 def opcodes(changes: Sequence[OpcodeChange]) -> Html:
@@ -119,10 +137,83 @@ def excerpt(a: str, b: str, limit: int = 60) -> tuple[str, str]:
     return cut(a), cut(b)
 
 
-def _metric_row(change: MetricChange) -> Row:
+def _columns(with_names: bool) -> tuple[Column, ...]:
+    return (
+        Column("metric"),
+        *((Column("ncu", wide=True, wrap=True),) if with_names else ()),
+        Column("A", right=True),
+        Column("B", right=True),
+        Column("change", right=True),
+        Column(markup.tag("span", "±100", "m", "the change as a bar, capped at 100 % or 100 pp"), wide=True),
+        Column("verdict"),
+    )
+
+
+def _group_fold(group: MetricGroup, columns: Sequence[Column], *, everything: bool) -> Html:
+    """A group under its head; what did not change in a fold of its own unless everything is to be seen."""
+    name = _capitalised(group.name)
+    head = markup.join((markup.tag("b", name), markup.tag("small", _tally(group))))
+    if everything:
+        rows = [*group.changed, *group.unchanged]
+        parts = [_table(name, rows, columns, _closing_rows(group))]
+    else:
+        parts = [_table(name, _with_both_numbers(group), columns)]
+        if rest := _rest_words(group):
+            rows = [*_with_one_number(group), *group.unchanged]
+            table = _table(f"{name}, not changed", rows, columns, _closing_rows(group))
+            parts.append(markup.fold(rest, [table], css="rest"))
+    return markup.fold(head, parts, is_open=True)
+
+
+def _with_both_numbers(group: MetricGroup) -> list[MetricChange]:
+    """What changed and has a number on both sides."""
+    return [change for change in group.changed if change.verdict is not Verdict.MISSING]
+
+
+def _with_one_number(group: MetricGroup) -> list[MetricChange]:
+    """What only one side has: of reports with other sections it would be most of the page."""
+    return [change for change in group.changed if change.verdict is Verdict.MISSING]
+
+
+def _folded_groups(words: str, groups: Sequence[MetricGroup], columns: Sequence[Column]) -> list[Html]:
+    """The groups without a row of their own, in one fold that says why."""
+    if not groups:
+        return []
+    tables = []
+    for group in groups:
+        name = _capitalised(group.name)
+        tables.append(markup.tag("div", name, "gh"))
+        rows = [*group.changed, *group.unchanged]
+        tables.append(_table(name, rows, columns, _closing_rows(group)))
+    names = ", ".join(group.name for group in groups)
+    head = markup.join((markup.tag("b", words), markup.tag("small", names)))
+    return [markup.fold(head, tables)]
+
+
+def _flat_table(groups: Sequence[MetricGroup], shown: str, order: str, columns: Sequence[Column]) -> Html:
+    """The metrics of all groups in one table, by change or by name; without those that have no number."""
+    rows = [change for group in groups for change in group.changed]
+    if shown == ALL:
+        rows += [change for group in groups for change in group.unchanged]
+    rows.sort(key=largest_first if order == BY_CHANGE else lambda change: change.label.lower())
+    if not rows:
+        return markup.note("No metric changed.")
+    return _table("metrics", rows, columns)
+
+
+def _table(
+    name: str, changes: Sequence[MetricChange], columns: Sequence[Column], closing: Sequence[Row] = ()
+) -> Html:
+    with_names = len(columns) == len(_columns(True))
+    rows = [_metric_row(change, with_names) for change in changes]
+    return markup.table(name, columns, [*rows, *closing])
+
+
+def _metric_row(change: MetricChange, with_names: bool) -> Row:
     hint = f"{change.metric} [{change.unit}]" if change.unit else change.metric
     cells = (
         markup.tag("span", change.label, title=hint),
+        *((markup.code(change.metric),) if with_names else ()),
         markup.short_value(change.a),
         markup.short_value(change.b),
         markup.change(change.a, change.b),
@@ -130,6 +221,31 @@ def _metric_row(change: MetricChange) -> Row:
         markup.verdict(change.verdict, reason=change.reason),
     )
     return Row(cells)
+
+
+def _tally(group: MetricGroup) -> str:
+    """How many of the group's rows have each verdict."""
+    counts = Counter(change.verdict for change in (*group.changed, *group.unchanged))
+    return " · ".join(f"{counts[verdict]} {verdict.words}" for verdict in Verdict if counts[verdict])
+
+
+def _rest_words(group: MetricGroup) -> str:
+    """What of a group is folded: `1 on one side only, 6 same, 2 said by another row, 8 not collected`."""
+    counts = Counter(change.verdict.words for change in group.unchanged)
+    one_sided = len(_with_one_number(group))
+    words = [f"{one_sided} on one side only"] if one_sided else []
+    words += [f"{count} {verdict}" for verdict, count in counts.items()]
+    words += [
+        f"{len(changes)} {what}"
+        for changes, what in ((group.repeats, "said by another row"), (group.zero, "at 0 on both sides"))
+        if changes
+    ]
+    words += [f"{len(changes)} {why}" for why, changes in group.absent.items()]
+    return ", ".join(words)
+
+
+def _capitalised(name: str) -> str:
+    return name[:1].upper() + name[1:]
 
 
 def _bar_share(change: MetricChange) -> float | None:
@@ -141,30 +257,22 @@ def _bar_share(change: MetricChange) -> float | None:
     return None if change.change_pct is None else change.change_pct / 100
 
 
-def _closing_rows(changes: Sequence[MetricChange]) -> list[Row]:
-    """What needs no row of its own: zero on both sides, or no number on either, by reason."""
-    labels_by_reason: dict[str, list[str]] = defaultdict(list)
-    for change in changes:
-        a, b = (formatting.state_words(value) for value in (change.a, change.b))
-        reason = "" if change.a.number == 0 else a if a == b else f"{a} in A, {b} in B"
-        labels_by_reason[reason].append(change.label)
-    rows = []
-    for reason, labels in labels_by_reason.items():
-        head = markup.state(f"{reason}:") if reason else markup.muted("0 on both sides:")
-        rows.append(markup.closing_row(markup.join((head, markup.muted(" · ".join(labels))))))
-    return rows
+def _closing_rows(group: MetricGroup) -> list[Row]:
+    """What needs no row of its own: said by another row, zero on both sides, or no number on either."""
+    heads = (
+        (markup.muted("said by another row:"), group.repeats),
+        *((markup.state(f"{why}:"), changes) for why, changes in group.absent.items()),
+        (markup.muted("0 on both sides:"), group.zero),
+    )
+    return [
+        markup.closing_row(markup.join((head, markup.muted(markup.join(map(_label, changes), " · ")))))
+        for head, changes in heads
+        if changes
+    ]
 
 
-def _has_a_row(change: MetricChange) -> bool:
-    return (change.a.number, change.b.number) not in ((None, None), (0, 0))
-
-
-def _largest_first(change: MetricChange) -> float:
-    if change.a.number is None or change.b.number is None:
-        return 0.0
-    if change.unit == "%":
-        return -abs(change.b.number - change.a.number)
-    return -abs(change.change_pct) if change.change_pct is not None else float("-inf")  # from 0
+def _label(change: MetricChange) -> Html:
+    return markup.tag("span", change.label, title=change.metric)
 
 
 def _launch_attributes(pair: PairComparison) -> list[tuple[object, object]]:
@@ -175,9 +283,13 @@ def _launch_attributes(pair: PairComparison) -> list[tuple[object, object]]:
     ]
     whole_a, whole_b = template_arguments(a), template_arguments(b)
     if whole_a or whole_b:
-        cut_a, cut_b = excerpt(whole_a, whole_b)
-        code_a, code_b = markup.code(cut_a or "none", whole_a), markup.code(cut_b or "none", whole_b)
-        rows.append(("template", _one_or_both(code_a, code_b)))
+        cut = excerpt(whole_a, whole_b)
+        code_a, code_b = (markup.code(text or "none") for text in cut)
+        shown = _one_or_both(code_a, code_b)
+        if cut != (whole_a, whole_b):
+            whole = (markup.tag("div", markup.code(text)) for text in dict.fromkeys((whole_a, whole_b)))
+            shown = markup.join((shown, markup.fold("whole", whole)))
+        rows.append(("template", shown))
     if a.nvtx or b.nvtx:
         rows.append(("NVTX range", _both("/".join(a.nvtx) or "none", "/".join(b.nvtx) or "none")))
     return rows
@@ -205,4 +317,4 @@ def _count(number: float) -> Html:
 
 def _signed_count(difference: float) -> Html:
     sign = "+" if difference > 0 else formatting.MINUS
-    return markup.join((sign, _count(abs(difference))), "")
+    return markup.join((sign, markup.quantity(*formatting.quantity(Value(abs(difference))))), "")

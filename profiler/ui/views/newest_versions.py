@@ -10,6 +10,7 @@ from profiler.documents.comparison_text import words_of_paired_names
 from profiler.evidence import MetricTable, Value, formatting
 from profiler.history import Overview, OverviewCell, OverviewRow
 from profiler.history.overview import SHOWN
+from profiler.regressions import WorseNow
 from profiler.statistics import Verdict
 from profiler.store import RunInfo
 from profiler.ui import addresses, markup
@@ -17,9 +18,10 @@ from profiler.ui.markup import Column, Html, Row, Tile
 
 CAPTION = "timed calls first, then every launch by its ncu duration, which is not latency; longest first"
 NAMED = 5  # kernels under a tile's head
+_OPEN = 4  # versions whose launches are shown at once; the table of families has all in a line each
 # The label of each tile, and the verdicts that it counts; the first one gives it its sign.
+_SLOWER = [verdict for verdict in Verdict if verdict.traits.fails]
 _TILES = (
-    ("Got worse", [verdict for verdict in Verdict if verdict.traits.fails]),
     ("Got better", [verdict for verdict in Verdict if verdict.traits.moved and not verdict.traits.fails]),
     (
         "Cannot tell",
@@ -34,26 +36,27 @@ def context(overview: Overview, runs: Sequence[RunInfo]) -> Html:
     reports_created = [cell.created for cell in overview.cells if cell.created]
     newest = ""
     if reports_created:
-        newest = f"newest report {formatting.timestamp(max(reports_created))} · "
+        newest = f"newest report {formatting.timestamp(max(reports_created))}"
     elif runs:
-        newest = f"newest run {formatting.timestamp(max(run.created for run in runs))} · "
+        newest = f"newest run {formatting.timestamp(max(run.created for run in runs))}"
     number = f"{len(runs)} run" + ("s" if len(runs) != 1 else "")
-    return markup.join((newest, markup.link(markup.href("runs", {}), number)), "")
+    link = markup.link(markup.href("runs", {}), number)
+    return markup.join((newest, link), " · ") if newest else link
 
 
 def tiles_caption() -> Html:
     """What the tiles count, and where the rest is counted."""
-    words = "launches of each family's newest version against the version before; of every version:"
+    words = "launches of each family's newest version against the version before; what is worse now:"
     return markup.join((words, markup.link(addresses.regressions(), "Regressions")))
 
 
-def tiles(overview: Overview) -> Html:
-    """How many launches of the newest versions moved since the version before, and which first."""
+def tiles(overview: Overview, worse: WorseNow) -> Html:
+    """What is worse now, as Regressions counts it; then how many launches moved since the version before."""
     tally = Counter[Verdict]()
     for cell in overview.cells:
         tally.update(cell.tally)
     has_calls = any(cell.calls for cell in overview.cells)
-    items = []
+    items = [Tile("Worse now", markup.verdict_count(Verdict.WORSE, worse.count), "", _worse(overview, worse))]
     for label, verdicts in _TILES:
         number = sum(tally[verdict] for verdict in verdicts)
         if has_calls:
@@ -67,10 +70,22 @@ def tiles(overview: Overview) -> Html:
 
 
 def table(overview: Overview, metrics: MetricTable) -> Html:
-    """The newest version of every family, workload and GPU; its launches with their headline metrics."""
+    """The newest version of every family, workload and GPU; its launches with their headline metrics.
+
+    Of many the first few are open.
+    """
+    shown, folded = overview.cells[:_OPEN], overview.cells[_OPEN:]
+    tables = [_table("newest versions", shown, metrics)]
+    if folded:
+        head = f"{len(folded)} more: {', '.join(dict.fromkeys(cell.family for cell in folded))}"
+        tables.append(markup.fold(head, [_table("more newest versions", folded, metrics)]))
+    return markup.join(tables, "")
+
+
+def _table(name: str, cells: Sequence[OverviewCell], metrics: MetricTable) -> Html:
     concepts = [concept for concept in SHOWN if concept in metrics.by_concept]
     rows: list[Row] = []
-    for cell in overview.cells:
+    for cell in cells:
         rows.append(markup.group_row(_cell_head(cell)))
         rows += [_call_row(cell, timed, len(concepts)) for timed in cell.calls]
         rows += [_launch_row(cell, row, concepts) for row in cell.rows]
@@ -82,7 +97,7 @@ def table(overview: Overview, metrics: MetricTable) -> Html:
         Column("other metrics", wide=True),
         *(Column(metrics.by_concept[concept].label, right=True, wide=True) for concept in concepts),
     )
-    return markup.table("newest versions", columns, rows)
+    return markup.table(name, columns, rows)
 
 
 def notes(overview: Overview) -> list[Html]:
@@ -105,6 +120,16 @@ def diff_address(cell: OverviewCell, row: OverviewRow | None = None, mode: str |
         evidence=cell.evidence.value if mode else None,
         mode=mode,
     ).href
+
+
+def _worse(overview: Overview, worse: WorseNow) -> Html:
+    """Where the count comes from, and which launches of a newest version are slower than the one before."""
+    count = len(worse.rows)
+    words = f"{count} row{'s' * (count != 1)}, in Regressions"
+    parts: list[object] = [markup.link(addresses.regressions(), words)]
+    if any(cell.tally[verdict] for cell in overview.cells for verdict in _SLOWER):
+        parts += [markup.muted("slower than the version before:"), _longest(overview, _SLOWER)]
+    return markup.join(parts)
 
 
 def _longest(overview: Overview, verdicts: Sequence[Verdict]) -> Html:

@@ -1,4 +1,4 @@
-"""What is worse now: counts, one row per regression, and everything known about the chosen one."""
+"""What is worse now: counts, the rows of one group, and everything known about the chosen one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from profiler.regressions import (
     Coverage,
     Regression,
     RegressionKind,
-    RegressionReport,
-    SharedRegression,
     VersionRun,
-    count_alarms,
+    WorseNow,
 )
 from profiler.statistics import LevelKind, Verdict
 from profiler.ui import addresses, markup
@@ -26,18 +24,6 @@ from profiler.ui.markup import Column, Html, Row, Tile
 ROWS_SHOWN = 40
 ALL = "all"  # families
 CAPTION = "every version's newest results against its own past and the baseline; acknowledged last"
-_COLUMNS = (
-    Column("version", cut=1),
-    Column("metric", wrap=True),
-    Column("verdict"),
-    Column("interval", wide=True),
-    Column("on", wide=True, wrap=True),
-    Column("level", right=True, wide=True),
-    Column("evidence", wide=True),
-    Column("since", wide=True),
-    Column("due to", wide=True),
-    Column("acknowledged", wide=True, wrap=True),
-)
 
 
 def key(regression: Regression) -> str:
@@ -46,45 +32,30 @@ def key(regression: Regression) -> str:
     return sha256(repr(tuple(map(str, regression.series))).encode()).hexdigest()[:10]
 
 
-def of_family(report: RegressionReport, family: str) -> list[Regression]:
-    """The regressions of one family, or of all."""
-    return [regression for regression in report.regressions if family in (ALL, regression.series.family)]
-
-
-def choose(regressions: Sequence[Regression], key_in_address: str | None) -> Regression | None:
-    """The one that the address names, else the first."""
-    named = (regression for regression in regressions if key(regression) == key_in_address)
-    return next(named, regressions[0] if regressions else None)
-
-
-def tiles(
-    regressions: Sequence[Regression],
-    causes: Sequence[Cause],
-    coverage: Coverage,
-    shared: Sequence[SharedRegression] = (),
-) -> Html:
-    """How many are open, acknowledged, due to the environment, and how many results cannot be judged."""
-    # An acknowledged one, a known state and a drift stay in the list and count as nothing to do.
-    still_open = [regression for regression in regressions if regression.is_open]
-    versions = len({regression.subject for regression in still_open})
-    of_versions = f"of {versions} version{'s' * (versions != 1)}" if still_open else "nothing"
-    acknowledged = sum(regression.acknowledged is not None for regression in regressions)
-    alarms = count_alarms(still_open, shared)
-    of_rows = f"{len(still_open)} rows " if alarms < len(still_open) else ""
-    wrong = sum(regression.became_wrong for regression in still_open)
-    same_code = sum(cause.is_environment for cause in causes)
+def tiles(worse: WorseNow, coverage: Coverage) -> Html:
+    """How much is worse, wrong, slower than its parent without being worse, and cannot be judged."""
+    versions = len({regression.subject for regression in worse.rows})
+    of_versions = f"of {versions} version{'s' * (versions != 1)}" if worse.count else "nothing"
+    rows, acknowledged = len(worse.rows), len(worse.acknowledged)
+    of_rows = f"{rows} rows " if worse.count < rows else ""
+    wrong = sum(regression.became_wrong for regression in worse.rows)
     unclear = sum(coverage.unclear.values())
     overview = markup.link(markup.href("", {}), "Overview")
     return markup.tiles(
         (
             Tile(
                 "Worse now",
-                markup.verdict_count(Verdict.WORSE, alarms),
+                markup.verdict_count(Verdict.WORSE, worse.count),
                 "",
                 f"{of_rows}{of_versions}; {acknowledged} acknowledged",
             ),
             Tile("Wrong now", f"⊘ {wrong}" if wrong else "0", "", "right in an earlier run"),
-            Tile("Same machine code", str(same_code), "", "the environment moved, not the kernel"),
+            Tile(
+                "Slower than its parent",
+                str(len(worse.slower_than_parent)),
+                "",
+                "an idea that did not help; not counted",
+            ),
             Tile(
                 "Cannot tell",
                 markup.verdict_count(Verdict.UNCLEAR, unclear),
@@ -95,29 +66,32 @@ def tiles(
     )
 
 
-def table(
-    regressions: Sequence[Regression], causes: Sequence[Cause], selected: Regression | None, family: str
-) -> Html:
-    """One row per regression; its version links to everything known about it."""
-    has_several_families = len({regression.series.family for regression in regressions}) > 1
+def table(regressions: Sequence[Regression], selected: Regression | None, family: str | None) -> Html:
+    """The rows of one group: its place links to everything known about it."""
+    several_versions = len({regression.subject for regression in regressions}) > 1
+    columns = [
+        Column("on", wrap=True),
+        Column("metric", wrap=True, wide=True),
+        Column("verdict"),
+        Column("interval", wide=True, wrap=True),
+        Column("level", right=True, wide=True),
+        Column("evidence", wide=True),
+    ]
     rows = []
-    for regression, cause in zip(regressions, causes, strict=False):
-        name = regression.subject if has_several_families else regression.series.version
-        address = addresses.regressions(None if family == ALL else family, key(regression))
+    for regression in regressions:
+        place: object = _workload_and_gpu(regression)
+        if several_versions:
+            place = markup.join((markup.code(regression.series.version), place))
         cells = (
-            markup.link(address, markup.cut_name(name), name),
+            markup.link(addresses.regressions(family, key(regression)), place, regression.since),
             markup.join((regression.label, _part(regression))),
             _verdict(regression),
             _interval(regression),
-            _workload_and_gpu(regression),
             _levels(regression),
             markup.evidence_badge(regression.series.evidence.value),
-            markup.tag("span", _short_since(regression), title=regression.since),
-            cause.due_to,
-            _acknowledged(regression),
         )
         rows.append(Row(cells, selected=regression is selected))
-    return markup.table("what is worse now", _COLUMNS, rows)
+    return markup.table("the rows of this group", columns, rows)
 
 
 def details(regression: Regression, cause: Cause) -> Html:
@@ -141,11 +115,6 @@ def details(regression: Regression, cause: Cause) -> Html:
     return markup.fact_table("the selected row", facts)
 
 
-def title(regression: Regression) -> Html:
-    """What the details are of."""
-    return markup.join((markup.code(regression.subject), regression.label))
-
-
 def notes(coverage: Coverage) -> list[Html]:
     """Which results cannot be judged, the command that would help, and what was looked at."""
     lines: list[object] = []
@@ -153,15 +122,6 @@ def notes(coverage: Coverage) -> list[Html]:
         words = f"? {count} newest result{'s' * (count != 1)} cannot be judged: {unclear.why}"
         lines.append(markup.join((words, markup.code(unclear.command) if unclear.command else ""), ". "))
     return [markup.note(line) for line in (*lines, coverage.words)]
-
-
-def shared_notes(shared: Sequence[SharedRegression], regressions: Sequence[Regression]) -> list[Html]:
-    """A line for each alarm that several of these regressions share."""
-    return [
-        markup.note(f"{Verdict.WORSE.traits.sign} {alarm.words}")
-        for alarm in shared
-        if any(regression in regressions for regression in alarm.regressions)
-    ]
 
 
 def nothing_worse(coverage: Coverage) -> Html:
@@ -177,7 +137,7 @@ def _verdict(regression: Regression) -> Html:
     if regression.level is not LevelKind.NEW:
         words = f"{regression.verdict_label} {regression.change}"
         return markup.tag("span", words, "v quiet", regression.how_sure)
-    return markup.verdict(Verdict.WORSE, regression.change, regression.how_sure)
+    return markup.verdict(regression.verdict, regression.change, regression.how_sure)
 
 
 def _levels(regression: Regression) -> Html:
@@ -240,12 +200,6 @@ def _since(regression: Regression) -> Html:
     return markup.join(parts, "; ")
 
 
-def _short_since(regression: Regression) -> str:
-    first, last = regression.possible[0], regression.possible[-1]
-    words = f"{first.created:%Y-%m-%d}"
-    return words if len(regression.possible) == 1 else f"{words} … {last.created:%m-%d}"
-
-
 def _cause(cause: Cause) -> Html:
     if not cause.words:
         return markup.escaped(cause.due_to)
@@ -254,13 +208,6 @@ def _cause(cause: Cause) -> Html:
 
 def _due_to(cause: Cause) -> Html:
     return markup.tag("b", f"{cause.due_to} suspected" if cause.is_environment else cause.due_to)
-
-
-def _acknowledged(regression: Regression) -> Html:
-    if not regression.acknowledged and not regression.lapsed:
-        return markup.muted(regression.passed)
-    css = "" if regression.acknowledged else "m"
-    return markup.tag("span", regression.passed, css, regression.passed_words)
 
 
 def _links(regression: Regression) -> Html:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from profiler.compare import PairComparison
 from profiler.evidence import Rule
@@ -28,19 +28,22 @@ _WORDS = {  # by the state of a change, in the order of the table
 }
 
 
-def ranked(rules: Sequence[Rule], report: str | None = None) -> Html:
+def ranked(
+    rules: Sequence[Rule], report: str | None = None, links: Mapping[Rule, Html] | None = None
+) -> Html:
     """NVIDIA's rules in their own words, largest estimated speed-up first, global before local.
 
     `report` is the file's name: all that is not here stands in it, and the command that opens it below.
+    `links` lead to the code that a rule is about.
     """
-    ranking = rank_rules(rules)
+    ranking, links = rank_rules(rules), links or {}
     if not ranking:
         no_rules = markup.note(markup.backticks_as_code(_NO_RULES))
         return markup.join((no_rules, how_to_open(report)), "")
     note = "NVIDIA's estimates. Global: of the whole launch; local: of the part the rule looks at."
     if all(rule.speedup_pct is None for rule in ranking):
         note = "No estimates: the ncu that made this report gave none."
-    table = markup.table("rules", _COLUMNS, [_row(rule) for rule in ranking])
+    table = markup.table("rules", _COLUMNS, [_row(rule, link=links.get(rule)) for rule in ranking])
     return markup.join((table, markup.note(note), how_to_open(report)), "")
 
 
@@ -80,7 +83,7 @@ def caption(pair: PairComparison) -> str:
     return f"in their own words; {counts or 'none new, gone or changed'}"
 
 
-def _row(rule: Rule, change: RuleChange | None = None) -> Row:
+def _row(rule: Rule, change: RuleChange | None = None, link: Html | None = None) -> Row:
     name = rule_title(rule)
     # A long message beside it would squeeze a name to a word a line.
     title = [markup.tag("b", name, "nw" * (len(name) <= _UNBROKEN_LETTERS)), markup.muted(rule.section)]
@@ -89,4 +92,7 @@ def _row(rule: Rule, change: RuleChange | None = None) -> Row:
     estimate: object = "–"
     if rule.speedup_pct is not None:
         estimate = markup.join((f"{rule.speedup_pct:.1f} %", markup.muted(rule.speedup_scope or "")))
-    return Row((markup.muted(rule.kind), markup.join(title), plain_message(rule.message), estimate))
+    says = markup.escaped(plain_message(rule.message))
+    if link:
+        says = markup.join((says, markup.join(("in the code:", link))), " · ")
+    return Row((markup.muted(rule.kind), markup.join(title), says, estimate))

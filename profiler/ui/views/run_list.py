@@ -8,11 +8,13 @@ from datetime import UTC
 
 from profiler.bundles import ReportFile
 from profiler.evidence import Evidence, Value, formatting
-from profiler.store import FamilyMix, ImportSummary, RunInfo
+from profiler.store import FamilyMix, ImportSummary, Rows, RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 
 RUNS_SHOWN = 100
+_ROWS_IN_VIEW = 14
+_ROW_HEIGHT = 27  # pixels
 _RUNS_LINKED = 4  # of one import
 # Fields of a run's provenance that have a row of their own in the table of it.
 _FIELDS_OF_RUN = {
@@ -34,11 +36,13 @@ def report_of(run: RunInfo, sha256: str | None) -> ReportFile | None:
 
 
 def count(runs: Sequence[RunInfo]) -> str:
-    """How many runs and families there are."""
+    """How many runs and families there are, and whether the index has older runs that are not listed."""
     if not runs:
         return ""
     number = len(families(runs))
-    return f"{len(runs)} run{'s' * (len(runs) != 1)} of {number} famil{'y' if number == 1 else 'ies'}"
+    words = f"{len(runs)} run{'s' * (len(runs) != 1)} of {number} famil{'y' if number == 1 else 'ies'}"
+    is_cut = isinstance(runs, Rows) and runs.truncated
+    return f"the newest {words}; older ones are not listed" if is_cut else words
 
 
 def families(runs: Sequence[RunInfo]) -> list[str]:
@@ -87,7 +91,9 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
     for run in newest:
         name = markup.cut_name(run.version or f"{len(run.versions)} versions")
         cells = (
-            markup.tag("span", _family(run), title=_family(run)),
+            markup.join(
+                (markup.tick(run.run_id, run.run_id), markup.tag("span", _family(run), title=_family(run)))
+            ),
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
             *([run.workload or "–"] if has_workloads else []),
             markup.tag("span", run.gpu, title=run.gpu) if run.gpu else _no_gpu(run),
@@ -109,7 +115,12 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
         Column("ncu", wide=True),
         Column("evidence", wide=True),
     )
-    return markup.table("runs", columns, rows)
+    return markup.tickable(markup.table("runs", columns, rows))
+
+
+def table_height(runs: Sequence[RunInfo]) -> int:
+    """How high the box of the table stands, in pixels: its head and rows, at most as many as fit a screen."""
+    return _ROW_HEIGHT * (2 + min(len(runs), _ROWS_IN_VIEW))
 
 
 def import_summary(summary: ImportSummary | None) -> list[Html]:

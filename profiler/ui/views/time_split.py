@@ -14,8 +14,9 @@ from profiler.ui.charts import waterfall as waterfall_chart
 from profiler.ui.charts.style import Figure
 from profiler.ui.charts.waterfall import Bar
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views.drilldown import Drill, view_of_step
 
-CAPTION = "ncu duration split by cause; measured"
+CAPTION = "ncu duration split by cause; measured; a click on a bar opens what is behind it"
 _COUNTER_COLUMNS = (
     Column("metrics.txt"),
     Column("metric", wrap=True, wide=True),
@@ -51,15 +52,21 @@ def missing_counters(explanation: Explanation) -> Html:
     return markup.join((markup.note(markup.state(words)), table), "")
 
 
-def waterfall(explanation: Explanation) -> Figure | None:
-    """The split as bars in one unit: A, the causes, B; None where there is none."""
+def waterfall(explanation: Explanation, opened: Drill = ("", "")) -> Figure | None:
+    """The split as bars in one unit: A, the causes, B; None where there is none.
+
+    A bar's custom data is the view of the drill-down that it opens and the stall reason there.
+    """
     split, a_us, b_us = explanation.split, explanation.a_us, explanation.b_us
     if split is None or a_us is None or b_us is None:
         return None
-    return waterfall_chart.figure(list(_bars(explanation, split, a_us, b_us)))
+    return waterfall_chart.figure(list(_bars(explanation, split, (a_us, b_us), opened)))
 
 
-def _bars(explanation: Explanation, split: TimeSplit, a_us: float, b_us: float) -> Iterator[Bar]:
+def _bars(
+    explanation: Explanation, split: TimeSplit, times_us: tuple[float, float], opened: Drill
+) -> Iterator[Bar]:
+    a_us, b_us = times_us
     largest = max(a_us, b_us)
     divisor = formatting.scale_for("us", largest).divisor
     steps = waterfall_steps(a_us, split)
@@ -68,7 +75,10 @@ def _bars(explanation: Explanation, split: TimeSplit, a_us: float, b_us: float) 
     for step in steps:
         text = format_change(step.us, largest, largest_step_us(steps))
         role = _role(step, text, is_cause=_is_cause(step, explanation, split))
-        yield Bar(step.label, reached_us / divisor, step.us / divisor, text, role)
+        drill = view_of_step(step)
+        is_open = drill is not None and drill == opened
+        start, length = reached_us / divisor, step.us / divisor
+        yield Bar(step.label, start, length, text, role, opens=drill or (), selected=is_open)
         reached_us += step.us
     yield Bar("B", 0.0, b_us / divisor, format_side(b_us, largest), "ink", strong=True)
 

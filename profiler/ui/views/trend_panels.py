@@ -4,30 +4,87 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from profiler.compare import UNKNOWN_NOISE, NoiseModel, latency_words
 from profiler.evidence import brief_list, formatting, opcodes
-from profiler.history import LATENCY, Lineage, Trend, TrendPoint
-from profiler.history.trend import ABSENT
-from profiler.statistics import NoiseFloor
+from profiler.history import LATENCY, Lineage, ReferenceLevel, RunSpread, Trend
+from profiler.statistics import NoiseFloor, share_text
 from profiler.ui import markup
 from profiler.ui.charts import small_multiples, stacked_shares
-from profiler.ui.charts.small_multiples import Axis, Line, Panel, Point
+from profiler.ui.charts.panel_overlays import Reference
+from profiler.ui.charts.small_multiples import Axis, Line, Panel
 from profiler.ui.charts.style import Figure
 from profiler.ui.data.part_names import PartAndMode, line_names
+from profiler.ui.data.run_axis import RunAxis, find_holes
 from profiler.ui.data.timelines import timelines
 from profiler.ui.data.trend_choice import Labeller
 from profiler.ui.markup import Html
+from profiler.ui.views.line_reading import LineReading, relative_unit
 
 BREAKS_SHOWN = 8
-LINES_SHOWN = 8  # more are no longer told apart; the filter reaches the others
+LINES_SHOWN = 8  # kernels; more are no longer told apart, and the filter reaches the others
+VERSION_LINES_SHOWN = 24  # lines of versions mostly lie apart: more can be told apart
+ABSOLUTE, OF_FIRST, OF_BASELINE = "absolute", "of first", "of baseline"  # what numbers are shown as
+_FROM_ZERO = "from 0"  # why a number is no share of the one it is compared with
+_NO_BASELINE = "the baseline has no number here"
+_MAIN_PX, _OTHER_PX = 300, 100  # heights of panels over runs
 OPCODE_MIX_NOTE = "Opcode mix: places in the code, not how often they run."
 NO_RESULT = "no result here"  # of a version on this workload and GPU
 LineKey = tuple[str, str, str | None]  # part, mode, version; None: all versions
 _KeyedTrends = list[tuple[LineKey, Trend]]  # the lines of one panel
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the lines of a picture are drawn, besides their numbers."""
+
+    scale: str = ABSOLUTE
+    baseline: str = ""  # the version that numbers are shown of
+    baseline_numbers: Mapping[tuple[str, str, str], float] = field(
+        default_factory=dict
+    )  # by metric, part, mode
+    isolated: str = ""  # the label of the line that stands out
+    spreads: Mapping[int, RunSpread] = field(default_factory=dict)  # of its points, by result
+    levels: Mapping[str, Sequence[ReferenceLevel]] = field(default_factory=dict)  # by metric
+    href: Callable[[str], str] = lambda label: ""  # where a line's label leads
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether numbers are shares of another."""
+        return self.scale != ABSOLUTE
+
+
+@dataclass(frozen=True)
+class ChosenLines:
+    """The lines of all panels, with their names."""
+
+    by_panel: tuple[_KeyedTrends, ...]
+    names: Mapping[PartAndMode, str]
+    labels: Mapping[LineKey, str]  # what each line is called
+
+    @property
+    def labels_with_numbers(self) -> list[str]:
+        """The labels of the lines that have a number in some panel, in order."""
+        with_number = {
+            key
+            for lines in self.by_panel
+            for key, trend in lines
+            if any(point.on_line for point in trend.points)
+        }
+        return list(dict.fromkeys(label for key, label in self.labels.items() if key in with_number))
+
+    def key_of(self, label: str) -> LineKey | None:
+        """The line of that label."""
+        return next((key for key, name in self.labels.items() if name == label), None)
+
+    def trend_of(self, label: str, metric: int = 0) -> Trend | None:
+        """The series of a line in one panel; None where it has none there."""
+        key = self.key_of(label)
+        lines = self.by_panel[metric] if metric < len(self.by_panel) else []
+        return next((trend for of_line, trend in lines if of_line == key), None)
 
 
 @dataclass(frozen=True)
@@ -60,46 +117,69 @@ class Picture:
         return f"{', '.join(panel.title for panel in self.panels)} over {over} of {brief_list(lines)}"
 
 
+def choose_lines(
+    by_metric: Mapping[str, Sequence[Trend]], axis: RunAxis, ranking: Sequence[Trend]
+) -> ChosenLines:
+    """The lines of each metric's panel; `ranking` has the kernels by time, longest first.
+
+    Timed calls come before all kernels: they are what the versions are compared by.
+    """
+    every_trend = [trend for trends in by_metric.values() for trend in trends]
+    timed = [trend for trend in every_trend if trend.concept == LATENCY]
+    names = line_names((*timed, *ranking, *every_trend))
+    names_shown = list(names.values())[:LINES_SHOWN]
+    lines_by_panel = tuple(
+        _lines([trend for trend in trends if names[trend.part, trend.mode] in names_shown], axis.is_over_runs)
+        for trends in by_metric.values()
+    )
+    return ChosenLines(lines_by_panel, names, _labels(lines_by_panel, names))
+
+
 def picture(
     by_metric: Mapping[str, Sequence[Trend]],
-    versions: Sequence[str],
-    is_over_time: bool,
+    axis: RunAxis,
     ranking: Sequence[Trend],
     noise: NoiseModel = UNKNOWN_NOISE,
     lineage: Lineage | None = None,
+    look: Look = Look(),
 ) -> Picture:
     """Panels for the metrics in their order; `ranking` has the kernels by time, longest first.
 
     `noise` gives the band within which equal builds lie, around latencies. Over versions of a `lineage` a
     line leads to a version only from what it was made from.
     """
-    every_trend = [trend for trends in by_metric.values() for trend in trends]
-    names = line_names((*ranking, *every_trend))
-    names_shown = list(names.values())[:LINES_SHOWN]
-    lines_by_panel = [
-        _lines([trend for trend in trends if names[trend.part, trend.mode] in names_shown], is_over_time)
-        for trends in by_metric.values()
-    ]
-    labels = _labels(lines_by_panel, names)
-    keys_drawn = list(labels)[: 2 * LINES_SHOWN]  # lines of versions mostly lie apart: more can be told apart
-    panels = []
-    for lines in lines_by_panel:
-        drawn = [(key, trend) for key, trend in lines if key in keys_drawn]
+    lines = choose_lines(by_metric, axis, ranking)
+    labels = lines.labels
+    limit = VERSION_LINES_SHOWN if axis.is_over_runs else 2 * LINES_SHOWN
+    keys_drawn = list(labels)[:limit]
+    isolated = lines.key_of(look.isolated)
+    if isolated is not None and isolated not in keys_drawn:
+        keys_drawn[-1] = isolated
+    panels: list[Panel] = []
+    for metric, keyed_trends in zip(by_metric, lines.by_panel, strict=True):
+        drawn = [(key, trend) for key, trend in keyed_trends if key in keys_drawn]
         if drawn:
-            panels.append(_panel(drawn, labels, versions, is_over_time, noise))
-    if not is_over_time:
-        panels = _over_lineage(panels, versions, lineage)
+            panel = _panel(metric, drawn, labels, axis, noise, look)
+            if axis.is_over_runs:
+                panel = replace(panel, height=_OTHER_PX if panels else _MAIN_PX)
+            panels.append(panel)
+    if not axis.is_over_runs:
+        panels = _over_lineage(panels, axis.versions, lineage)
     absent = tuple(metric for metric, trends in by_metric.items() if not trends)
     undrawn = tuple(
         metric
-        for (metric, trends), lines in zip(by_metric.items(), lines_by_panel, strict=True)
-        if trends and not any(key in keys_drawn for key, _ in lines)
+        for (metric, trends), keyed_trends in zip(by_metric.items(), lines.by_panel, strict=True)
+        if trends and not any(key in keys_drawn for key, _ in keyed_trends)
     )
     cut_off = (labels[key] for key in labels if key not in keys_drawn)
-    hidden = (*list(names.values())[LINES_SHOWN:], *cut_off)
-    names_drawn = {(part, mode): names[part, mode] for part, mode, _ in keys_drawn}
-    axis = _axis(panels, versions, is_over_time)
-    return Picture(tuple(panels), axis, absent, hidden, labels, undrawn, names_drawn)
+    hidden = (*list(lines.names.values())[LINES_SHOWN:], *cut_off)
+    names_drawn = {(part, mode): lines.names[part, mode] for part, mode, _ in keys_drawn}
+    chart_axis = axis.chart_axis(point.x for panel in panels for line in panel.lines for point in line.points)
+    if chart_axis.holes:
+        panels = [
+            replace(panel, lines=tuple(_without_bridges(line) for line in panel.lines)) for panel in panels
+        ]
+    return Picture(tuple(panels), chart_axis, absent, hidden, labels, undrawn, names_drawn)
 
 
 def notes(picture: Picture, by_metric: Mapping[str, Sequence[Trend]], label: Labeller) -> list[Html]:
@@ -187,11 +267,14 @@ def _labels(panels: Sequence[_KeyedTrends], names: Mapping[PartAndMode, str]) ->
     return labels
 
 
-def _axis(panels: Sequence[Panel], versions: Sequence[str], is_over_time: bool) -> Axis:
-    if not is_over_time:
-        return Axis(tuple(versions), span=(0.0, float(max(len(versions) - 1, 0))))
-    times = [point.x for panel in panels for line in panel.lines for point in line.points]
-    return Axis(time=True, span=(min(times), max(times)) if times else (0.0, 1.0))
+def _without_bridges(line: Line) -> Line:
+    """The line without the pieces that lead over nights in which the version was not run."""
+    holes = find_holes([point.x for point in line.points])
+    points = list(line.points[:1])
+    for before, point in pairwise(line.points):
+        is_bridge = any(before.x <= begin and end <= point.x for begin, end in holes)
+        points.append(replace(point, joined=False) if is_bridge else point)
+    return replace(line, points=tuple(points))
 
 
 def _over_lineage(panels: Sequence[Panel], versions: Sequence[str], lineage: Lineage | None) -> list[Panel]:
@@ -232,11 +315,12 @@ def _without_jumps(line: Line, versions: Sequence[str], lineage: Lineage | None)
 
 
 def _panel(
+    metric: str,
     keyed_trends: _KeyedTrends,
     labels: Mapping[LineKey, str],
-    versions: Sequence[str],
-    is_over_time: bool,
+    axis: RunAxis,
     noise: NoiseModel,
+    look: Look,
 ) -> Panel:
     trends = [trend for _, trend in keyed_trends]
     numbers = [
@@ -247,42 +331,82 @@ def _panel(
     ]
     unit = next((trend.unit for trend in trends if trend.unit), "")
     scale = formatting.scale_for(unit, max(map(abs, numbers), default=0.0))
-    index_of = {version: index for index, version in enumerate(versions)}
-
-    def x_of(point: TrendPoint) -> float | None:
-        if is_over_time:
-            return point.created.timestamp() * 1000
-        return float(index_of[point.version]) if point.version in index_of else None
-
+    is_judged = trends[0].concept == LATENCY
     lines = []
+    references: list[Reference] = []
     for key, trend in keyed_trends:
-        positions = [(x_of(point), point) for point in trend.points]
-        points = tuple(_point(point, scale, x) for x, point in positions if x is not None)
-        lines.append(Line(labels[key], points, band=_band(trend, noise)))
+        reading = _reading(metric, trend, axis, scale, look)
+        positions = [(axis.x_of(point), point) for point in trend.points]
+        is_isolated = labels[key] == look.isolated
+        spreads = look.spreads if is_isolated and is_judged else {}
+        points = tuple(reading.point(point, x, spreads) for x, point in positions if x is not None)
+        if not points:
+            continue
+        lines.append(
+            Line(
+                labels[key],
+                points,
+                band=0.0 if axis.is_over_runs or look.is_relative else _band(trend, noise),
+                isolated=is_isolated,
+                end=reading.end(points) if axis.is_over_runs or look.is_relative else "",
+                href=look.href(labels[key]),
+            )
+        )
+        if is_isolated or len(keyed_trends) == 1 or look.scale != OF_FIRST:
+            references = references or [
+                reading.reference(level) for level in look.levels.get(metric, ()) if reading.can_show
+            ]
     caption = ", ".join(dict.fromkeys(trend.evidence.value for trend in trends))
     if len(keyed_trends) == 1:
         caption += f", {labels[keyed_trends[0][0]]}"
-    # Latencies differ by less than their size.
-    from_zero = trends[0].concept != LATENCY
-    return Panel(trends[0].label, scale.unit, tuple(lines), caption, from_zero)
+    if look.scale == OF_FIRST:
+        caption += "; relative to the first number of each line"
+    elif look.scale == OF_BASELINE:
+        caption += f"; relative to {look.baseline}"
+    shown = _shown_words(lines)
+    limits = {_band(trend, noise) for trend in trends} - {0.0} if is_judged and look.is_relative else set()
+    band = max(limits, default=0.0)
+    if band:
+        shown.append(f"grey field: A/A floor ±{share_text(band)}")
+    return Panel(
+        trends[0].label,
+        relative_unit(unit) if look.is_relative else scale.unit,
+        tuple(lines),
+        "; ".join((caption, *shown)),
+        from_zero=not is_judged and not look.is_relative,  # latencies differ by less than their size
+        references=tuple(references),
+        field=(-100 * band / (1 + band), 100 * band) if band else None,
+        linear=look.is_relative,
+    )
 
 
-def _point(point: TrendPoint, scale: formatting.Scale, x: float) -> Point:
-    if not point.on_line or point.value.number is None:
-        reason = point.gap if point.gap == ABSENT or point.wrong else formatting.state_words(point.value)
-        return Point(x, None, hover=f"{point.version}: {reason}", gap=reason)
-    quantity = formatting.quantity(point.value, scale)
-    hover = f"{point.version}: {quantity}"
-    if point.grid:
-        grid, block = formatting.dimensions(point.grid), formatting.dimensions(point.block)
-        hover += f" · {grid} blocks of {block}"
-    hover += f" · {formatting.timestamp(point.created)}"
-    if point.value.derivation:
-        hover += f" · {point.value.derivation.words}"
-    if point.breaks:
-        hover += f" · not joined: {point.breaks}"
-    number = point.value.number / scale.divisor
-    return Point(x, number, hover=hover, label=quantity.number, joined=not point.breaks)
+def _reading(metric: str, trend: Trend, axis: RunAxis, scale: formatting.Scale, look: Look) -> LineReading:
+    """How the numbers of a line are shown."""
+    if not look.is_relative:
+        return LineReading(trend.unit, scale)
+    if look.scale == OF_BASELINE:
+        first = look.baseline_numbers.get((metric, trend.part, trend.mode))
+    else:
+        numbers = (
+            point.value.number for point in trend.points if point.on_line and axis.x_of(point) is not None
+        )
+        first = next((float(number) for number in numbers if number is not None), None)
+    if first is None:
+        return LineReading(trend.unit, scale, is_relative=True, why_not=_NO_BASELINE)
+    if first == 0 and trend.unit != "%":
+        return LineReading(trend.unit, scale, is_relative=True, why_not=_FROM_ZERO)
+    return LineReading(trend.unit, scale, is_relative=True, first=first)
+
+
+def _shown_words(lines: Sequence[Line]) -> list[str]:
+    """What the band and the dots are, where some line has them."""
+    points = [point for line in lines for point in line.points]
+    words = []
+    if any(point.low is not None for point in points):
+        words.append("band: 95 % of each run's own median")
+    if any(point.samples for point in points):
+        words.append("dots: samples")
+    return words
 
 
 def _band(trend: Trend, noise: NoiseModel) -> float:
@@ -292,7 +416,8 @@ def _band(trend: Trend, noise: NoiseModel) -> float:
 
 
 def _floor(trend: Trend, noise: NoiseModel) -> NoiseFloor | None:
-    newest_ns = trend.newest.number
-    if trend.concept != LATENCY or newest_ns is None:
+    newest = trend.newest_point
+    if trend.concept != LATENCY or newest.value.number is None:
         return None
-    return noise.floor(trend.gpu or "", trend.mode, float(newest_ns), trend.family)
+    ns, driver = float(newest.value.number), newest.driver or ""
+    return noise.floor(trend.gpu or "", trend.mode, ns, trend.family, driver)

@@ -102,7 +102,7 @@ def conflicts(a: VersionSource, b: VersionSource, workloads: tuple[str, str]) ->
         Column("line in A"),
         Column("line in B", wide=True),
         Column("", wide=True),
-        Column("code", cut=2, wide=True),
+        Column("code", wrap=True, wide=True),
         Column("A", right=True),
         Column("B", right=True),
         Column("change", right=True),

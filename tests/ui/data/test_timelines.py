@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from profiler.evidence import Evidence, Value
 from profiler.history import History, Trend, TrendPoint
 from profiler.history.change_points import RUNS
+from profiler.ui.data import run_axis
+from profiler.ui.data.run_axis import RunAxis
 from profiler.ui.data.timelines import timelines
 from profiler.ui.views import history_steps, trend_panels
 from tests.ui.views.test_history_steps import history, series
@@ -30,7 +32,7 @@ def test_versions_of_one_run_are_never_joined_to_each_other() -> None:
         ("a", [1e6] * 3),
         ("b", [2e6] * 3),
     ]
-    panel = trend_panels.picture({"latency": [trend]}, ("a", "b"), True, []).panels[0]
+    panel = trend_panels.picture({"latency": [trend]}, RunAxis(run_axis.TIME), []).panels[0]
     assert [line.label for line in panel.lines] == ["a", "b"]
     for line in panel.lines:
         assert len({point.x for point in line.points}) == 3
@@ -52,7 +54,7 @@ def test_a_break_that_one_version_met_breaks_the_line_of_each() -> None:
 def test_with_several_modes_a_line_says_version_and_mode() -> None:
     points = [point(run, name, ns) for run in range(2) for name, ns in (("a", 1e6), ("b", 2e6))]
     trends = [latencies(*points), latencies(*points, mode="events; cache cold; clock none")]
-    (panel,) = trend_panels.picture({"latency": trends}, ("a", "b"), True, []).panels
+    (panel,) = trend_panels.picture({"latency": trends}, RunAxis(run_axis.TIME), []).panels
     assert [line.label for line in panel.lines] == [
         "a events; cache warm",
         "b events; cache warm",
@@ -71,8 +73,8 @@ def test_the_mark_of_a_version_stands_on_its_own_line() -> None:
     trend = latencies(*points)
     slow_line = next(line for name, line in timelines(trend) if name == "slow")
     slow_history = history(slow_line, version="slow")
-    picture = trend_panels.picture({"latency": [trend]}, ("fast", "slow"), True, [])
-    drawn = history_steps.mark(picture, [slow_history], ("fast", "slow"), True)
+    picture = trend_panels.picture({"latency": [trend]}, RunAxis(run_axis.TIME), [])
+    drawn = history_steps.mark(picture, [slow_history], RunAxis(run_axis.TIME))
     mark = drawn["data"][-1]
     number = slow_line.points[10].value.number
     assert number is not None

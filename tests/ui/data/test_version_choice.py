@@ -1,9 +1,11 @@
-"""Which versions a page offers, and the pair that it opens with."""
+"""Which versions a page offers, and the pairs that the Diff page may open with."""
 
 from datetime import UTC, datetime
 
+from profiler.evidence import Evidence
 from profiler.store import VersionInfo
 from profiler.ui.data import version_choice
+from profiler.ui.data.cells import Cell
 
 
 def version(name: str, day: int, family: str = "f") -> VersionInfo:
@@ -11,11 +13,27 @@ def version(name: str, day: int, family: str = "f") -> VersionInfo:
     return VersionInfo(family, name, created, created, 1, ("H100",), ())
 
 
-VERSIONS = [version("v1", 1), version("v2", 2), version("v3", 3), version("x", 9, "g")]
+VERSIONS = [version("x", 9, "g"), version("v1", 1), version("v2", 2), version("v3", 3)]
 
 
-def test_an_empty_address_opens_the_newest_pair_of_a_family_that_has_one() -> None:
-    assert version_choice.newest_pair(VERSIONS) == ("f/v2", "f/v3")
+def measured(name: str, workload: str = "big") -> Cell:
+    return Cell(f"f/{name}", workload, "H100", Evidence.MEASURED)
+
+
+def test_the_last_pair_is_of_the_first_family_that_has_two_versions() -> None:
+    assert version_choice.last_pair(VERSIONS) == ("f/v2", "f/v3")
+    assert version_choice.last_pair(VERSIONS[:1]) == ("g/x", "g/x")
+
+
+def test_a_pair_shares_measured_results_and_the_last_versions_come_first() -> None:
+    cells = [measured("v1"), measured("v2"), measured("v3", "small"), measured("v3")]
+    pairs = [pair for pair, _ in version_choice.measured_pairs(VERSIONS, "f", cells)]
+    assert pairs == [("f/v2", "f/v3"), ("f/v1", "f/v3"), ("f/v1", "f/v2")]
+
+
+def test_versions_without_a_workload_in_common_are_no_pair() -> None:
+    cells = [measured("v1"), measured("v2"), measured("v3", "small")]
+    assert version_choice.measured_pairs(VERSIONS, "f", cells) == [(("f/v1", "f/v2"), ("big", "H100"))]
 
 
 def test_a_name_that_the_address_asks_for_is_offered_though_unknown() -> None:

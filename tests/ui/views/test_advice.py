@@ -17,7 +17,7 @@ from profiler.ui.views import advice
 from tests.ui.test_pages import NCAR, page, text
 
 TABLE = metric_table.load_metrics()
-DRAM = "→ move fewer bytes through DRAM"
+DRAM = "→ more bytes in flight"
 
 
 def no_store() -> None:

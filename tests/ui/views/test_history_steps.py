@@ -11,6 +11,8 @@ from profiler.evidence import Evidence, Value, load_metrics
 from profiler.history import History, Step, Trend, TrendPoint
 from profiler.history.change_points import RUNS, change_points_in
 from profiler.statistics import Verdict
+from profiler.ui.data import run_axis
+from profiler.ui.data.run_axis import RunAxis
 from profiler.ui.theme import light
 from profiler.ui.views import history_steps, trend_panels
 
@@ -50,6 +52,7 @@ def history(trend: Trend, verdict: Verdict = Verdict.WORSE, version: str | None 
             trend.points[step.earliest : step.latest + 1],
             trend.points[step.index],
             around,
+            verdict,
         )
         for step in change_points_in(trend, METRIC)
     ]
@@ -58,8 +61,9 @@ def history(trend: Trend, verdict: Verdict = Verdict.WORSE, version: str | None 
 
 def marks(of_trend: History, is_over_time: bool) -> list[dict[str, object]]:
     versions = [point.version for point in of_trend.series.points]
-    picture = trend_panels.picture({"duration": [of_trend.series]}, versions, is_over_time, [of_trend.series])
-    drawn = history_steps.mark(picture, [of_trend], versions, is_over_time)
+    axis = RunAxis(run_axis.TIME) if is_over_time else RunAxis.of_versions(versions)
+    picture = trend_panels.picture({"duration": [of_trend.series]}, axis, [of_trend.series])
+    drawn = history_steps.mark(picture, [of_trend], axis)
     return list(drawn["data"][len(picture.figure["data"]) :])
 
 

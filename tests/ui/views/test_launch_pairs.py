@@ -69,7 +69,7 @@ def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(nca
             a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
             moved = formatting.change(change.a, change.b)
             verdict = change.verdict.label
-            expected = " ".join(f"{change.label} {a} {b} {moved} {verdict}".split())
+            expected = " ".join(f"{change.label} {change.metric} {a} {b} {moved} {verdict}".split())
             assert expected in output
 
 
@@ -86,17 +86,52 @@ def test_metrics_without_a_number_stand_once_in_a_closing_line_and_never_as_zero
 def test_a_metric_that_only_one_side_has_keeps_its_row_and_is_missing(esmm: Comparison) -> None:
     pair = next(pair for pair in esmm.pairs if pair.kernel == "one_d_vec")
     output = rows(metric_changes.table(pair))
-    assert "ncu duration failed (NaN) 343 µs – missing" in output
+    assert "ncu duration gpu__time_duration.sum failed (NaN) 343 µs – missing" in output
+
+
+def test_what_only_one_side_has_is_folded_where_the_changed_are_shown(esmm: Comparison) -> None:
+    pair = next(pair for pair in esmm.pairs if pair.kernel == "one_d_vec")
+    changed = metric_changes.table(pair, metric_changes.CHANGED)
+    folded = changed[changed.index("Only one side has a number in") :]
+    assert "failed (NaN) 343 µs – missing" in text(folded)
+    assert "– missing" not in text(changed.partition("Only one side has a number in")[0])
+
+
+def test_what_did_not_change_is_folded_and_whole_in_the_page(ncar: Comparison) -> None:
+    """A browser's search finds a folded name: only the page's look hides it."""
+    pair = ncar.pairs[0]
+    changed = metric_changes.table(pair, metric_changes.CHANGED)
+    for change in pair.metrics:
+        assert text(changed).count(change.label) >= 1
+    unfolded = changed[: changed.index("Nothing changed in")]
+    unfolded = re.sub(r'<details class="k k-fold rest">.*?</details>', "", unfolded)
+    assert "✓ better" in text(unfolded)
+    assert "= same" not in unfolded
+    assert "not collected" not in unfolded
+    assert "= same" in text(metric_changes.table(pair, metric_changes.ALL))
 
 
 def test_the_largest_change_comes_first_within_a_group(ncar: Comparison) -> None:
-    output = rows(metric_changes.table(ncar.pairs[0]))
-    start = output.index("Stalls")
-    changes = [
-        float(row.split(" %")[0].split()[-1].replace("−", "").replace("+", ""))
-        for row in output[start + 3 : start + 8]
-    ]
+    output = metric_changes.table(ncar.pairs[0], metric_changes.CHANGED)
+    stalls = output[output.index("<b>Stalls</b>") :].partition("</table>")[0]
+    changes = [float(share) for share in re.findall(r"[+−]([\d.]+) %", text(stalls))]
+    assert len(changes) > 3
     assert changes == sorted(changes, reverse=True)
+
+
+def test_metrics_stand_in_one_table_by_change_or_by_name(ncar: Comparison) -> None:
+    by_name = rows(metric_changes.table(ncar.pairs[0], order=metric_changes.BY_NAME))[2:]
+    assert by_name == sorted(by_name, key=str.lower)
+    by_change = rows(metric_changes.table(ncar.pairs[0], metric_changes.CHANGED, metric_changes.BY_CHANGE))
+    assert "lg_throttle" in by_change[2], "it was next to nothing in A"
+    assert len(by_change) < len(by_name)
+
+
+def test_words_narrow_the_metrics_by_label_group_or_ncu_name(ncar: Comparison) -> None:
+    found = text(metric_changes.table(ncar.pairs[0], words="dram__ read"))
+    assert "dram__bytes_read.sum" in found
+    assert "inst_executed" not in found
+    assert text(metric_changes.table(ncar.pairs[0], words="no_such")) == "No metric holds no_such"
 
 
 def test_launches_without_a_partner_are_listed_with_their_side(esmm: Comparison) -> None:
@@ -234,8 +269,9 @@ def test_of_many_launches_without_a_partner_the_longest_are_listed_and_the_other
 
 
 def test_a_derived_number_that_another_row_has_is_named_below_the_rows(ncar: Comparison) -> None:
-    output = rows(metric_changes.table(ncar.pairs[0]))
-    start, end = output.index("Time"), output.index("Clock")
+    output = metric_changes.table(ncar.pairs[0])
+    group = output[output.index("<b>Time</b>") :].partition("</table>")[0]
     labels = ["elapsed cycles", "active cycles, SM", "ncu duration"]
-    assert [row for row in output[start + 1 : end - 1] if not row.startswith(tuple(labels))] == []
-    assert output[end - 1].startswith("said by another row: active cycles, scheduler (derived) · ")
+    rest = [row for row in rows(group)[1:] if not row.startswith(tuple(labels))]
+    assert rest[0].startswith("said by another row: active cycles, scheduler (derived) · ")
+    assert [row for row in rest[1:] if not row.startswith("not collected: ")] == []

@@ -33,3 +33,15 @@ def test_kernels_of_two_names_are_named_below_the_launches(
     shown = text(newest_versions.table(load_overview(open_store(), table), table))
     assert "better −50.0 % unreplicated" in shown
     assert "gemm_v6 → gemm_v7: paired by similar name, names differ (2 launches)" in shown
+
+
+def test_of_many_versions_the_first_few_are_open(made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    metrics = load_metrics()
+    overview = load_overview(open_store(str(made_data)), metrics)
+    opened, _, folded = newest_versions.table(overview, metrics).partition("<details")
+    families = [cell.family for cell in overview.cells]
+    assert len(families) > 4
+    assert all(f"{family}" in text(opened) for family in families[:4])
+    assert f"{len(families) - 4} more: " in text(folded)
+    assert all(row.part.partition("#")[0] in folded for row in overview.cells[-1].rows)

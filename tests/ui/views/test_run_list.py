@@ -7,7 +7,7 @@ import pytest
 
 from profiler.evidence import Evidence, State, Value, metric_table
 from profiler.reports import LaunchDetail, read
-from profiler.store import AlreadyImported, FamilyMix, Imported, ImportSummary, ResultInfo, RunInfo
+from profiler.store import AlreadyImported, FamilyMix, Imported, ImportSummary, ResultInfo, Rows, RunInfo
 from profiler.ui.views import instruction_columns, launch_list, run_list
 from tests.reportfiles import is_made
 
@@ -72,6 +72,8 @@ def test_a_run_that_the_address_names_is_shown_though_the_filter_hides_it() -> N
 def test_one_run_of_one_family_is_counted_in_the_singular() -> None:
     assert run_list.count(RUNS) == "3 runs of 2 families"
     assert run_list.count(RUNS[:1]) == "1 run of 1 family"
+    cut = Rows(RUNS, truncated=True)
+    assert run_list.count(cut) == "the newest 3 runs of 2 families; older ones are not listed"
 
 
 def test_more_runs_than_the_table_shows_are_counted() -> None:

@@ -43,6 +43,22 @@ def bars(figure: dict) -> dict[str, dict]:
     return dict(zip(labels, figure["data"], strict=True))
 
 
+def test_every_bar_says_what_it_opens_and_the_open_one_is_marked(ncar: dict[str, Explanation]) -> None:
+    figure = time_split.waterfall(ncar[CHANGED], ("work", ""))
+    assert figure is not None
+    opens = {re.sub("<[^>]+>", "", label): bar["customdata"][0] for label, bar in bars(figure).items()}
+    assert opens["work"] == ["work", ""]
+    stalls = [label.partition(": ")[2] for label in opens if label.startswith("waiting: ")]
+    assert stalls
+    for reason in stalls:
+        shown = "" if reason == "other reasons" else reason
+        assert opens[f"waiting: {reason}"] == ["waiting", shown]
+    assert opens["parallelism"] == opens["balance"] == opens["clock"] == ["counters", ""]
+    assert opens["A"] == opens["B"] == opens["residue"] == []
+    marked = [label for label in bars(figure) if light("accent") in label]
+    assert [re.sub("<[^>]+>", "", label) for label in marked] == ["work"]
+
+
 def test_the_waterfall_leads_from_a_through_every_cause_to_b(ncar: dict[str, Explanation]) -> None:
     figure = time_split.waterfall(ncar[CHANGED])
     assert figure is not None

@@ -18,7 +18,11 @@
 #define __host__
 #define __constant__
 #define __grid_constant__
-#define __launch_bounds__(...)
+// The bound becomes that many no-ops before the kernel's first instruction, with a record of where they begin:
+// an attribute may depend on template parameters, as the bound does. runtime.cpp counts them at a launch.
+#define __launch_bounds__(...) CPUCUDA_PADDED(CPUCUDA_FIRST(__VA_ARGS__, 0))
+#define CPUCUDA_PADDED(n) __attribute__((patchable_function_entry(n, n)))
+#define CPUCUDA_FIRST(first, ...) (first)
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __align__(n) __attribute__((aligned(n)))
@@ -85,7 +89,18 @@ using cudaError_t = int;
 constexpr cudaError_t cudaSuccess = 0, cudaErrorInvalidValue = 1;
 
 namespace cpucuda {
-enum Op : int { OP_NONE, OP_SYNCWARP, OP_SHFL, OP_VOTE, OP_MMA, OP_LDMATRIX };
+// Lanes that meet are in the same of these.
+enum Op : int {
+  OP_NONE,
+  OP_SYNCWARP,
+  OP_SHFL,
+  OP_SHFL_XOR,
+  OP_SHFL_DOWN,
+  OP_SHFL_UP,
+  OP_VOTE,
+  OP_MMA,
+  OP_LDMATRIX
+};
 // Constant for as long as a thread's code runs. By value: reading them from memory would be one more access
 // to check.
 __attribute__((const)) uint3 thread_index();
@@ -95,17 +110,46 @@ __attribute__((const)) dim3 grid_size();
 __attribute__((const)) int lane();
 __attribute__((const)) unsigned char* dyn_smem();
 
-int launch_raw(const char* kernel, dim3 grid, dim3 block, size_t smem, void (*body)(const void*),
-               const void* argument);
+// `code` is the kernel's address, which its launch bound is known by; null where it is not given. LAUNCH gives
+// the kernel's name alone: cpu_library.py adds the address to its expansion.
+// `stream` is null where the launch does not say which it is for.
+int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size_t smem,
+               const cudaStream_t* stream, void (*body)(const void*), const void* argument);
+template <class F>
+inline int launch_on(const cudaStream_t* stream, const char* kernel, const void* code, dim3 grid, dim3 block,
+                     size_t smem, const F& body) {
+  return launch_raw(
+      kernel, code, grid, block, smem, stream, [](const void* p) { (*static_cast<const F*>(p))(); }, &body);
+}
 // Runs every block; returns a cudaError_t. body() is the call of the kernel.
 template <class F>
+inline int launch(const char* kernel, const void* code, dim3 grid, dim3 block, size_t smem,
+                  cudaStream_t stream, const F& body) {
+  return launch_on(&stream, kernel, code, grid, block, smem, body);
+}
+template <class F>
+inline int launch(const char* kernel, const void* code, dim3 grid, dim3 block, size_t smem, const F& body) {
+  return launch_on(nullptr, kernel, code, grid, block, smem, body);
+}
+template <class F>
+inline int launch(const char* kernel, dim3 grid, dim3 block, size_t smem, cudaStream_t stream,
+                  const F& body) {
+  return launch_on(&stream, kernel, nullptr, grid, block, smem, body);
+}
+template <class F>
 inline int launch(const char* kernel, dim3 grid, dim3 block, size_t smem, const F& body) {
-  return launch_raw(kernel, grid, block, smem, [](const void* p) { (*static_cast<const F*>(p))(); }, &body);
+  return launch_on(nullptr, kernel, nullptr, grid, block, smem, body);
+}
+template <class... P>
+const void* code_of(void (*kernel)(P...)) {
+  return reinterpret_cast<const void*>(kernel);
 }
 
-void syncthreads(const char* file, int line);
+void syncthreads(const char* file, int line, int place);
+void threadfence();
+unsigned activemask(int place);
 void syncwarp(unsigned mask);
-uint64_t shuffle(unsigned mask, uint64_t value, int from);
+uint64_t shuffle(Op op, unsigned mask, uint64_t value, int from);
 // The lanes of `mask` meet; the last to come runs run(slots) once, with slots[lane] = that lane's payload.
 void collective(Op op, unsigned mask, void* payload, void (*run)(void** slots, unsigned mask));
 [[noreturn]] void fail(const char* format, ...)
@@ -120,7 +164,8 @@ void cp_wait(int keep);
 void ld(void* to, const void* from, size_t bytes, bool bank);  // from shared or global memory to a local
 void st(void* to, const void* from, size_t bytes);             // from a local to shared or global memory
 void row16(const void* p);                      // reads this lane's 16-byte row of an ldmatrix, moves nothing
-void atomic_mark(const void* p, size_t bytes);  // an atomic read-modify-write, which the caller then does
+// An atomic, which the caller then does; `reads`: it computes with the old value.
+void atomic_mark(const void* p, size_t bytes, bool reads);
 
 void multiply_add(float* D, const float* A, const float* B, int M, int N,
                   int K);  // D[M][N] += A[M][K] B[K][N]
@@ -129,12 +174,12 @@ void wmma_store(void* p, const void* x, unsigned ld, bool by_row, size_t element
 void wmma_mma(float* d, const _Float16* a, const _Float16* b, const float* c);
 
 template <class T>
-CPUCUDA_RAW __forceinline__ T shfl(unsigned mask, T v, int from) {
+CPUCUDA_RAW __forceinline__ T shfl(Op op, unsigned mask, T v, int from) {
   static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
   uint64_t bits = 0;
-  std::memcpy(&bits, &v, sizeof v);
-  bits = shuffle(mask, bits, from);
-  std::memcpy(&v, &bits, sizeof v);
+  __builtin_memcpy(&bits, &v, sizeof v);
+  bits = shuffle(op, mask, bits, from);
+  __builtin_memcpy(&v, &bits, sizeof v);
   return v;
 }
 struct Vote {
@@ -159,30 +204,33 @@ struct Same {
 #define gridDim (cpucuda::grid_size())
 #define warpSize 32
 
-#define __syncthreads() cpucuda::syncthreads(__FILE__, __LINE__)
+// The counter tells two barriers on one line apart, and not the copies that the compiler makes of one.
+#define __syncthreads() cpucuda::syncthreads(__FILE__, __LINE__, __COUNTER__)
 __forceinline__ void __syncwarp(unsigned mask = ~0u) { cpucuda::syncwarp(mask); }
-inline void __threadfence() {}  // one block runs at a time, and a thread's accesses stay in order
-inline void __threadfence_block() {}
+__forceinline__ void __threadfence() { cpucuda::threadfence(); }
+__forceinline__ void __threadfence_system() { cpucuda::threadfence(); }
+inline void __threadfence_block() {}  // a thread's accesses stay in order; other blocks see nothing of it
 
 // Shuffles within segments of `width` lanes; a source outside the segment is the lane itself.
 template <class T>
 __forceinline__ T __shfl_sync(unsigned mask, T v, int from, int width = 32) {
-  return cpucuda::shfl(mask, v, (cpucuda::lane() & ~(width - 1)) + (from & (width - 1)));
+  const int segment = cpucuda::lane() & ~(width - 1);
+  return cpucuda::shfl(cpucuda::OP_SHFL, mask, v, segment + (from & (width - 1)));
 }
 template <class T>
 __forceinline__ T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32) {
   const int lane = cpucuda::lane(), from = lane ^ bits;
-  return cpucuda::shfl(mask, v, from / width > lane / width ? lane : from);
+  return cpucuda::shfl(cpucuda::OP_SHFL_XOR, mask, v, from / width > lane / width ? lane : from);
 }
 template <class T>
 __forceinline__ T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32) {
   const int lane = cpucuda::lane(), from = lane + int(by);
-  return cpucuda::shfl(mask, v, from / width != lane / width ? lane : from);
+  return cpucuda::shfl(cpucuda::OP_SHFL_DOWN, mask, v, from / width != lane / width ? lane : from);
 }
 template <class T>
 __forceinline__ T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32) {
   const int lane = cpucuda::lane(), from = lane - int(by);
-  return cpucuda::shfl(mask, v, from < 0 || from / width != lane / width ? lane : from);
+  return cpucuda::shfl(cpucuda::OP_SHFL_UP, mask, v, from < 0 || from / width != lane / width ? lane : from);
 }
 __forceinline__ unsigned __ballot_sync(unsigned mask, int predicate) {
   cpucuda::Vote vote{predicate != 0, 0};
@@ -193,11 +241,14 @@ __forceinline__ int __any_sync(unsigned mask, int predicate) { return __ballot_s
 __forceinline__ int __all_sync(unsigned mask, int predicate) {
   return __ballot_sync(mask, predicate) == mask;
 }
-inline unsigned __activemask() { return ~0u; }
+// The lanes that come to this call before any of them can go on: the others have ended, wait for lanes or at
+// a barrier, or are in another __activemask. It is the most that a GPU can give; it promises no more than the
+// calling lane itself, so no lane may count on another to be there.
+#define __activemask() cpucuda::activemask(__COUNTER__)
 
 // Threads switch at synchronisations and before accesses only, so the read and the write behind the mark are
 // one. They are not inlined: in the kernel they would be checked as plain accesses.
-#define CPUCUDA_ATOMIC(name, next)                                                    \
+#define CPUCUDA_ATOMIC(name, reads, next)                                             \
   template <class T>                                                                  \
   CPUCUDA_RAW __noinline__ T cpucuda_##name(T* p, T v, [[maybe_unused]] T expected) { \
     const T old = *p;                                                                 \
@@ -206,20 +257,25 @@ inline unsigned __activemask() { return ~0u; }
   }                                                                                   \
   template <class T>                                                                  \
   __forceinline__ T name(T* p, typename cpucuda::Same<T>::type v) {                   \
-    cpucuda::atomic_mark(p, sizeof(T));                                               \
+    cpucuda::atomic_mark(p, sizeof(T), reads);                                        \
     return cpucuda_##name<T>(p, v, v);                                                \
   }
-CPUCUDA_ATOMIC(atomicAdd, old + v)
-CPUCUDA_ATOMIC(atomicSub, old - v)
-CPUCUDA_ATOMIC(atomicMax, old > v ? old : v)
-CPUCUDA_ATOMIC(atomicMin, old < v ? old : v)
-CPUCUDA_ATOMIC(atomicExch, v)
-CPUCUDA_ATOMIC(atomicSwap, old == expected ? v : old)
+CPUCUDA_ATOMIC(atomicAdd, true, old + v)
+CPUCUDA_ATOMIC(atomicSub, true, old - v)
+CPUCUDA_ATOMIC(atomicMax, true, old > v ? old : v)
+CPUCUDA_ATOMIC(atomicMin, true, old < v ? old : v)
+CPUCUDA_ATOMIC(atomicAnd, true, (old & v))
+CPUCUDA_ATOMIC(atomicOr, true, (old | v))
+CPUCUDA_ATOMIC(atomicXor, true, (old ^ v))
+CPUCUDA_ATOMIC(atomicInc, true, old >= v ? 0 : old + 1)
+CPUCUDA_ATOMIC(atomicDec, true, old == 0 || old > v ? v : old - 1)
+CPUCUDA_ATOMIC(atomicExch, false, v)  // whether the old value is used cannot be seen
+CPUCUDA_ATOMIC(atomicSwap, true, old == expected ? v : old)
 #undef CPUCUDA_ATOMIC
 template <class T>
 __forceinline__ T atomicCAS(T* p, typename cpucuda::Same<T>::type expected,
                             typename cpucuda::Same<T>::type v) {
-  cpucuda::atomic_mark(p, sizeof(T));
+  cpucuda::atomic_mark(p, sizeof(T), true);
   return cpucuda_atomicSwap<T>(p, v, expected);
 }
 
@@ -230,6 +286,14 @@ __forceinline__ T __ldg(const T* p) {
 template <class T>
 __forceinline__ T __ldcs(const T* p) {
   return *p;
+}
+template <class T>
+__forceinline__ T __ldcg(const T* p) {
+  return *p;
+}
+template <class T>
+__forceinline__ void __stcg(T* p, T v) {
+  *p = v;
 }
 template <class T>
 __forceinline__ void __stcs(T* p, T v) {
@@ -263,22 +327,22 @@ inline int __float2int_rz(float x) { return int(x); }
 inline float __int2float_rn(int x) { return float(x); }
 inline int __float_as_int(float f) {
   int i;
-  std::memcpy(&i, &f, 4);
+  __builtin_memcpy(&i, &f, 4);
   return i;
 }
 inline unsigned __float_as_uint(float f) {
   unsigned i;
-  std::memcpy(&i, &f, 4);
+  __builtin_memcpy(&i, &f, 4);
   return i;
 }
 inline float __int_as_float(int i) {
   float f;
-  std::memcpy(&f, &i, 4);
+  __builtin_memcpy(&f, &i, 4);
   return f;
 }
 inline float __uint_as_float(unsigned i) {
   float f;
-  std::memcpy(&f, &i, 4);
+  __builtin_memcpy(&f, &i, 4);
   return f;
 }
 // Each of the selector's four nibbles takes a byte of b:a (CUDA math API, "__byte_perm").

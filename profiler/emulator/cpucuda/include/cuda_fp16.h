@@ -38,12 +38,12 @@ inline float __low2float(__half2 h) { return float(h.x.v); }
 inline float __high2float(__half2 h) { return float(h.y.v); }
 inline unsigned short __half_as_ushort(__half h) {
   unsigned short u;
-  std::memcpy(&u, &h, 2);
+  __builtin_memcpy(&u, &h, 2);
   return u;
 }
 inline __half __ushort_as_half(unsigned short u) {
   __half h;
-  std::memcpy(&h, &u, 2);
+  __builtin_memcpy(&h, &u, 2);
   return h;
 }
 

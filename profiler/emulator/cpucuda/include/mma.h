@@ -19,7 +19,7 @@ struct fragment {
   static_assert(operand ? std::is_same<T, half>::value
                         : std::is_same<T, half>::value || std::is_same<T, float>::value,
                 "operands are half, accumulators float or half");
-  static constexpr int num_elements = 8;
+  static constexpr int num_elements = operand ? 16 : 8;
   T x[num_elements];
 };
 template <class Use, class T, class L>

@@ -1,0 +1,285 @@
+"""Quantities that rules decide by, each computed from metrics of one launch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from profiler.advice.statement import MAX_PART, LaunchMetrics, MetricInput, all_valid, doubted, format_share
+from profiler.evidence import Value, formatting
+
+DRAM_ROOF_PCT = 90.0  # of DRAM's peak: what good streaming kernels reach is 88 to 92 %
+LANES = 32.0  # of a warp
+_OPCODES = "opcodes:"  # before the opcodes whose instructions an input counts, joined by +
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number that a rule compares with a threshold."""
+
+    words: str
+    inputs: tuple[str, ...]  # concepts of metrics.txt, or `opcodes:FFMA+HFMA2`, `opcodes:*`, `opcodes:*MMA`
+    formula: Callable[..., float | None] = lambda number: float(number)  # None: the inputs contradict
+    unit: str = ""  # "%" of a peak, "share" from 0 to 1, else a number
+    most: float = math.inf  # above it the inputs contradict each other
+
+
+class Reading(NamedTuple):
+    """A quantity of one launch."""
+
+    number: float | None  # None where an input is invalid
+    inputs: tuple[MetricInput, ...]
+
+
+def read_quantity(name: str, metrics: LaunchMetrics) -> Reading:
+    """A quantity by its name, with the metrics that it rests on; contradicting ones are marked so."""
+    quantity = QUANTITIES[name]
+    inputs = tuple(_read_input(source, metrics) for source in quantity.inputs)
+    if not all_valid(inputs):
+        return Reading(None, inputs)
+    number = quantity.formula(*(metric.number for metric in inputs))
+    if number is None or number > quantity.most:
+        return Reading(None, doubted(*inputs))
+    return Reading(number, inputs)
+
+
+def quantity_text(name: str, number: float) -> str:
+    """A quantity with its unit, as a sentence says it."""
+    unit = QUANTITIES[name].unit
+    if unit == "share":
+        return format_share(number)
+    return str(formatting.quantity(Value(number, unit)))
+
+
+def _read_input(source: str, metrics: LaunchMetrics) -> MetricInput:
+    if not source.startswith(_OPCODES):
+        return metrics[source]
+    names = source.removeprefix(_OPCODES)
+    if names == "*":
+        return metrics.every_opcode
+    return metrics.matrix_opcodes if names == "*MMA" else metrics.opcodes(*names.split("+"))
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _part_of_sum(part: float, *others: float) -> float:
+    """A part's share of a sum that includes it; 0 where there is nothing at all."""
+    total = part + sum(others)
+    return part / total if total else 0.0
+
+
+def _excess_sectors(excess: float, loads: float, stores: float) -> float:
+    return excess / (loads + stores) if loads + stores else float(excess > 0) * math.inf
+
+
+def _share_of_latency(latency: float, *stalls: float) -> float | None:
+    return sum(stalls) / latency if latency else None
+
+
+def _idle(active: float, elapsed: float, waves: float) -> float | None:
+    """The share of time in which an SM has no work; what ran has neither 0 cycles nor 0 waves."""
+    if not (active and elapsed and waves) or active > MAX_PART * elapsed:
+        return None
+    return max(1 - active / elapsed, 0.0)
+
+
+def _partial_warp(block: float) -> float | None:
+    return 1 - block / (LANES * math.ceil(block / LANES)) if block else None
+
+
+_WAIT_FOR_MEMORY = ("warp_latency", "stall_long_scoreboard", "stall_lg_throttle", "stall_drain")
+_WAIT_FOR_SHARED = ("warp_latency", "stall_short_scoreboard", "stall_mio_throttle")
+
+QUANTITIES = {
+    "compute": Quantity("compute throughput", ("sol_compute",), unit="%"),
+    "memory": Quantity("memory throughput", ("sol_memory",), unit="%"),
+    "dram": Quantity("DRAM throughput", ("sol_dram",), unit="%"),
+    "l2": Quantity("L2 throughput", ("sol_l2",), unit="%"),
+    "memory_over_compute": Quantity(
+        "memory above compute throughput", ("sol_memory", "sol_compute"), lambda a, b: a - b
+    ),
+    "dram_below_memory": Quantity(
+        "DRAM below memory throughput", ("sol_memory", "sol_dram"), lambda a, b: a - b
+    ),
+    "l2_below_memory": Quantity("L2 below memory throughput", ("sol_memory", "sol_l2"), lambda a, b: a - b),
+    "free_units": Quantity(
+        "the time in which no unit is busy",
+        ("sol_compute", "sol_memory"),
+        lambda a, b: max(1 - max(a, b) / 100, 0.0),
+        "share",
+    ),
+    "dram_headroom": Quantity(
+        "the time that DRAM at its practical peak would save",
+        ("sol_dram",),
+        lambda a: max(1 - a / DRAM_ROOF_PCT, 0.0),
+        "share",
+    ),
+    # L1's data stage
+    "l1_limit": Quantity("L1's busiest stage", ("l1_requests", "l1_wavefronts"), max, "%"),
+    "l1_below_memory": Quantity(
+        "L1's busiest stage below memory throughput",
+        ("sol_memory", "l1_requests", "l1_wavefronts"),
+        lambda a, b, c: a - max(b, c),
+    ),
+    # As many per cent of wavefronts as of requests are two wavefronts a request.
+    "wavefronts_per_request": Quantity(
+        "wavefronts a request", ("l1_wavefronts", "l1_requests"), lambda a, b: 2 * a / b if b else None
+    ),
+    "scattered_wavefronts": Quantity(
+        "the time that four wavefronts a request would save",
+        ("l1_wavefronts", "l1_requests"),
+        lambda a, b: a / 100 * max(1 - 2 * b / a, 0.0) if a else None,
+        "share",
+    ),
+    "shared_bytes": Quantity(
+        "shared memory a block", ("shared_static", "shared_dynamic"), lambda a, b: a + b
+    ),
+    # instructions
+    "issue_slots": Quantity("issue slots", ("issue_slots",), unit="%"),
+    "issue_below_compute": Quantity(
+        "issue slots below compute throughput", ("sol_compute", "issue_slots"), lambda a, b: a - b
+    ),
+    "issue_active": Quantity("cycles in which schedulers issue", ("issue_active",), unit="%"),
+    "fp64": Quantity("FP64 pipe", ("pipe_fp64",), unit="%"),
+    "fma": Quantity("FMA pipe", ("pipe_fma",), unit="%"),
+    "alu": Quantity("ALU pipe", ("pipe_alu",), unit="%"),
+    "xu": Quantity("XU pipe", ("pipe_xu",), unit="%"),
+    "adu": Quantity("ADU pipe", ("pipe_adu",), unit="%"),
+    "tensor": Quantity("tensor pipe", ("tensor_busy",), unit="%"),
+    "matrix_instructions": Quantity("tensor-core instructions", ("opcodes:*MMA",)),
+    "multiply_adds": Quantity(
+        "FFMA and HFMA2, of all instructions",
+        ("opcodes:FFMA+HFMA2", "opcodes:*"),
+        _ratio,
+        "share",
+        MAX_PART,
+    ),
+    "moves": Quantity("MOV, of all instructions", ("opcodes:MOV", "opcodes:*"), _ratio, "share", MAX_PART),
+    "atomics": Quantity(
+        "RED and ATOM, of all instructions",
+        ("opcodes:RED+ATOM+ATOMG+ATOMS", "opcodes:*"),
+        _ratio,
+        "share",
+        MAX_PART,
+    ),
+    "l2_atomics": Quantity("atomics in L2", ("l2_atomics",), unit="%"),
+    "idle_lanes": Quantity(
+        "lanes for which an instruction is not executed",
+        ("threads_per_inst_on",),
+        lambda threads: 1 - threads / LANES if 0 < threads <= LANES * MAX_PART else None,
+        "share",
+    ),
+    # waiting
+    "fixed_latency": Quantity("cycles of fixed latency an instruction", ("stall_wait",)),
+    "wait_for_memory": Quantity(
+        "waiting for global memory", _WAIT_FOR_MEMORY, _share_of_latency, "share", 1.2
+    ),
+    "wait_for_loads": Quantity(
+        "waiting for loads", ("warp_latency", "stall_long_scoreboard"), _share_of_latency, "share", 1.2
+    ),
+    "wait_at_barriers": Quantity(
+        "waiting at barriers", ("warp_latency", "stall_barrier"), _share_of_latency, "share", 1.2
+    ),
+    "wait_for_atomics": Quantity(
+        "waiting for stores and loads",
+        ("warp_latency", "stall_drain", "stall_long_scoreboard"),
+        _share_of_latency,
+        "share",
+        1.2,
+    ),
+    # access patterns
+    "excess_sectors": Quantity(
+        "excess sectors, of those moved",
+        ("global_excess", "global_load_sectors", "global_store_sectors"),
+        _excess_sectors,
+        "share",
+        MAX_PART,
+    ),
+    "excess_sectors_waited_for": Quantity(
+        "waiting for excess sectors",
+        ("global_excess", "global_load_sectors", "global_store_sectors", *_WAIT_FOR_MEMORY),
+        lambda excess, loads, stores, latency, *stalls: (
+            _excess_sectors(excess, loads, stores) * sum(stalls) / latency if latency else None
+        ),
+        "share",
+        1.2,
+    ),
+    "excess_sectors_at_the_limit": Quantity(
+        "memory throughput that excess sectors take",
+        ("global_excess", "global_load_sectors", "global_store_sectors", "sol_memory"),
+        lambda excess, loads, stores, memory: _excess_sectors(excess, loads, stores) * memory / 100,
+        "share",
+    ),
+    "excess_wavefronts": Quantity(
+        "excess wavefronts in shared memory",
+        ("shared_excess", "shared_wavefronts_source"),
+        lambda excess, wavefronts: excess / wavefronts if wavefronts else float(excess > 0) * math.inf,
+        "share",
+        MAX_PART,
+    ),
+    "excess_wavefronts_waited_for": Quantity(
+        "waiting for excess wavefronts",
+        ("shared_excess", "shared_wavefronts_source", *_WAIT_FOR_SHARED),
+        lambda excess, wavefronts, latency, *stalls: (
+            excess / wavefronts * sum(stalls) / latency if latency and wavefronts else 0.0
+        ),
+        "share",
+        1.2,
+    ),
+    "excess_wavefronts_at_the_limit": Quantity(
+        "L1 wavefronts that are excess",
+        ("shared_excess", "shared_wavefronts_source", "l1_wavefronts"),
+        lambda excess, wavefronts, busy: excess / wavefronts * busy / 100 if wavefronts else 0.0,
+        "share",
+    ),
+    "local_sectors": Quantity(
+        "local sectors, of local and global",
+        ("local_load_sectors", "local_store_sectors", "global_load_sectors", "global_store_sectors"),
+        lambda a, b, c, d: _part_of_sum(a + b, c, d),
+        "share",
+    ),
+    # the launch
+    "occupancy_theoretical": Quantity("theoretical occupancy", ("occupancy_theoretical",), unit="%"),
+    "occupancy": Quantity("achieved occupancy", ("occupancy",), unit="%"),
+    "room_for_warps": Quantity(
+        "the time that more warps could fill",
+        ("occupancy_theoretical", "sol_compute", "sol_memory"),
+        lambda occupancy, a, b: max(min(1 - occupancy / 100, 1 - max(a, b) / 100), 0.0),
+        "share",
+    ),
+    "missing_warps": Quantity(
+        "the time that more warps could fill",
+        ("occupancy", "sol_compute", "sol_memory"),
+        lambda occupancy, a, b: max(min(1 - occupancy / 100, 1 - max(a, b) / 100), 0.0),
+        "share",
+    ),
+    "waves": Quantity("waves", ("waves",), lambda waves: waves or None),
+    "blocks": Quantity("blocks", ("grid_size",), lambda blocks: blocks or None),
+    "sms": Quantity("SMs", ("sm_count",), lambda count: count or None),
+    "sms_without_a_block": Quantity(
+        "SMs without a block",
+        ("grid_size", "sm_count"),
+        lambda grid, sms: max(1 - grid / sms, 0.0) if grid and sms else None,
+        "share",
+    ),
+    "idle_sms": Quantity(
+        "SMs without work, of the time", ("sm_cycles_active", "cycles", "waves"), _idle, "share"
+    ),
+    "imbalance": Quantity(
+        "the busiest SM's work over the mean",
+        ("sm_cycles_active_max", "sm_cycles_active"),
+        lambda most, mean: most / mean if mean and most * MAX_PART >= mean else None,
+    ),
+    "uneven_sms": Quantity(
+        "SMs that wait for the busiest one, of the time",
+        ("sm_cycles_active_max", "sm_cycles_active"),
+        lambda most, mean: max(1 - mean / most, 0.0) if most else None,
+        "share",
+    ),
+    "block": Quantity("threads a block", ("block_size",), lambda threads: threads or None),
+    "partial_warp": Quantity("lanes without a thread", ("block_size",), _partial_warp, "share"),
+}

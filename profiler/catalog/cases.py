@@ -1,0 +1,173 @@
+"""How a problem is asked for workloads, cases and calls, and its answers looked over before they are used."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profiler.catalog.problem import ALL_STAGES, Case, ContractCall, Problem, Tolerance, Workload
+from profiler.errors import BadCatalog, ProfilerError
+
+_INT_LIMIT = 2**31  # numbers are passed as a C int or float
+
+
+def call_problem(problem: Problem, method: str, *arguments: Any, of: str) -> Any:
+    """What a method of the problem gives, `of` what in words.
+
+    Raises BadCatalog, with FILE:LINE, where there is no such method or it fails.
+    """
+    try:
+        return getattr(problem, method)(*arguments)
+    except ProfilerError:
+        raise
+    # Somebody's file, which may do anything; its exit code would pass for a verdict.
+    except (Exception, SystemExit) as error:
+        if not callable(getattr(problem, method, None)):
+            raise BadCatalog(
+                f"{_place_of(problem, method)}: the problem has no {method}(): see class Problem in "
+                "profiler/catalog/problem.py"
+            ) from None
+        words = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise BadCatalog(f"{_place_of(problem, method, error)}: {method}() of {of} fails: {words}") from error
+
+
+def check_workloads(problem: Problem, dtype: str, sizes: Sequence[int]) -> list[Any]:
+    """The problem's check workloads, each with a label and sizes. Raises BadCatalog."""
+    of = f"{dtype} with {list(sizes)}"
+    workloads = call_problem(problem, "check_workloads", dtype, sizes, of=of)
+    if not isinstance(workloads, (list, tuple)):
+        raise _no_answer(problem, "check_workloads", of, workloads, "a list of workloads")
+    for workload in workloads:
+        if not isinstance(getattr(workload, "label", None), str) or not hasattr(workload, "sizes"):
+            raise _no_answer(problem, "check_workloads", of, workload, "workloads, with a label and sizes()")
+    return list(workloads)
+
+
+def flops_of(problem: Problem, workload: Workload) -> int:
+    """The problem's arithmetic on a workload. Raises BadCatalog."""
+    flops = call_problem(problem, "flops", workload, of=workload.label)
+    if not isinstance(flops, (int, float, np.integer, np.floating)) or not math.isfinite(flops):
+        raise _no_answer(problem, "flops", workload.label, flops, "a finite number")
+    return int(flops)
+
+
+def make_contract_calls(
+    problem: Any, case: Case, workload: Workload, sizes: Sequence[int]
+) -> list[ContractCall]:
+    """The problem's contract calls, which change arguments that the case has. Raises BadCatalog."""
+    calls = call_problem(problem, "contract_calls", workload, sizes, of=workload.label)
+    is_list = isinstance(calls, (list, tuple))
+    if not is_list or not all(isinstance(call, ContractCall) for call in calls):
+        raise _no_answer(problem, "contract_calls", workload.label, calls, "a list of ContractCall")
+    where = f"{_place_of(problem, 'contract_calls')}: contract_calls() of {workload.label}"
+    for call in calls:
+        for position in (*call.numbers, *call.moved_bytes):
+            if position not in range(len(case.arguments)):
+                raise BadCatalog(f"{where}: {call.passed}: the case has no argument {position} (from 0)")
+        for position in call.moved_bytes:
+            if not isinstance(case.arguments[position], np.ndarray):
+                raise BadCatalog(f"{where}: {call.passed}: argument {position} (from 0) is no array")
+    return list(calls)
+
+
+def make_case(problem: Problem, workload: Workload, seed: int, stage: str = ALL_STAGES) -> Case:
+    """The problem's case. Raises BadCatalog where case() fails, or gives what no C function can take.
+
+    NumPy's scalars become Python's.
+    """
+    case = call_problem(problem, "case", workload, seed, stage, of=workload.label)
+    if not isinstance(case, Case):
+        raise _no_answer(problem, "case", workload.label, case, "a Case")
+    where = f"{_place_of(problem, 'case')}: case() of {workload.label}"
+    if not isinstance(case.arguments, (list, tuple)):
+        raise BadCatalog(f"{where}: its arguments are {_article(case.arguments)}, and must be a tuple")
+    if not isinstance(case.output, np.ndarray):
+        raise BadCatalog(f"{where}: its output is {_article(case.output)}, and must be an array")
+    arguments = tuple(
+        _argument(value, f"{where}: argument {number}") for number, value in enumerate(case.arguments, 1)
+    )
+    if not any(value is case.output for value in arguments):
+        raise BadCatalog(f"{where}: its output is none of its arguments: no kernel can write it")
+    _compare_shape(
+        case, case.reference, f"{where}: its output has shape {case.output.shape} and its reference"
+    )
+    if case.magnitude is not None:
+        _compare_shape(
+            case, case.magnitude, f"{where}: its output has shape {case.output.shape} and its magnitude"
+        )
+    if not isinstance(case.tolerance, Tolerance):
+        raise BadCatalog(f"{where}: its tolerance is {_article(case.tolerance)}, and must be a Tolerance")
+    return replace(case, arguments=arguments)
+
+
+def _argument(value: Any, where: str) -> Any:
+    """The argument as a C function can be called with it."""
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in "biufcV" or not value.dtype.isnative:
+            raise BadCatalog(f"{where}: an array of dtype {value.dtype} is nothing that a kernel can read")
+        if not value.flags.c_contiguous:
+            raise BadCatalog(
+                f"{where}: an array of shape {value.shape} is not contiguous: pass numpy.ascontiguousarray"
+            )
+        return value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, float):
+        return value
+    if isinstance(value, int):
+        if not -_INT_LIMIT <= value < _INT_LIMIT:
+            raise BadCatalog(f"{where}: {value} is more than an int holds")
+        return int(value)
+    raise BadCatalog(f"{where}: {type(value).__name__} is neither an array, an int, a float nor None")
+
+
+def _compare_shape(case: Case, values: Any, where: str) -> None:
+    """Raise BadCatalog where what an output is compared with is no array of numbers of its shape."""
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise BadCatalog(f"{where} is {_article(values)}, and must be an array of numbers") from None
+    if array.shape != case.output.shape:
+        raise BadCatalog(f"{where} {array.shape}")
+
+
+def _no_answer(problem: Problem, method: str, of: str, answer: Any, wanted: str) -> BadCatalog:
+    place = _place_of(problem, method)
+    return BadCatalog(f"{place}: {method}() of {of} gives {_article(answer)}, and must give {wanted}")
+
+
+def _article(value: Any) -> str:
+    """What a value is, in words: None, or the name of its type."""
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _place_of(problem: Any, method: str, error: BaseException | None = None) -> str:
+    """FILE:LINE of the error, else of the method, else of the problem's class.
+
+    Of the error: the innermost line of the problem's own files.
+    """
+    function = getattr(problem, method, None)
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    try:
+        class_file = inspect.getfile(type(problem))
+    except (TypeError, OSError):  # no class of a file
+        class_file = ""
+    own = {class_file, code.co_filename if code else ""}
+    frames = traceback.extract_tb(error.__traceback__) if error else []
+    if own_frames := [frame for frame in frames if frame.filename in own]:
+        return f"{Path(own_frames[-1].filename).name}:{own_frames[-1].lineno}"
+    if code:
+        return f"{Path(code.co_filename).name}:{code.co_firstlineno}"
+    if not class_file:
+        return str(problem.name)
+    try:
+        return f"{Path(class_file).name}:{inspect.getsourcelines(type(problem))[1]}"
+    except (TypeError, OSError):
+        return Path(class_file).name

@@ -1,0 +1,93 @@
+"""`profiler report`: versions as one HTML file for a mail or a pull request."""
+
+from __future__ import annotations
+
+import argparse
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import (
+    add_evidence,
+    add_filters,
+    add_json,
+    add_pairing,
+    evidence_of,
+    note_forgotten,
+    open_store,
+    print_json,
+    say,
+    write_bytes,
+)
+from profiler.errors import ProfilerError
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+
+_DESCRIPTION = """\
+One file with the table of `profiler compare A B C`, the times over the runs, and diffs with the baseline: no
+script, no other file, no network; light or dark as the reader's system is. A name is a version, a run id
+(all its versions) or a report file. Without --diff the three that moved most are explained."""
+
+
+def add(commands: Commands) -> None:
+    """Add `report`."""
+    command = commands.add_parser(
+        "report",
+        help="versions as one HTML file for a mail or a pull request",
+        description=_DESCRIPTION,
+    )
+    command.add_argument("names", nargs="+", metavar="VERSION", help="versions, runs or reports")
+    command.add_argument("--out", metavar="FILE.html", default="report.html", help="the file (report.html)")
+    command.add_argument("--against", metavar="BASE", help="the baseline (default: the first name)")
+    command.add_argument(
+        "--metrics",
+        type=lambda text: [concept for concept in text.split(",") if concept],
+        default=[],
+        metavar="CONCEPT,…",
+        help="which counters and facts stand beside the times (default: a few of each kind)",
+    )
+    command.add_argument(
+        "--diff",
+        action="append",
+        metavar="VERSION",
+        help="explain this one against the baseline (repeatable)",
+    )
+    add_filters(command, "workload", "gpu", "kernel")
+    add_evidence(command)
+    add_pairing(command)
+    add_json(command)
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make the report and write it; with --json print what it holds instead."""
+    from profiler.documents import report_versions
+    from profiler.evidence import load_metrics
+
+    path = Path(arguments.out)
+    if path.suffix not in (".html", ".htm"):
+        raise ProfilerError(f"--out {path}: a report is HTML: name a file that ends in .html")
+    if not path.parent.is_dir():
+        raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
+    opener = lru_cache(maxsize=1)(open_store)
+    chosen = ("against", "metrics", "workload", "gpu", "kernel", "pairs", "guess")
+    options = {name: getattr(arguments, name) for name in chosen}
+    kind = evidence_of(arguments)
+    document = report_versions(
+        arguments.names,
+        load_metrics(),
+        opener,
+        diffs=arguments.diff,
+        evidence=[kind] if kind else [],
+        **options,
+    )
+    note_forgotten([*arguments.names, *filter(None, [arguments.against])], opener)
+    if arguments.json:
+        print_json(document.to_dict())
+        return document.exit_code
+    content = document.to_html().encode("utf-8", "backslashreplace")
+    write_bytes(content, path)
+    say(f"{path}: {document.title}, {len(content) / 1e3:,.0f} kB")
+    say(f"  {document.table.headline}")
+    return document.exit_code

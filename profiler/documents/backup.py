@@ -1,0 +1,57 @@
+"""What `backup` wrote, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.documents.document import Document
+from profiler.errors import Exit
+
+if TYPE_CHECKING:
+    from profiler.bundles import BackupSummary
+    from profiler.store import Progress
+
+
+@dataclass(frozen=True, repr=False)
+class BackupDocument(Document):
+    """A row for each run or decision that is damaged and therefore left out."""
+
+    summary: BackupSummary
+
+    title = "Backup"
+    columns = ("left_out", "message")
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """What the file holds."""
+        held = self.summary
+        return (f"{held.path}: {held.runs} runs and {held.decisions} decisions, {held.size_bytes:,} bytes",)
+
+    @property
+    def exit_code(self) -> Exit:
+        """Unusable input where anything is left out."""
+        return Exit.UNUSABLE_INPUT if self.summary.left_out else Exit.PASS
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row for each that is left out."""
+        return list(self.summary.left_out)
+
+    def _content(self) -> dict[str, object]:
+        held = self.summary
+        return {
+            "path": str(held.path),
+            "runs": held.runs,
+            "decisions": held.decisions,
+            "size_bytes": held.size_bytes,
+            "left_out": [{"name": name, "message": message} for name, message in held.left_out],
+        }
+
+
+def write_backup(out: Path, *, data: str | None = None, progress: Progress | None = None) -> BackupDocument:
+    """Write all runs and decisions as one tar.gz, whole or not at all. Raises ProfilerError."""
+    from profiler.store import back_up
+
+    return BackupDocument(back_up(out, data=data, progress=progress))

@@ -1,0 +1,514 @@
+"""One launch in the sections of Nsight Compute, beside a baseline launch if one is named, as a document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from profiler.advice import ComparedSide, Insights, Statement, Subject, find_insights
+from profiler.compare import (
+    NO_PAIRS,
+    UNKNOWN_NOISE,
+    Comparison,
+    NoiseModel,
+    Pairing,
+    compare,
+    refuse_unused_filters,
+)
+from profiler.compare.resolve_code import open_report_of_launch
+from profiler.documents import markdown
+from profiler.documents.document import Document
+from profiler.documents.launches import resolve_with_reason, select_launches
+from profiler.errors import CannotJudge, ProfilerError, UnknownName
+from profiler.evidence import (
+    Evidence,
+    Launch,
+    MetricTable,
+    Side,
+    State,
+    Value,
+    brief_list,
+    chip_of,
+    formatting,
+)
+from profiler.explain import LaunchNumber, LaunchSections, MemoryLink, MemoryTraffic, launch_sections
+from profiler.reports import LaunchDetail, launch_detail, rank_rules
+from profiler.reports.instances import Timeline
+from profiler.reports.rule_changes import plain_message, rule_title
+from profiler.sass import HotSpot, hottest, listing_of_launch
+from profiler.sass.hotspots import spots_by_line
+
+if TYPE_CHECKING:
+    from profiler.compare import StoreOpener
+
+HOT_PLACES = 8  # source lines, or instructions where the report knows no lines
+RULES_SHOWN = 12  # in text and Markdown; JSON has all
+_PM_SAMPLING = "pmsampling:"
+
+
+@dataclass(frozen=True)
+class LaunchOfSide:
+    """One launch, its label (range/kernel#n) among those of its side, and the side."""
+
+    side: Side
+    label: str
+    launch: Launch
+
+    @property
+    def chip(self) -> str | None:
+        """The chip it ran on ("sm_90"); of a compiled function the architecture, None where nobody says."""
+        if self.side.evidence is Evidence.MEASURED:
+            return chip_of(self.side.compute_capability)
+        return None
+
+    @property
+    def own_side(self) -> Side:
+        """The side as if it held this launch alone."""
+        place = self.side.launches.index(self.launch)
+        ids = self.side.result_ids[place : place + 1]
+        return replace(self.side, launches=(self.launch,), result_ids=ids)
+
+
+@dataclass(frozen=True)
+class HotPlaces:
+    """Where the samples of a launch are: source lines, or instructions."""
+
+    places: tuple[HotSpot, ...]  # those with most samples
+    samples: float  # of all places
+    hidden: int  # places with samples that are left out
+
+
+@dataclass(frozen=True)
+class InsideLaunch:
+    """What a report holds within a launch, which is read from its file; empty where nobody read it."""
+
+    timelines: Mapping[str, Timeline] = field(default_factory=dict)  # by metric, without `pmsampling:`
+    hot: HotPlaces | None = None
+    reason: str = ""  # why the file was not read
+
+
+@dataclass(frozen=True, repr=False)
+class LaunchDocument(Document):
+    """The sections of one launch, what they say, and what was not collected."""
+
+    subject: LaunchOfSide
+    sections: LaunchSections
+    insights: Insights
+    baseline: LaunchOfSide | None = None
+    comparison: Comparison | None = None  # of this pair alone
+    inside: InsideLaunch = field(default_factory=InsideLaunch)
+    total: int = 1  # launches of the side
+
+    columns = ("section", "name", "metric", "value", "unit", "state", "baseline", "derived_from")
+
+    @property
+    def title(self) -> str:
+        """The launch, its side and its GPU."""
+        side = self.subject.side
+        words = f"{self.subject.label} of {side.label}: {side.gpu or 'GPU unknown'}"
+        return f"{words}, against {self.baseline_name}" if self.baseline else words
+
+    @property
+    def baseline_name(self) -> str:
+        """What the baseline launch is called: its side, and its label where that differs."""
+        if self.baseline is None:
+            return ""
+        same = self.baseline.label == self.subject.label
+        return self.baseline.side.label + ("" if same else f" {self.baseline.label}")
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """At most six statements, what concerns most of the time first."""
+        return self.insights.statements
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """The statements in words."""
+        return [statement.text for statement in self.statements]
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a number, in base units; a state other than present has no value."""
+        return [
+            (
+                section,
+                number.label,
+                number.metric,
+                number.value.text if number.value.number is None else number.value.number,
+                number.value.unit,
+                formatting.state_words(number.value),
+                None if number.baseline is None else number.baseline.number,
+                None if number.value.derivation is None else number.value.derivation.words,
+            )
+            for section, number in self.numbers()
+        ]
+
+    def numbers(self) -> Iterator[tuple[str, LaunchNumber]]:
+        """Every number with the name of its section, in the order of the page."""
+        sections = self.sections
+        for name, numbers in (
+            ("facts", sections.facts),
+            ("speed of light", sections.speed_of_light),
+            ("memory", tuple(memory_numbers(sections.memory))),
+            ("warp states", (sections.warp_states.total, *sections.warp_states.states)),
+            ("instruction mix", sections.instruction_mix),
+            ("schedulers", sections.schedulers),
+        ):
+            if sections.evidence is Evidence.MEASURED or name in ("facts", "instruction mix"):
+                yield from ((name, number) for number in numbers)
+
+    def _content(self) -> dict[str, object]:
+        """Numbers are in base units; null with a state where there is none."""
+        sections, launch, side = self.sections, self.subject.launch, self.subject.side
+        occupancy = sections.occupancy
+        pair = self.comparison.pairs[0] if self.comparison and self.comparison.pairs else None
+        return {
+            "source": side.label,
+            "gpu": side.gpu,
+            "chip": self.subject.chip,
+            "ncu_version": side.launch_session.ncu_version,
+            "evidence": sections.evidence,
+            "launch": {
+                "kernel": launch.base_name,
+                "part": self.subject.label,
+                "demangled": launch.demangled,
+                "ordinal": launch.ordinal,
+                "of": self.total,
+                "grid": launch.grid,
+                "block": launch.block,
+            },
+            "baseline": None
+            if self.baseline is None
+            else {
+                "source": self.baseline.side.label,
+                "part": self.baseline.label,
+                "ordinal": self.baseline.launch.ordinal,
+                "verdict": pair.verdict.value if pair else None,
+            },
+            "statements": [statement.to_dict() for statement in self.statements],
+            "hidden_statements": self.insights.hidden,
+            "facts": _numbers(sections.facts),
+            "nearest_peak": sections.nearest_peak.metric if sections.nearest_peak else None,
+            "speed_of_light": _numbers(sections.speed_of_light),
+            "memory": _memory_dict(sections.memory) if sections.evidence is Evidence.MEASURED else None,
+            "warp_states": {
+                "by": "samples" if sections.warp_states.is_sampled else "counters",
+                "total": _number_dict(sections.warp_states.total),
+                "states": _numbers(sections.warp_states.states),
+            },
+            "instruction_mix": _numbers(sections.instruction_mix),
+            "occupancy": None
+            if occupancy is None
+            else {
+                "achieved": formatting.as_json(occupancy.achieved),
+                "theoretical": formatting.as_json(occupancy.theoretical),
+                "max_warps": occupancy.max_warps,
+                "limits": [
+                    {
+                        "name": limiter.name,
+                        "metric": limiter.metric,
+                        **formatting.as_json(limiter.blocks),
+                        "binds": limiter.binds,
+                    }
+                    for limiter in occupancy.limiters
+                ],
+            },
+            "schedulers": _numbers(sections.schedulers),
+            "timelines": {
+                name: {
+                    "unit": timeline.unit,
+                    "times_ns": timeline.times_ns.tolist(),
+                    "values": [_finite(value) for value in timeline.values.tolist()],
+                }
+                for name, timeline in self.inside.timelines.items()
+            },
+            "rules": [
+                {
+                    "rule": rule.identifier,
+                    "title": rule_title(rule),
+                    "section": rule.section,
+                    "kind": rule.kind,
+                    "message": plain_message(rule.message),
+                    "speedup_pct": rule.speedup_pct,
+                    "speedup_scope": rule.speedup_scope,
+                }
+                for rule in rank_rules(launch.rules)
+            ],
+            "hot_places": None if self.inside.hot is None else _hot_dict(self.inside.hot),
+            "missing": [
+                {
+                    "what": section.what,
+                    "state": section.state,
+                    "command": section.command or None,
+                    "note": section.note or None,
+                }
+                for section in sections.missing
+            ],
+            "not_read": self.inside.reason or None,
+        }
+
+    def to_markdown(self) -> str:
+        """For a pull request: what it says, then each section folded."""
+        lines = [f"### {markdown.cell(self.title)}", ""]
+        lines += [f"- {markdown.cell(sentence)}" for sentence in self.sentences]
+        has_baseline = self.baseline is not None
+        head = ("", "value", *(("baseline", "change") if has_baseline else ()), "metric")
+        by_section: dict[str, list[LaunchNumber]] = {}
+        for name, number in self.numbers():
+            by_section.setdefault(name, []).append(number)
+        for name, numbers in by_section.items():
+            shown = [number for number in numbers if number.value.state is State.PRESENT]
+            if shown:
+                rows = [number_row(number, has_baseline=has_baseline) for number in shown]
+                table = markdown.table(head, markdown.escaped(rows), right=(1, 2, 3)[: 1 + 2 * has_baseline])
+                lines += ["", *markdown.folded(name, table)]
+        if self.sections.missing:
+            rows = [
+                (section.what, section.state, section.command or section.note)
+                for section in self.sections.missing
+            ]
+            lines += ["", *markdown.table(("not here", "state", "what collects it"), markdown.escaped(rows))]
+        return "\n".join(lines) + "\n"
+
+
+def launch_of_name(
+    name: str,
+    table: MetricTable,
+    store_opener: StoreOpener,
+    *,
+    against: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    data: str | None = None,
+) -> LaunchDocument:
+    """The longest launch that fits `kernel` of a report file, run or version.
+
+    With `against` beside the longest launch of that kernel there. Raises UnknownName, UnreadableReport, and
+    CannotJudge for a version without results.
+    """
+    refuse_unused_filters((name,) if against is None else (name, against), workload, gpu)
+    side = resolve_with_reason(name, store_opener, workload, gpu, data)
+    subject = longest_launch(side, kernel)
+    baseline = None
+    noise, pairing = UNKNOWN_NOISE, NO_PAIRS
+    if against is not None:
+        baseline_side = resolve_with_reason(against, store_opener, workload, gpu, data)
+        baseline = launch_like(baseline_side, subject.launch, kernel)
+        noise, pairing = NoiseModel.of_store(store_opener, data), Pairing.of_data(data)
+    inside = InsideLaunch()
+    if side.evidence is Evidence.MEASURED:
+        try:
+            with open_report_of_launch(side, name, subject.launch, store_opener) as path:
+                if path.suffix.lower() != ".csv":
+                    inside = inside_launch(launch_detail(path, subject.launch.ordinal))
+        except ProfilerError as error:
+            inside = InsideLaunch(reason=str(error))
+    return launch_document(subject, table, baseline, noise=noise, pairing=pairing, inside=inside)
+
+
+def launch_document(
+    subject: LaunchOfSide,
+    table: MetricTable,
+    baseline: LaunchOfSide | None = None,
+    *,
+    noise: NoiseModel = UNKNOWN_NOISE,
+    pairing: Pairing = NO_PAIRS,
+    inside: InsideLaunch | None = None,
+) -> LaunchDocument:
+    """The document of a launch beside a baseline launch.
+
+    Two launches of kernels with different names stand side by side, and only those that `pairing` holds for
+    one get a verdict. Raises CannotJudge where the two are of different evidence.
+    """
+    side = subject.side
+    is_measured = side.evidence is Evidence.MEASURED
+    comparison = None
+    if baseline is not None:
+        if baseline.side.evidence is not side.evidence:
+            raise CannotJudge(
+                f"{subject.label} is {side.evidence} and {baseline.label} {baseline.side.evidence}: "
+                "kinds of evidence are not mixed"
+            )
+        sides = baseline.own_side, subject.own_side
+        comparison = compare(*sides, table, noise=noise, pairing=pairing)
+    own = ComparedSide(subject.own_side, comparison)
+    advised = Subject(
+        side.label,
+        own if is_measured else None,
+        () if is_measured else (own,),
+        side.wrong,
+        baseline.side.label if baseline else None,
+        "asked for" if baseline else "no baseline was given",
+    )
+    sections = launch_sections(
+        subject.launch,
+        table,
+        subject.chip,
+        baseline=baseline.launch if baseline else None,
+        baseline_chip=baseline.chip if baseline else None,
+        evidence=side.evidence,
+        architecture=side.gpu if side.evidence is Evidence.STATIC else None,
+    )
+    insights = find_insights(advised, table)
+    total = len(side.launches)
+    return LaunchDocument(subject, sections, insights, baseline, comparison, inside or InsideLaunch(), total)
+
+
+def longest_launch(side: Side, kernel: str | None = None) -> LaunchOfSide:
+    """The launch of a side that takes longest, of those that fit `kernel`. Raises UnknownName without one."""
+    selection = select_launches(side, kernel).longest(1)
+    if not selection.launches:
+        raise UnknownName(f"{side.label} has no launch with counters: profile it, or name another")
+    return LaunchOfSide(side, *selection.launches[0])
+
+
+def launch_like(side: Side, launch: Launch, kernel: str | None = None) -> LaunchOfSide:
+    """The launch of a side that another one is held against: of the same kernel, by label or the longest.
+
+    Without such a kernel the longest that fits `kernel`; UnknownName where that is not given.
+    """
+    selection = select_launches(side)
+    same_kernel = [item for item in selection.launches if item[1].base_name == launch.base_name]
+    if same_kernel:
+        same_place = [item for item in same_kernel if item[1].nvtx == launch.nvtx] or same_kernel
+        chosen = replace(selection, launches=tuple(same_place)).longest(1)
+        return LaunchOfSide(side, *chosen.launches[0])
+    if kernel is not None:
+        return longest_launch(side, kernel)
+    names = sorted({other.base_name for other in side.launches})
+    raise UnknownName(f"{side.label} has no launch of {launch.base_name}; there are {brief_list(names)}")
+
+
+def inside_launch(detail: LaunchDetail) -> InsideLaunch:
+    """Timelines and hot places of a launch."""
+    timelines = {
+        name.removeprefix(_PM_SAMPLING): line
+        for name, line in detail.timelines.items()
+        if name.startswith(_PM_SAMPLING)  # others are marks of ncu's own
+    }
+    if not len(detail.pcs):
+        return InsideLaunch(timelines)
+    spots = spots_by_line(listing_of_launch(detail))
+    sampled = [spot for spot in spots if spot.samples]
+    if not sampled:
+        return InsideLaunch(timelines)
+    samples = sum(spot.samples or 0.0 for spot in sampled)
+    places = tuple(hottest(sampled, HOT_PLACES))
+    return InsideLaunch(timelines, HotPlaces(places, samples, len(sampled) - len(places)))
+
+
+def dominant_stall(spot: HotSpot) -> tuple[str, float] | None:
+    """The reason with most waiting samples at a place, and its share of them from 0 to 1."""
+    if not spot.waiting:
+        return None
+    reason = max(spot.reasons, key=lambda name: spot.reasons[name])
+    return reason, spot.reasons[reason] / spot.waiting
+
+
+def sampling_words(inside: InsideLaunch, duration: Value) -> str:
+    """How often a timeline was sampled, and whether that is less than once in the launch."""
+    longest = max(inside.timelines.values(), key=lambda line: len(line.values), default=None)
+    if longest is None or len(longest.times_ns) < 2:
+        return ""
+    span = float(longest.times_ns[-1] - longest.times_ns[0])
+    interval = Value(span / (len(longest.times_ns) - 1), "ns")
+    words = f"a sample every {formatting.quantity(interval)}"
+    if duration.number is not None and duration.number < 2 * float(interval.number or 0):
+        words += f", of a launch of {formatting.quantity(duration)}: too few to see its phases"
+    return words
+
+
+def memory_numbers(memory: MemoryTraffic) -> Iterator[LaunchNumber]:
+    """Every number of the memory hierarchy, link by link, then level by level."""
+    for link in memory.links:
+        yield replace(
+            link.moved, label=f"{link.name}: {'bytes' if link.is_counted_in_bytes else 'wavefronts'}"
+        )
+        for number in (link.rate, link.share, *link.details):
+            if number is not None:
+                yield replace(number, label=f"{link.name}: {number.label}")
+    for level in memory.levels:
+        for number in (level.hit, level.throughput, *level.details):
+            if number is not None:
+                yield replace(number, label=f"{level.name}: {number.label}")
+    yield from (*memory.beyond, *memory.notes)
+
+
+def number_row(number: LaunchNumber, *, has_baseline: bool) -> tuple[str, ...]:
+    """Label, value, baseline and change where there is a baseline, and metric, for a table of text."""
+    label = formatting.label(number.label, number.value)
+    beside: tuple[str, ...] = ()
+    if has_baseline:
+        known = number.baseline is not None
+        baseline = str(formatting.quantity(number.baseline)) if known and number.baseline else "–"
+        change = formatting.change(number.baseline, number.value) if known and number.baseline else ""
+        beside = (baseline, change)
+    return (label, str(formatting.quantity(number.value)), *beside, number.metric)
+
+
+def _numbers(numbers: Sequence[LaunchNumber]) -> list[dict[str, object]]:
+    return [_number_dict(number) for number in numbers]
+
+
+def _number_dict(number: LaunchNumber) -> dict[str, object]:
+    return {
+        "label": number.label,
+        "metric": number.metric,
+        "concept": number.concept or None,
+        **formatting.as_json(number.value),
+        "baseline": None if number.baseline is None else formatting.as_json(number.baseline),
+    }
+
+
+def _memory_dict(memory: MemoryTraffic) -> dict[str, object]:
+    return {
+        "levels": [
+            {
+                "name": level.name,
+                "hit": level.hit and _number_dict(level.hit),
+                "throughput": level.throughput and _number_dict(level.throughput),
+                "details": _numbers(level.details),
+            }
+            for level in memory.levels
+        ],
+        "links": [_link_dict(link) for link in memory.links],
+        "beyond": _numbers(memory.beyond),
+        "notes": _numbers(memory.notes),
+    }
+
+
+def _link_dict(link: MemoryLink) -> dict[str, object]:
+    return {
+        "name": link.name,
+        "from": link.source,
+        "to": link.target,
+        "moved": _number_dict(link.moved),
+        "rate": link.rate and _number_dict(link.rate),
+        "share_of_peak": link.share and _number_dict(link.share),
+        "details": _numbers(link.details),
+    }
+
+
+def _hot_dict(hot: HotPlaces) -> dict[str, object]:
+    return {
+        "places": [
+            {
+                "place": spot.location.words,
+                "text": spot.text,
+                "samples": spot.samples,
+                "share": (spot.samples or 0.0) / hot.samples,
+                "waits_for": stall[0] if (stall := dominant_stall(spot)) else None,
+                "executed": spot.executed,
+            }
+            for spot in hot.places
+        ],
+        "samples": hot.samples,
+        "hidden": hot.hidden,
+    }
+
+
+def _finite(value: float) -> float | None:
+    """A sample for JSON, which knows no NaN."""
+    return value if math.isfinite(value) else None

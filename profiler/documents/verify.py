@@ -1,0 +1,67 @@
+"""What `verify` found, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profiler.documents.document import Document
+from profiler.errors import Exit
+
+if TYPE_CHECKING:
+    from profiler.store import Progress, Verification
+
+
+@dataclass(frozen=True, repr=False)
+class VerifyDocument(Document):
+    """A row a finding."""
+
+    verification: Verification
+
+    title = "Verify"
+    columns = ("subject", "path", "message")
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """What was looked at, and how much is wrong."""
+        seen = self.verification
+        index = "the index" if seen.index_compared else "not the index"
+        looked = (
+            f"{seen.runs} runs, {seen.files} files ({seen.size_bytes:,} bytes), "
+            f"{seen.decisions} decisions, {index}"
+        )
+        found = len(seen.findings)
+        return (f"{looked}: {'all as it should be' if not found else f'{found} found'}",)
+
+    @property
+    def exit_code(self) -> Exit:
+        """Unusable input where anything is wrong."""
+        return Exit.UNUSABLE_INPUT if self.verification.findings else Exit.PASS
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a finding."""
+        return [(finding.subject, finding.path, finding.message) for finding in self.verification.findings]
+
+    def _content(self) -> dict[str, object]:
+        seen = self.verification
+        return {
+            "runs": seen.runs,
+            "files": seen.files,
+            "size_bytes": seen.size_bytes,
+            "decisions": seen.decisions,
+            "index_compared": seen.index_compared,
+            "findings": [
+                {"subject": finding.subject, "path": finding.path, "message": finding.message}
+                for finding in seen.findings
+            ],
+        }
+
+
+def verify_data(
+    *, quick: bool = False, data: str | None = None, progress: Progress | None = None
+) -> VerifyDocument:
+    """Hold the bundles, decisions and, unless `quick`, the index against what they should be."""
+    from profiler.store import verify_data as verify_stored
+
+    return VerifyDocument(verify_stored(quick=quick, data=data, progress=progress))

@@ -1,0 +1,641 @@
+"""Compares many names with one of them, by the rules for two sides, and judges all as one table."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from profiler.bundles import location
+from profiler.compare import (
+    Comparison,
+    KernelPair,
+    LatencyComparison,
+    MetricChange,
+    NoiseModel,
+    Pairing,
+    VersionRef,
+    compare,
+    is_file_name,
+    judge_comparisons_together,
+    judge_every_metric,
+    kernel_filter,
+    resolve_all,
+    resolve_version,
+    table_of_time,
+)
+from profiler.compare.resolve_names import RESULT_KINDS, find_run
+from profiler.documents.version_table import (
+    LATENCY,
+    NOT_TIMED,
+    PRESENT,
+    TableCell,
+    TableColumn,
+    TablePlace,
+    TableRow,
+    VersionTableDocument,
+)
+from profiler.errors import CannotJudge, UnknownName
+from profiler.evidence import (
+    NCU_DURATION,
+    Evidence,
+    Launch,
+    Metric,
+    MetricTable,
+    Side,
+    State,
+    Value,
+    brief_list,
+    chip_of,
+    formatting,
+    natural_key,
+)
+from profiler.history import Lineage, VersionStatus, load_lineage
+from profiler.history.lineage import BASELINE, GOOD, MAIN, WRONG, workload_without_dtype
+from profiler.history.version_latency import mode_rank
+from profiler.history.without_results import find_version_without_results
+from profiler.statistics import Verdict, typical_ns
+
+if TYPE_CHECKING:
+    from profiler.compare import StoreOpener
+    from profiler.store import Store
+
+MOST_VERSIONS = 200  # in one table: a run or a list that is longer is a mistake of the one who asks
+# What stands beside the time unless other metrics are named: those of which any version has a number.
+SHOWN = (
+    "tensor_busy",
+    "dram_busy",
+    "shared_conflicts",
+    "occupancy",
+    "registers",
+    "static_registers",
+    "static_spills",
+    "static_shared",
+    "static_occupancy",
+    "static_instructions",
+    "static_hmma",
+    "modelled_conflicts",
+    "modelled_wavefronts",
+)
+_DURATION = "duration"
+_KINDS = (Evidence.MEASURED, Evidence.STATIC, Evidence.MODELLED)
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """One thing to compare: a version, a version as one run has it, or a report."""
+
+    name: str
+    version: VersionRef | None = None  # None: a report
+    status: VersionStatus | None = None
+    workloads: Mapping[TablePlace, str] = field(default_factory=dict)  # by cell, as its run names them
+    report: Side | None = None
+
+    def side(self, cell: TablePlace, store_opener: StoreOpener) -> Side | None:
+        """What it has in a cell; None where it has nothing."""
+        if cell not in self.workloads:
+            return None
+        if self.report is not None or self.version is None:
+            return self.report
+        return store_opener().side(
+            run_id=self.version.run_id,
+            family=self.version.family,
+            version=self.version.version,
+            workload=self.workloads[cell],
+            gpu=cell.gpu,
+            evidence=cell.evidence,
+            label=self.name,
+        )
+
+
+def compare_many(
+    names: Sequence[str],
+    table: MetricTable,
+    store_opener: StoreOpener,
+    *,
+    against: str | None = None,
+    metrics: Sequence[str] = (),
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: Collection[Evidence] = (),
+    kernel: str | None = None,
+    across: Collection[str] = (),
+    pairs: Sequence[KernelPair] = (),
+    guess: bool = True,
+    places: Collection[TablePlace] | None = None,
+    data: str | None = None,
+    lineages: Mapping[str, Lineage | None] | None = None,
+) -> VersionTableDocument:
+    """Hold versions, runs or reports against one of them: time of each workload, counters and facts.
+
+    `against` is the baseline, the first name where None; it is a row where `names` lack it. A run stands for
+    all its versions. Times come first; counters are of the launch that takes longest, among those that
+    `kernel` matches. `places` are those of `table_places` to show, all where None. `metrics` are concepts,
+    SHOWN where none is named. `lineages` are those at hand, which then are not loaded again.
+
+    Raises UnknownName, UnreadableReport, and CannotJudge where nothing is shared.
+    """
+    concepts = _check_metrics(table, metrics)
+    subjects = _Subjects(store_opener, data, dict(lineages or {}))
+    rows = [subject for name in names for subject in subjects.of_name(name)]
+    rows = list({subject.name: subject for subject in rows}.values())
+    baseline = subjects.only_one(against) if against is not None else rows[0] if rows else None
+    if baseline is None:
+        raise UnknownName("nothing to compare: name versions, runs or reports")
+    if same := next((subject for subject in rows if subject.name == baseline.name), None):
+        baseline = same
+    else:
+        rows.insert(0, baseline)
+    if len(rows) < 2:
+        raise CannotJudge(f"{baseline.name} alone: name another version to hold against it")
+    if len(rows) > MOST_VERSIONS:
+        raise UnknownName(f"{len(rows)} versions in one table: at most {MOST_VERSIONS}, name fewer")
+    cells = [
+        cell for cell in _choose_cells(rows, workload, gpu, evidence) if places is None or cell in places
+    ]
+    if not cells:
+        asked = ", ".join(filter(None, (*evidence, workload, gpu)))
+        raise CannotJudge(
+            f"none of {brief_list([row.name for row in rows])} has results{asked and f' of {asked}'}"
+        )
+    judge = _Judge(
+        table,
+        NoiseModel.of_store(store_opener, data).without_same_code(),
+        Pairing.of_data(data, pairs, propose=guess),
+        across,
+        kernel,
+    )
+    compared = [_Place(cell, baseline, rows, judge, store_opener, concepts) for cell in cells]
+    _judge_together(compared, concepts)
+    return _document(compared, rows, baseline, table, metrics)
+
+
+def table_places(
+    names: Sequence[str],
+    store_opener: StoreOpener,
+    *,
+    data: str | None = None,
+    lineages: Mapping[str, Lineage | None] | None = None,
+) -> dict[TablePlace, int]:
+    """Where any of the names has results, and how many of them: measured first, in natural order.
+
+    The arguments are as for `compare_many`, which takes some of these places.
+    """
+    subjects = _Subjects(store_opener, data, dict(lineages or {}))
+    found = {subject.name: subject for name in names for subject in subjects.of_name(name)}
+    return {
+        place: sum(place in subject.workloads for subject in found.values())
+        for place in _choose_cells(found.values(), None, None, ())
+    }
+
+
+def main_places(places: Mapping[TablePlace, int]) -> list[TablePlace]:
+    """Every measured place, and of static and of modelled facts the one that most of the names have.
+
+    Of static facts that of the newest architecture, which has the highest number.
+    """
+    chosen = [place for place in places if place.evidence is Evidence.MEASURED]
+    for kind in (Evidence.STATIC, Evidence.MODELLED):
+        of_kind = [place for place in places if place.evidence is kind]
+        gpus = sorted({place.gpu for place in of_kind}, key=natural_key)
+        newest = [place for place in of_kind if place.gpu == gpus[-1]] if gpus else []
+        chosen += sorted(newest, key=lambda place: -places[place])[:1]
+    return chosen
+
+
+def table_names(
+    names: Sequence[str],
+    store_opener: StoreOpener,
+    *,
+    data: str | None = None,
+    lineages: Mapping[str, Lineage | None] | None = None,
+) -> list[str]:
+    """The names of the rows that `compare_many` makes of these: of a run one a version."""
+    subjects = _Subjects(store_opener, data, dict(lineages or {}))
+    return list(dict.fromkeys(subject.name for name in names for subject in subjects.of_name(name)))
+
+
+def _check_metrics(table: MetricTable, metrics: Sequence[str]) -> list[str]:
+    """The concepts to show, in the order asked for; UnknownName for one that metrics.txt lacks."""
+    for concept in metrics:
+        if concept != LATENCY and concept not in table.by_concept:
+            near = get_close_matches(concept, table.by_concept, n=3)
+            hint = f"; near: {brief_list(near)}" if near else ": `profiler metrics` lists them"
+            raise UnknownName(f"no concept {concept!r} in {table.path}{hint}", option="--metrics")
+    chosen = metrics or [concept for concept in SHOWN if concept in table.by_concept]
+    return [concept for concept in dict.fromkeys(chosen) if concept not in (LATENCY, _DURATION)]
+
+
+@dataclass
+class _Subjects:
+    """Turns names into what is compared."""
+
+    store_opener: StoreOpener
+    data: str | None
+    lineages: dict[str, Lineage | None]
+
+    def only_one(self, name: str) -> _Subject:
+        """The one thing that a name stands for; UnknownName for a run of several versions."""
+        if is_file_name(name):
+            return self._report(name)
+        store = self.store_opener()
+        try:
+            return self._of_version(store, resolve_version(store, name))
+        except UnknownName:
+            if planned := self._without_results(store, name):
+                return planned
+            raise
+
+    def of_name(self, name: str) -> list[_Subject]:
+        """What a name stands for: of a run all its versions."""
+        if not name.strip() or is_file_name(name):
+            return [self.only_one(name)]
+        store = self.store_opener()
+        run = find_run(store, name)
+        if run is None or isinstance(run, VersionRef):
+            return [self.only_one(name)]
+        versions = dict.fromkeys(
+            (row.family, row.version)
+            for row in store.results(run_id=run.run_id)
+            if row.kind in (*RESULT_KINDS, "cell")
+        )
+        if not versions:
+            raise UnknownName(f"run {name} holds no results")
+        return [self._of_version(store, VersionRef(*version, run.run_id)) for version in versions]
+
+    def _report(self, name: str) -> _Subject:
+        (side,) = resolve_all([name], self.store_opener)
+        cell = TablePlace(Evidence.MEASURED, side.gpu or "", "")
+        return _Subject(name, workloads={cell: ""}, report=side)
+
+    def _without_results(self, store: Store, name: str) -> _Subject | None:
+        """A version that the catalogue has and no run does, so that a planned one stands in its row."""
+        entry = find_version_without_results(location.open_root(self.data), store, name)
+        if entry is None:
+            return None
+        family, version = entry
+        lineage = self._lineage(store, family)
+        status = lineage.by_id.get(version.id) if lineage else None
+        return _Subject(f"{family}/{version.id}", VersionRef(family, version.id), status)
+
+    def _of_version(self, store: Store, version: VersionRef) -> _Subject:
+        lineage = self._lineage(store, version.family)
+        status = lineage.by_id.get(version.version) if lineage else None
+        if version.run_id is None:
+            places = [
+                (cell.evidence, cell.gpu, cell.workload)
+                for cell in store.cells(version.family)
+                if cell.version == version.version
+            ]
+        else:
+            results = store.results(
+                run_id=version.run_id, family=version.family, version=version.version, latest=False
+            )
+            places = [
+                (row.evidence, row.gpu or "", row.workload or "")
+                for row in results
+                if row.kind in RESULT_KINDS
+            ]
+        workloads = {
+            TablePlace(
+                evidence, gpu, workload_without_dtype(workload, status.version) if status else workload
+            ): workload
+            for evidence, gpu, workload in places
+        }
+        return _Subject(version.name, version, status, workloads)
+
+    def _lineage(self, store: Store, family: str) -> Lineage | None:
+        if family not in self.lineages:
+            self.lineages[family] = load_lineage(location.open_root(self.data), store, family)
+        return self.lineages[family]
+
+
+def _choose_cells(
+    subjects: Iterable[_Subject], workload: str | None, gpu: str | None, evidence: Collection[Evidence]
+) -> list[TablePlace]:
+    """The cells that were asked for and that any subject has: measured ones first, in natural order."""
+    cells = {
+        cell
+        for subject in subjects
+        for cell, whole in subject.workloads.items()
+        if (workload is None or workload in (cell.workload, whole))
+        and gpu in (None, cell.gpu)
+        and (not evidence or cell.evidence in evidence)
+    }
+
+    def order(cell: TablePlace) -> tuple[object, ...]:
+        return _KINDS.index(cell.evidence), natural_key(cell.gpu), natural_key(cell.workload)
+
+    return sorted(cells, key=order)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """What a comparison of two sides needs to know."""
+
+    table: MetricTable
+    noise: NoiseModel
+    pairing: Pairing
+    across: Collection[str]
+    kernel: str | None
+
+    def compare(self, a: Side, b: Side) -> Comparison:
+        """B against A: of measured launches the durations alone."""
+        table = table_of_time(self.table) if a.evidence is Evidence.MEASURED else self.table
+        return compare(a, b, table, across=self.across, noise=self.noise, pairing=self.pairing)
+
+    def of_launch(self, comparison: Comparison, launch: Launch | None) -> Comparison:
+        """The comparison with the pair of one launch of A alone, every metric of it judged."""
+        pairs = [pair for pair in comparison.pairs if pair.a is launch]
+        if comparison.a.evidence is Evidence.MEASURED:
+            pairs = [judge_every_metric(comparison, pair, self.table, self.noise) for pair in pairs]
+        return replace(comparison, pairs=tuple(pairs))
+
+    def longest_launch(self, base: Side, comparisons: Iterable[Comparison]) -> Launch | None:
+        """The launch of the baseline that takes longest on any side, so that one that got slower is it."""
+        if base.evidence is not Evidence.MEASURED:
+            return self.main_launch(base)
+        longest = {id(launch): _duration(launch) for launch in base.launches}
+        for comparison in comparisons:
+            for pair in comparison.pairs:
+                longest[id(pair.a)] = max(longest[id(pair.a)], _duration(pair.b))
+        launches = list(filter(kernel_filter(self.kernel), base.launches))
+        return max(launches, key=lambda launch: longest[id(launch)], default=None)
+
+    def main_launch(self, side: Side) -> Launch | None:
+        """The launch whose counters stand for a side: its longest, of facts those of the main function."""
+        launches = list(filter(kernel_filter(self.kernel), side.launches))
+        if not launches:
+            return None
+        if side.evidence is not Evidence.MEASURED:
+            return next((launch for launch in launches if launch.base_name == MAIN), launches[0])
+        return max(launches, key=_duration)
+
+
+class _Place:
+    """One workload, GPU and kind of evidence: what each subject has there, beside what the baseline has."""
+
+    def __init__(
+        self,
+        cell: TablePlace,
+        baseline: _Subject,
+        subjects: Sequence[_Subject],
+        judge: _Judge,
+        store_opener: StoreOpener,
+        concepts: Sequence[str],
+    ) -> None:
+        self.cell, self.baseline, self.judge = cell, baseline, judge
+        self.sides = {subject.name: subject.side(cell, store_opener) for subject in subjects}
+        base = self.sides[baseline.name]
+        whole = {
+            subject.name: judge.compare(base, side)
+            for subject in subjects
+            if base is not None and subject is not baseline and (side := self.sides[subject.name]) is not None
+        }
+        self.launch = judge.longest_launch(base, whole.values()) if base else None
+        self.comparisons = {
+            name: judge.of_launch(comparison, self.launch) for name, comparison in whole.items()
+        }
+        # Kernels of others are no part of the table that is judged together.
+        self.judged = [subject.name for subject in subjects if not _is_of_others(subject, baseline)]
+        self.metrics = [
+            metric
+            for concept in concepts
+            if (metric := judge.table.by_concept[concept]).evidence is cell.evidence
+        ]
+        modes = {
+            latency.mode for side in self.sides.values() if side is not None for latency in side.latencies
+        }
+        self.mode = min(modes, key=mode_rank) if modes else ""
+
+    def columns(self, asked: bool) -> list[tuple[TableColumn, Metric | None]]:
+        """The time first, then each metric; without `asked` only those that anybody has a number of."""
+        cell = self.cell
+        kernel = self.launch.base_name if self.launch and cell.evidence is Evidence.MEASURED else ""
+        columns: list[tuple[TableColumn, Metric | None]] = []
+        if self.mode:
+            time = TableColumn(
+                cell.workload, cell.gpu, cell.evidence, LATENCY, LATENCY, "ns", "lower", True, self.mode
+            )
+            columns.append((time, None))
+        elif cell.evidence is Evidence.MEASURED and _DURATION in self.judge.table.by_concept:
+            metric = self.judge.table.by_concept[_DURATION]
+            columns.append((self._column(metric, kernel, is_time=True), metric))
+        shown = [metric for metric in self.metrics if asked or self._has_number(metric)]
+        return [*columns, *((self._column(metric, kernel), metric) for metric in shown)]
+
+    def _column(self, metric: Metric, kernel: str, *, is_time: bool = False) -> TableColumn:
+        place = (self.cell.workload, self.cell.gpu, self.cell.evidence)
+        return TableColumn(
+            *place, metric.concept, metric.label, metric.unit, metric.better, is_time=is_time, kernel=kernel
+        )
+
+    def _has_number(self, metric: Metric) -> bool:
+        return any(
+            self._own_value(side, metric).number is not None
+            for side in self.sides.values()
+            if side is not None
+        )
+
+    def _own_value(self, side: Side, metric: Metric) -> Value:
+        launch = self.judge.main_launch(side)
+        if launch is None:
+            return Value(None, metric.unit, state=State.NOT_COLLECTED)
+        return self.judge.table.resolve(metric, launch.values, chip_of(side.compute_capability))[1]
+
+    def cell_of(self, subject: _Subject, metric: Metric | None) -> TableCell:
+        """What a subject has of a metric; None: of timed calls."""
+        side = self.sides[subject.name]
+        if side is None:
+            if _why_wrong(subject, side) and self.cell.evidence is not Evidence.STATIC:
+                return TableCell(None, WRONG, reason=_why_wrong(subject, side))
+            return TableCell(None, NOT_TIMED[self.cell.evidence], verdict=_missing(subject, self.baseline))
+        if self.cell.evidence is Evidence.MEASURED and (why := _why_wrong(subject, side)):
+            return TableCell(None, WRONG, reason=why, run_id=side.run_id)
+        made = self._latency(subject, side) if metric is None else self._counter(subject, side, metric)
+        return replace(made, verdict=None) if _is_of_others(subject, self.baseline) else made
+
+    def _latency(self, subject: _Subject, side: Side) -> TableCell:
+        comparison = self.comparisons.get(subject.name)
+        own = next((latency for latency in side.latencies if latency.mode == self.mode), None)
+        judged = self._judged_latency(comparison)
+        number = judged.b_ns if judged is not None else float(typical_ns(own.ns)) if own is not None else None
+        if number is None:
+            reason, command = (judged.decision.reason, judged.settle) if judged else ("", "")
+            return TableCell(
+                None,
+                "not timed",
+                None,
+                verdict=_missing(subject, self.baseline),
+                reason=reason,
+                command=command,
+            )
+        value, run_id = Value(number, "ns"), own.run_id if own else side.run_id
+        if judged is None or judged.a_ns is None:
+            is_baseline = subject is self.baseline
+            reason = "" if is_baseline else f"{self.baseline.name} is not timed there"
+            return TableCell(value, verdict=_missing(subject, self.baseline), reason=reason, run_id=run_id)
+        decision = judged.decision
+        effect = decision.effect if decision.effect is not None else number / judged.a_ns - 1
+        return TableCell(
+            value,
+            PRESENT,
+            Value(judged.a_ns, "ns"),
+            100 * effect,
+            judged.verdict,
+            decision.interval,
+            decision.reason,
+            judged.b.run_id if judged.b else run_id,
+            judged.settle,
+        )
+
+    def _judged_latency(self, comparison: Comparison | None) -> LatencyComparison | None:
+        return next(
+            (latency for latency in (comparison.latency if comparison else ()) if latency.mode == self.mode),
+            None,
+        )
+
+    def _counter(self, subject: _Subject, side: Side, metric: Metric) -> TableCell:
+        comparison = self.comparisons.get(subject.name)
+        change = _change_of(comparison, metric)
+        if change is not None:
+            state = PRESENT if change.b.number is not None else formatting.state_words(change.b)
+            return TableCell(
+                change.b,
+                state,
+                change.a,
+                change.change_pct,
+                change.verdict,
+                change.interval,
+                change.reason,
+                side.launch_run_id,
+            )
+        if comparison is not None and self.launch is not None:
+            reason = f"no launch pairs with {self.launch.base_name}: --pair {self.launch.base_name}=KERNEL"
+            return TableCell(
+                None, "no such launch", verdict=Verdict.MISSING, reason=reason, run_id=side.launch_run_id
+            )
+        value = self._own_value(side, metric)
+        state = PRESENT if value.number is not None else formatting.state_words(value)
+        is_baseline = subject is self.baseline
+        reason = "" if is_baseline else f"{self.baseline.name} has nothing to hold it against"
+        verdict = None if is_baseline else Verdict.MISSING
+        return TableCell(value, state, verdict=verdict, reason=reason, run_id=side.launch_run_id)
+
+    def note(self) -> str:
+        """Which of several launches the counters are of; "" where there is one."""
+        base = self.sides[self.baseline.name]
+        if base is None or self.launch is None or self.cell.evidence is not Evidence.MEASURED:
+            return ""
+        others = len(base.launches) - 1
+        if not others:
+            return ""
+        place = " on ".join(filter(None, (self.cell.workload, self.cell.gpu)))
+        return (
+            f"{place or 'the reports'}: counters and ncu's duration are of {self.launch.base_name}, which "
+            f"takes longest; {others} more launch{'es' * (others > 1)}: --kernel"
+        )
+
+
+def _duration(launch: Launch) -> float:
+    return launch.values.number(NCU_DURATION) or 0.0
+
+
+def _change_of(comparison: Comparison | None, metric: Metric) -> MetricChange | None:
+    changes = (change for pair in (comparison.pairs if comparison else ()) for change in pair.metrics)
+    return next((change for change in changes if change.concept == metric.concept), None)
+
+
+def _judge_together(places: Sequence[_Place], concepts: Collection[str]) -> None:
+    """Judge the comparisons of all places as one table, as a gate does: time, and the counters shown."""
+    keys = [(place, name) for place in places for name in place.judged if name in place.comparisons]
+    judged = judge_comparisons_together(
+        [place.comparisons[name] for place, name in keys], {_DURATION, *concepts}
+    )
+    for (place, name), comparison in zip(keys, judged, strict=True):
+        if comparison is not None:
+            place.comparisons[name] = comparison
+
+
+def _document(
+    places: Sequence[_Place],
+    subjects: Sequence[_Subject],
+    baseline: _Subject,
+    table: MetricTable,
+    metrics: Sequence[str],
+) -> VersionTableDocument:
+    columns = [(place, *column) for place in places for column in place.columns(bool(metrics))]
+    rows = tuple(
+        _row(
+            subject,
+            tuple(place.cell_of(subject, metric) for place, _, metric in columns),
+            [place.sides[subject.name] for place in places],
+            [column for _, column, _ in columns],
+            baseline,
+        )
+        for subject in subjects
+    )
+    kinds = {place.cell.evidence for place in places}
+    left_out = [
+        f"{concept} is {table.by_concept[concept].evidence}, and nothing of these versions is"
+        for concept in metrics
+        if concept != LATENCY and table.by_concept[concept].evidence not in kinds
+    ]
+    notes = filter(None, (place.note() for place in places))
+    return VersionTableDocument(
+        tuple(column for _, column, _ in columns), rows, tuple(dict.fromkeys((*left_out, *notes)))
+    )
+
+
+def _row(
+    subject: _Subject,
+    cells: tuple[TableCell, ...],
+    sides: Sequence[Side | None],
+    columns: Sequence[TableColumn],
+    baseline: _Subject,
+) -> TableRow:
+    why = next(filter(None, (_why_wrong(subject, side) for side in (*sides, None))), "")
+    state = subject.status.state if subject.status else ""
+    reason = subject.status.reason if subject.status else ""
+    if why and state in ("", GOOD):
+        state = WRONG
+    command = ""
+    if not why and not any(
+        cell.number is not None
+        for column, cell in zip(columns, cells, strict=True)
+        if column.evidence is Evidence.MEASURED
+    ):
+        command = _collect_command(subject, baseline)
+    is_baseline = subject is baseline
+    return TableRow(subject.name, cells, state, why or reason, command, is_baseline, subject.workloads)
+
+
+def _why_wrong(subject: _Subject, side: Side | None) -> str:
+    """Why a subject has no speed; "" where it has one. A version of a run is as its check says."""
+    if side is not None and side.wrong:
+        return side.wrong
+    status = subject.status
+    of_a_run = subject.version is not None and subject.version.run_id is not None
+    if status is None or not status.is_wrong or (of_a_run and status.version.state == GOOD):
+        return ""
+    return status.reason or status.state
+
+
+def _is_of_others(subject: _Subject, baseline: _Subject) -> bool:
+    return subject.status is not None and subject.status.state == BASELINE and subject is not baseline
+
+
+def _missing(subject: _Subject, baseline: _Subject) -> Verdict | None:
+    return None if subject is baseline else Verdict.MISSING
+
+
+def _collect_command(subject: _Subject, baseline: _Subject) -> str:
+    """The command that measures a version beside the baseline; "" where no command can."""
+    if subject.version is None or subject.status is None:
+        return ""
+    words = ["profiler", "collect", subject.version.version]
+    if baseline.version and baseline is not subject and baseline.version.family == subject.version.family:
+        words += ["--against", baseline.version.version]
+    return shlex.join(words)

@@ -1,0 +1,106 @@
+"""Global memory as a launch sees it, and what accesses cost: sectors, lines, wavefronts of the banks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+SECTOR, LINE = 32, 128
+BANKS = 32
+_START = 0x7F00_0000_0000  # where the first allocation lies
+_ALIGNMENT = 512  # of an allocation, as cudaMalloc gives it
+_GAP = 4096  # free bytes between two, so that an access past one's end is seen
+_GRANULE = 16
+
+
+class OutOfBounds(Exception):
+    """An access to global memory outside of every array."""
+
+
+class GlobalMemory:
+    """The arrays of a launch, each at an address of its own."""
+
+    def __init__(self, arrays: list[Array]) -> None:
+        self.addresses: list[int] = []
+        size = _GAP
+        for array in arrays:
+            self.addresses.append(_START + size)
+            size += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT + _GAP
+        self.bytes = np.zeros(size, np.uint8)
+        self._is_allocated = np.zeros(size // _GRANULE + 1, bool)
+        self._views: dict[int, Array] = {
+            1: self.bytes,
+            2: self.bytes.view(np.uint16),
+            4: self.bytes.view(np.uint32),
+        }
+        for array, address in zip(arrays, self.addresses, strict=True):
+            start = address - _START
+            self.bytes[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            self._is_allocated[start // _GRANULE : -(-(start + array.nbytes) // _GRANULE)] = True
+
+    def read_array(self, index: int, like: Array) -> Array:
+        """What an array holds now, in the type and shape of another one."""
+        start = self.addresses[index] - _START
+        return self.bytes[start : start + like.nbytes].view(like.dtype).reshape(like.shape).copy()
+
+    def offsets(self, addresses: Array, width: int) -> NDArray[np.int64]:
+        """Addresses as offsets. Raises OutOfBounds for one outside of every array, or one not aligned."""
+        offsets = (addresses - np.uint64(_START)).astype(np.int64)
+        if not len(offsets):
+            return offsets
+        if int(offsets.min()) < 0 or int(offsets.max()) + width > len(self.bytes):
+            raise OutOfBounds("an access to global memory outside of every array")
+        if not self._is_allocated[offsets // _GRANULE].all():
+            raise OutOfBounds("an access to global memory outside of every array")
+        if (offsets % width).any():
+            raise OutOfBounds(f"an access of {width} bytes to an address that is no multiple of it")
+        return offsets
+
+    def load(self, offsets: Array, size: int) -> Array:
+        """Values of 1, 2 or 4 bytes."""
+        values: Array = self._views[size][offsets // size]
+        return values
+
+    def store(self, offsets: Array, size: int, values: Array) -> None:
+        """Values of 1, 2 or 4 bytes; of two lanes at one address the later one stays."""
+        self._views[size][offsets // size] = values
+
+
+def distinct_units(warps: Array, addresses: Array, unit: int) -> int:
+    """How many aligned units of so many bytes the accesses of each warp touch, added over the warps.
+
+    warps, addresses: a lane's warp and the first byte of its access, which lies in one unit.
+    """
+    keys = (warps.astype(np.int64) << np.int64(44)) | (addresses.astype(np.int64) // unit)
+    if len(keys) == 0:
+        return 0
+    keys.sort()
+    return int(np.count_nonzero(np.diff(keys))) + 1
+
+
+def wavefronts(warps: Array, lanes: Array, addresses: Array, width: int) -> tuple[int, int]:
+    """Wavefronts that accesses to shared memory take, and how many without any conflict.
+
+    Lanes are served 32, 16 or 8 at a time, by the width of their access; of those a bank delivers one 4-byte
+    word a wavefront, to every lane that asks for it. That is the CPU check's model (cpucuda/banks.h).
+    """
+    if not len(addresses):
+        return 0, 0
+    together = 32 if width <= 4 else 16 if width == 8 else 8
+    phases = (warps.astype(np.int64) * (32 // together)) + lanes // together
+    words = addresses.astype(np.int64) // 4
+    if width > 4:
+        count = width // 4
+        words = (words[:, None] + np.arange(count)).reshape(-1)
+        phases = np.repeat(phases, count)
+    keys = (phases << np.int64(24)) | words
+    keys.sort()
+    keys = keys[np.diff(keys, prepend=-1) != 0]
+    phases, banks = keys >> np.int64(24), keys & np.int64(BANKS - 1)
+    first, last = int(phases[0]), int(phases[-1])
+    per_bank = np.bincount((phases - first) * BANKS + banks, minlength=(last - first + 1) * BANKS)
+    most = per_bank.reshape(-1, BANKS).max(axis=1)
+    return int(most.sum()), int(np.count_nonzero(most))

@@ -1,0 +1,241 @@
+"""What people decide on a page, recorded as the commands record it: who decides, and whether one may."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import streamlit as st
+
+from profiler.bundles import is_read_only, load_decisions, open_root
+from profiler.bundles.decisions import USER_HEADER, decision_ids, process_user
+from profiler.errors import ProfilerError
+from profiler.evidence import brief_list
+from profiler.gate import acknowledge, parse_limit, set_baseline, unset_baseline, withdraw
+from profiler.history import Note, Pin, list_notes, withdraw_note, write_note
+from profiler.history.baselines import effective_pin, list_pins
+from profiler.regressions import Regression, RegressionGroup
+from profiler.ui.data.index import DataVersion, metric_table, store
+
+_DONE = "decisions_done"  # in the session's state: what was decided last
+_LONGEST_NAME = 100  # of a user: a header may hold anything
+
+
+class Author(NamedTuple):
+    """By whom a decision is, and how that is known."""
+
+    name: str
+    known_by: str
+
+    @property
+    def words(self) -> str:
+        """`ada, by the header X-Forwarded-User`."""
+        return f"{self.name or 'somebody'}, {self.known_by}"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was decided last in this session, and how it is taken back."""
+
+    place: str  # of the page, where it is confirmed
+    words: str
+    undo: Callable[[], None]
+
+
+def may_decide() -> bool:
+    """Whether pages show forms: not on a server for reading only."""
+    return not is_read_only()
+
+
+def author() -> Author:
+    """Who decides: by the request header that the deployment names, else the user that the server runs as."""
+    header = os.environ.get(USER_HEADER, "")
+    named = (st.context.headers.get(header) or "").strip()[:_LONGEST_NAME] if header else ""
+    if named:
+        return Author(named, f"by the header {header}")
+    lacking = f"; the request has no header {header}" if header else ""
+    return Author(process_user(), f"the user that this server runs as{lacking}")
+
+
+def done(place: str) -> Done | None:
+    """What was decided last, where this is its place."""
+    last: Done | None = st.session_state.get(_DONE)
+    return last if last is not None and last.place == place else None
+
+
+def forget_done() -> None:
+    """Leave out the confirmation from now on."""
+    st.session_state.pop(_DONE, None)
+
+
+def acknowledge_all(
+    data_version: DataVersion,
+    place: str,
+    regressions: Sequence[Regression],
+    *,
+    why: str,
+    until: str,
+    limit: str,
+) -> None:
+    """Let each of these regressions pass: a record for each version, workload, GPU and metric.
+
+    `until` is a day or a run, "" for no end; `limit` a percentage, "" for any size. Raises ProfilerError
+    before anything is recorded where one of them cannot be understood.
+    """
+    if not why.strip():
+        raise ProfilerError("a reason is needed: it is what the next reader of this decision has")
+    up_to = parse_limit(limit) if limit.strip() else None
+    scopes = dict.fromkeys(
+        (one.series.family, one.series.version, one.series.workload, one.series.gpu, one.series.concept)
+        for one in regressions
+        if not one.became_wrong
+    )
+    root, who = open_root(), author().name
+    records = [
+        acknowledge(
+            root,
+            store(),
+            metric_table(data_version),
+            family,
+            version,
+            why=why,
+            workload=workload or None,
+            gpu=gpu or None,
+            concept=concept,
+            until=until.strip() or None,
+            up_to=up_to,
+            who=who,
+        )
+        for family, version, workload, gpu, concept in scopes
+    ]
+    subjects = brief_list(list(dict.fromkeys(f"{one.family}/{one.version}" for one in records)))
+    count = f"{len(records)} rows of " if len(records) > 1 else ""
+    words = f"acknowledged: {count}{subjects}, {records[0].until}, by {author().words}"
+    _say_done(place, words, lambda: _withdraw([one.id for one in records], who))
+
+
+def withdraw_group(place: str, group: RegressionGroup) -> None:
+    """Take back the acknowledgements by which a group passes."""
+    ids = dict.fromkeys(one.acknowledged.id for one in group.regressions if one.acknowledged)
+    _withdraw(list(ids), author().name)
+    st.session_state[_DONE] = Done(place, f"not let pass any more: {group.subject}", forget_done)
+
+
+def pinned_version(family: str, workload: str, gpu: str) -> str:
+    """The version that is pinned as baseline there; "" where none is, or a run is that has no single one."""
+    pin = effective_pin(pins(family), family, workload, gpu)
+    if pin is None:
+        return ""
+    if pin.version is not None:
+        return pin.version
+    versions = {info.version for info in store().results(run_id=pin.run_id) if info.family == family}
+    return versions.pop() if len(versions) == 1 else ""
+
+
+def pins(family: str | None = None) -> list[Pin]:
+    """The baselines that are set now, of one family or of all."""
+    return [pin for pin in list_pins(load_decisions(open_root())) if family in (None, pin.family)]
+
+
+def pin(
+    place: str,
+    family: str,
+    name: str,
+    *,
+    workload: str | None = None,
+    gpu: str | None = None,
+    why: str = "",
+) -> None:
+    """Pin a run or version as the baseline of a family, or of one workload and GPU of it."""
+    who = author().name
+    before = next((pin for pin in pins(family) if (pin.workload, pin.gpu) == (workload, gpu)), None)
+    new = set_baseline(open_root(), store(), family, name, workload=workload, gpu=gpu, why=why, who=who)
+
+    def undo() -> None:
+        if before is None:
+            unset_baseline(open_root(), family, workload=workload, gpu=gpu, who=who)
+        else:
+            target = before.run_id or before.version or ""
+            set_baseline(
+                open_root(),
+                store(),
+                family,
+                target,
+                workload=workload,
+                gpu=gpu,
+                why=before.why,
+                who=who,
+            )
+
+    words = f"pinned: the baseline of {family} is {new.name} ({new.scope}), by {author().words}"
+    _say_done(place, words, undo)
+
+
+def unpin(place: str, old: Pin) -> None:
+    """Take a pinned baseline away."""
+    who = author().name
+    unset_baseline(open_root(), old.family, workload=old.workload, gpu=old.gpu, who=who)
+
+    def undo() -> None:
+        target = old.run_id or old.version or ""
+        set_baseline(
+            open_root(),
+            store(),
+            old.family,
+            target,
+            workload=old.workload,
+            gpu=old.gpu,
+            why=old.why,
+            who=who,
+        )
+
+    _say_done(place, f"{old.name} is no baseline of {old.family} any more ({old.scope})", undo)
+
+
+def notes(subjects: Sequence[str]) -> list[Note]:
+    """The notes on runs and versions, oldest first; of all subjects where none is named."""
+    return list(_notes(tuple(decision_ids(open_root())), tuple(subjects)))
+
+
+@st.cache_data(show_spinner=False, max_entries=32)
+def _notes(decisions: tuple[str, ...], subjects: tuple[str, ...]) -> list[Note]:
+    """The notes; the ids of the decisions are a key of the cache only."""
+    every = list_notes(load_decisions(open_root()))
+    return [note for note in every if not subjects or note.subject in subjects]
+
+
+def note(place: str, name: str, text: str) -> None:
+    """Keep a note on a run or a version."""
+    who = author().name
+    kept = write_note(open_root(), store(), name, text, who=who)
+    _say_done(
+        place,
+        f"noted on {kept.subject}, by {author().words}",
+        lambda: _take_note_back(kept.id, who),
+    )
+
+
+def withdraw_notes(place: str, old: Note) -> None:
+    """Take a note back."""
+    who = author().name
+    withdraw_note(open_root(), old.id, who=who)
+
+    def undo() -> None:
+        write_note(open_root(), store(), old.subject, old.text, who=who)
+
+    _say_done(place, f"the note on {old.subject} is taken back", undo)
+
+
+def _take_note_back(note_id: str, who: str) -> None:
+    withdraw_note(open_root(), note_id, who=who)
+
+
+def _withdraw(ids: Sequence[str], who: str) -> None:
+    for acknowledgement_id in ids:
+        withdraw(open_root(), acknowledgement_id, who=who)
+
+
+def _say_done(place: str, words: str, undo: Callable[[], None]) -> None:
+    st.session_state[_DONE] = Done(place, words, undo)

@@ -1,0 +1,185 @@
+"""The sections of the Launch page, from what is known at once to what is read from the report's file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from profiler.documents import LaunchDocument
+from profiler.errors import ProfilerError
+from profiler.evidence import Evidence, Rule
+from profiler.reports import address_of, place_of, stall_of
+from profiler.sass import CodeLocation
+from profiler.ui import addresses, controls, markup
+from profiler.ui.charts import launch_timeline, style
+from profiler.ui.data import launches, machine_code, results
+from profiler.ui.data.index import DataVersion
+from profiler.ui.errors import errors_shown
+from profiler.ui.markup import Html
+from profiler.ui.sections.launch_choice import LaunchChoice
+from profiler.ui.views import launch_bars, launch_head, launch_inside, launch_memory, rule_results, run_list
+
+
+def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoice, title_box: Any) -> None:
+    """Everything that is known of the launch, section by section."""
+    title_box.html(launch_head.page_head(document, choice.address, choice.labels))
+    controls.name_tab(launch_head.tab_title(document))
+    st.html(launch_head.tiles(document, choice.info))
+    st.html(
+        markup.section_head(
+            "What it says", "each statement with its numbers; at most: what its cause could save"
+        )
+    )
+    st.html(launch_head.statements(document))
+    is_measured = document.sections.evidence is Evidence.MEASURED
+    key = machine_code.launch_key(data_version, choice.info) if is_measured else None
+    code = None if key is None else addresses.LaunchCode(*key)
+    if is_measured:
+        _show_measured(document, code)
+        _show_inside(data_version, document, choice, code)
+        _show_rules(data_version, document, choice, code)
+    else:
+        _show_unmeasured(document)
+    if document.sections.missing:
+        st.html(markup.section_head("What is missing", "named with what collects it"))
+        st.html(launch_inside.missing(document))
+
+
+def _show_measured(document: LaunchDocument, code: addresses.LaunchCode | None) -> None:
+    sections, beside = document.sections, launch_head.beside(document)
+    short = "; ┃ was" if document.baseline else ""
+    light_box, memory_box = st.columns([480, 876], gap="medium")
+    with light_box:
+        _section("Speed of light", f"% of peak, elapsed{beside}", launch_bars.speed_of_light(document))
+    with memory_box:
+        st.html(markup.section_head("Memory", f"line width: bytes; %: of that link's peak{beside}"))
+        with st.container(key="launch_diagram"):  # its height is kept free: Markdown comes after the rest
+            st.markdown(launch_memory.diagram(document), unsafe_allow_html=True)
+        st.html(launch_memory.rows(document))
+        st.html(launch_memory.notes(document, code))
+    states_box, mix_box, occupancy_box = st.columns(3, gap="medium")
+    with states_box:
+        caption = launch_bars.warp_states_caption(document)
+        _section_or_hatch(
+            "Warp states",
+            caption,
+            bool(sections.warp_states.states),
+            partial(launch_bars.warp_states, code=code),
+            document,
+        )
+    with mix_box:
+        caption = markup.escaped(f"warp instructions{short}")
+        is_there = bool(sections.instruction_mix)
+        _section_or_hatch(
+            "Instruction mix", caption, is_there, partial(launch_bars.instruction_mix, code=code), document
+        )
+    with occupancy_box:
+        _section("Occupancy", f"warps an SM{short}", launch_bars.occupancy(document))
+        _section("Schedulers", f"warps a scheduler and cycle{short}", launch_bars.schedulers(document))
+
+
+def _show_unmeasured(document: LaunchDocument) -> None:
+    """What a compiler or a model says, and how to measure the rest."""
+    mix_box, occupancy_box = st.columns(2, gap="medium")
+    with mix_box:
+        if document.sections.instruction_mix:
+            caption = f"places in the code{launch_head.beside(document)}"
+            _section("Instruction mix", caption, launch_bars.instruction_mix(document))
+    with occupancy_box:
+        if document.sections.occupancy is not None:
+            caption = "theoretical: from registers, threads and shared memory"
+            _section("Occupancy", caption, launch_bars.occupancy(document))
+    if command := launch_inside.measure_command(document):
+        words = f"Speed of light, memory traffic, stalls: not measured; `{command}` on a GPU"
+        st.html(markup.note(markup.backticks_as_code(words)))
+
+
+def _show_inside(
+    data_version: DataVersion,
+    document: LaunchDocument,
+    choice: LaunchChoice,
+    code: addresses.LaunchCode | None,
+) -> None:
+    """Timeline and hot places, which are read from the report: after all that is known at once."""
+    info = choice.info
+    if info.report_sha256 is None or code is None:
+        return
+    inside = None
+    with errors_shown():
+        inside = launches.inside(info.run_id, info.report_sha256, document.subject.launch.ordinal)
+    if inside is None:
+        return
+    if inside.hot is not None:
+        caption = launch_inside.samples_caption(inside.hot)
+        st.html(markup.section_head(launch_inside.hot_title(inside.hot), caption))
+        st.html(launch_inside.hot_places(inside.hot, code))
+    if inside.timelines:
+        lines = launch_inside.timeline_lines(inside.timelines)
+        caption = launch_inside.timeline_caption(document, inside, len(lines))
+        st.html(markup.section_head("Timeline", caption))
+        st.plotly_chart(
+            launch_timeline.figure(lines),
+            theme=None,
+            config=style.CONFIG,
+            key="launch_timeline",
+            alt=f"{len(lines)} metrics over the time of the launch: {', '.join(lines)}",
+        )
+
+
+def _show_rules(
+    data_version: DataVersion,
+    document: LaunchDocument,
+    choice: LaunchChoice,
+    code: addresses.LaunchCode | None,
+) -> None:
+    run = next((run for run in results.runs(data_version) if run.run_id == choice.info.run_id), None)
+    report = run_list.report_of(run, choice.info.report_sha256) if run else None
+    rules = document.subject.launch.rules
+    links = _links_of_rules(rules, document, choice, code) if code else {}
+    count = len(rules)
+    with st.expander(f"NVIDIA's rules ({count})", expanded=False, key="launch_rules"):
+        st.html(rule_results.ranked(rules, report.name if report else None, links))
+
+
+def _links_of_rules(
+    rules: Sequence[Rule], document: LaunchDocument, choice: LaunchChoice, code: addresses.LaunchCode
+) -> dict[Rule, Html]:
+    """The way from a rule result to the instruction or the lines that it is about, where that is known."""
+    reasons = {state.label for state in document.sections.warp_states.states}
+    starts: Sequence[int] = ()
+    info = choice.info
+    if info.report_sha256 is not None and any(address_of(rule) is not None for rule in rules):
+        with suppress(ProfilerError):  # that the report cannot be read stands above
+            ordinal = document.subject.launch.ordinal
+            starts = launches.function_starts(info.run_id, info.report_sha256, ordinal)
+    links = {}
+    for rule in rules:
+        address, stall = address_of(rule), stall_of(rule, reasons)
+        place = None if address is None else place_of(address, starts)
+        if place is not None:
+            words = CodeLocation(function=place[0], offset=place[1]).words
+            links[rule] = markup.link(code.at(view="sass", rows="address", mark=words), words)
+        elif stall:
+            links[rule] = markup.link(code.at(view="lines", find=stall), "its lines")
+    return links
+
+
+def _section(title: str, caption: str, body: Html) -> None:
+    st.html(markup.section_head(title, caption))
+    st.html(body)
+
+
+def _section_or_hatch(
+    title: str,
+    caption: Html,
+    is_there: bool,
+    view: Callable[[LaunchDocument], Html],
+    document: LaunchDocument,
+) -> None:
+    """A section, or the hatch with the word where the launch has no number for it."""
+    st.html(markup.section_head(title, caption if is_there else ""))
+    st.html(view(document) if is_there else launch_inside.not_collected(document, title.lower()))

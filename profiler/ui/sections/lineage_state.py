@@ -1,0 +1,92 @@
+"""The state of one lineage on the overview: measured where anything was, else what is known without a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from profiler.history import LATENCY, BestVersion, Lineage
+from profiler.regressions import WorseNow
+from profiler.ui import markup
+from profiler.ui.charts import style
+from profiler.ui.data import current_state, lineages
+from profiler.ui.data.index import DataVersion
+from profiler.ui.views import best_versions, known_facts, lineage_summary, lineage_versions, worse_now
+
+_WORSE_KNOWN = "overview_worse_known"  # of which data and family this session saw what is worse
+
+
+def show(data_version: DataVersion, lineage: Lineage) -> None:
+    """Tiles, the best versions or what is known, how to measure the rest, the newest versions."""
+    places = lineage_versions.Places.of(lineage)
+    best = lineages.best_versions(data_version, lineage.family)
+    tiles_box, best_box = st.empty(), st.empty()
+    # What is worse takes seconds where nobody asked before: all else is drawn first, in places that stay.
+    asked = (data_version, lineage.family)
+    if st.session_state.get(_WORSE_KNOWN) != asked:
+        _show_tiles_and_best(lineage, best, None, tiles_box, best_box)
+    if not best:
+        _show_known_facts(lineage, places)
+        _show_measuring(lineage)
+    worse_box, newest_box = st.columns([3, 5], gap="medium") if best else (st.empty(), st.container())
+    speedups = lineages.speedups(data_version, lineage.family, places.workload, places.gpu)
+    newest_box.html(markup.section_head("Newest versions", lineage_versions.caption(lineage, places)))
+    newest_box.html(lineage_versions.table(lineage, places, speedups))
+    if best:
+        _show_measuring(lineage)
+    if any(status.is_wrong for status in lineage.statuses):
+        st.html(lineage_summary.wrong_folded(lineage))
+    worse = current_state.worse_now(data_version, lineage.family)
+    _show_tiles_and_best(lineage, best, worse, tiles_box, best_box)
+    if best:
+        worse_box.html(markup.section_head("Worse now", worse_now.caption(worse)))
+        worse_box.html(worse_now.table(worse))
+    st.session_state[_WORSE_KNOWN] = asked
+
+
+def _show_tiles_and_best(
+    lineage: Lineage,
+    best: Sequence[BestVersion],
+    worse: WorseNow | None,
+    tiles_box: DeltaGenerator,
+    best_box: DeltaGenerator,
+) -> None:
+    """The tiles, and the best versions with the marks where they got worse; None: not known yet."""
+    tiles_box.html(lineage_summary.tiles(lineage, best, worse))
+    if best:
+        with best_box.container():
+            caption = best_versions.caption(lineage, best)
+            st.html(markup.section_head("Best correct version per GPU and workload", caption))
+            # The sparklines are SVG, which only st.markdown keeps.
+            table = best_versions.table(lineage, best, _worse_since(worse) if worse else {})
+            st.markdown(table, unsafe_allow_html=True)
+
+
+def _show_known_facts(lineage: Lineage, places: lineage_versions.Places) -> None:
+    """What machine code, the CPU model and the owner say of each version, in the place of its times."""
+    facts = known_facts.chart(lineage, places)
+    if facts is not None:
+        with st.container(key="overview_known"):
+            st.html(markup.section_head("Known without a GPU", known_facts.caption()))
+            st.plotly_chart(facts.figure, theme=None, config=style.CONFIG, alt=facts.alt, key="known_facts")
+
+
+def _show_measuring(lineage: Lineage) -> None:
+    """The command that measures what no GPU has run, which its reader can copy."""
+    command = lineage_summary.measuring_command(lineage)
+    if command:
+        with st.container(key="overview_measure"):
+            words_box, command_box = st.columns([3, 2], vertical_alignment="center", gap="medium")
+            words_box.html(lineage_summary.measuring_words(lineage))
+            command_box.code(command, language=None, wrap_lines=True)
+
+
+def _worse_since(worse: WorseNow) -> best_versions.WorseSince:
+    """When each version got worse on a workload and GPU."""
+    return {
+        (row.series.version, row.series.workload, row.series.gpu): row.possible[-1].created
+        for row in worse.rows
+        if row.series.concept == LATENCY
+    }

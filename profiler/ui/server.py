@@ -1,0 +1,96 @@
+"""Serves the dashboard as `profiler dashboard` does: Streamlit's own server, with headers that browsers obey.
+
+`streamlit run app.py` shows the same pages without these headers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+# Streamlit starts inline scripts and styles, compiles the code of components, and talks over a web socket:
+# a stricter policy leaves pages empty. Nothing is loaded from elsewhere, and no other page frames this one.
+POLICY = {
+    "default-src": "'self'",
+    "script-src": "'self' 'unsafe-inline' 'unsafe-eval' blob:",
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data: blob:",
+    "font-src": "'self' data:",
+    "connect-src": "'self' ws: wss: data: blob:",
+    "worker-src": "'self' blob:",
+    "object-src": "'none'",
+    "base-uri": "'self'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+}
+HEADERS = {
+    "content-security-policy": "; ".join(f"{name} {sources}" for name, sources in POLICY.items()),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",  # for browsers that do not know frame-ancestors
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+# What nobody needs of Streamlit's own: numbers about sessions and caches, which anybody could read.
+CLOSED = ("/_stcore/metrics",)
+
+
+class WithHeaders:
+    """An ASGI application that adds the headers to every answer and closes some of Streamlit's addresses."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = {name.lower() for name, _ in message["headers"]}
+                added = [(name.encode(), text.encode()) for name, text in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(pair for pair in added if pair[0] not in own)]
+            await send(message)
+
+        if scope["path"].rstrip("/").endswith(CLOSED):
+            await send_with_headers({"type": "http.response.start", "status": 404, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await self._app(scope, receive, send_with_headers)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Serve app.py until a signal ends the process."""
+    from starlette.middleware import Middleware
+    from streamlit.starlette import App
+
+    from profiler.ui.preloads import WithPreloads
+
+    options = argparse.ArgumentParser(prog="profiler.ui.server")
+    options.add_argument("app", type=Path, help="app.py, beside which Streamlit looks for its configuration")
+    options.add_argument("--address", required=True)
+    options.add_argument("--port", type=int)
+    options.add_argument("--browser", action="store_true")
+    arguments = options.parse_args(argv)
+    settings = {
+        "server.address": arguments.address,
+        "server.headless": not arguments.browser,
+        "server.showEmailPrompt": False,
+        "browser.gatherUsageStats": False,
+    }
+    if arguments.port is not None:
+        settings["server.port"] = arguments.port
+    sys.argv = [str(arguments.app)]  # which Streamlit takes for what was started
+    App(arguments.app, middleware=[Middleware(WithHeaders), Middleware(WithPreloads)]).run(config=settings)
+
+
+if __name__ == "__main__":
+    main()

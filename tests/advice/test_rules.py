@@ -1,0 +1,235 @@
+"""The rules of advice: each can hold, none rests on a counter that is missing, and known steps are theirs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from profiler.advice.quantities import QUANTITIES, read_quantity
+from profiler.advice.rules import QUESTIONS, RULES, Advised, Rule, apply_rule, apply_rules, rules_digest
+from profiler.advice.statement import LaunchMetrics
+from profiler.advice.techniques import TECHNIQUES
+from profiler.advice.track_record import HELPED, RULES_DIGEST
+from profiler.evidence import Value, load_metrics
+from profiler.evidence.values import pack_values
+from tests import made
+
+TABLE = load_metrics()
+# A kernel of few busy units on an A100; each rule's case changes what it has to.
+PLAIN: Mapping[str, float] = {
+    "sol_compute": 40,
+    "sol_memory": 40,
+    "sol_dram": 5,
+    "sol_l2": 5,
+    "l1_requests": 10,
+    "l1_wavefronts": 10,
+    "issue_slots": 10,
+    "issue_active": 20,
+    "pipe_fp64": 0,
+    "pipe_fma": 5,
+    "pipe_alu": 5,
+    "pipe_xu": 0,
+    "pipe_adu": 0,
+    "tensor_busy": 0,
+    "l2_atomics": 0,
+    "shared_static": 0,
+    "shared_dynamic": 0,
+    "warp_latency": 10,
+    "stall_long_scoreboard": 1,
+    "stall_short_scoreboard": 0,
+    "stall_mio_throttle": 0,
+    "stall_lg_throttle": 0,
+    "stall_drain": 0,
+    "stall_barrier": 0,
+    "stall_wait": 2,
+    "global_excess": 0,
+    "global_load_sectors": 1000,
+    "global_store_sectors": 1000,
+    "shared_excess": 0,
+    "shared_wavefronts_source": 100,
+    "local_load_sectors": 0,
+    "local_store_sectors": 0,
+    "threads_per_inst_on": 32,
+    "occupancy_theoretical": 100,
+    "occupancy": 80,
+    "waves": 10,
+    "grid_size": 1080,
+    "sm_count": 108,
+    "block_size": 256,
+    "sm_cycles_active": 1000,
+    "sm_cycles_active_max": 1010,
+    "cycles": 1010,
+    "limit_registers": 2,
+    "limit_shared": 4,
+    "limit_warps": 8,
+    "limit_blocks": 32,
+}
+OPCODES: Mapping[str, float] = {"IMAD": 70, "LDG": 20, "STG": 10}
+L1 = {"sol_memory": 80, "l1_wavefronts": 80}
+HOLDS: Mapping[str, Mapping[str, float]] = {
+    "block:partial": {"block_size": 1},
+    "grid:small": {"grid_size": 54},
+    "idle:grid": {"waves": 0.5, "sm_cycles_active": 500},
+    "idle:uneven": {"sm_cycles_active": 700},
+    "occupancy:block": {"occupancy": 10, "waves": 0.4},
+    "occupancy:room": {"occupancy_theoretical": 25},
+    "l1:scattered": {**L1, "l1_requests": 10},
+    "l1:scattered_shared": {**L1, "l1_requests": 10, "shared_static": 4096},
+    "l1:tile": {**L1, "l1_requests": 60},
+    "l1:registers": {**L1, "l1_requests": 60},
+    "l1:narrow_shared": {**L1, "l1_requests": 60, "shared_static": 4096},
+    "l1:narrow_global": {**L1, "l1_requests": 85, "sol_memory": 85},
+    "dram:in_flight": {"sol_dram": 67, "sol_memory": 67},
+    "dram:roof": {"sol_dram": 91, "sol_memory": 91},
+    "l2:limit": {"sol_l2": 80, "sol_memory": 80},
+    "sectors": {"global_excess": 1500, "stall_long_scoreboard": 6},
+    "sectors:limit": {"global_excess": 1500, "sol_memory": 80},
+    "shared:excess": {"shared_excess": 60, "stall_short_scoreboard": 5},
+    "shared:limit": {**L1, "l1_requests": 20, "shared_excess": 60},
+    "shared:exchange": {"stall_barrier": 2, "stall_long_scoreboard": 5},
+    "local": {"local_load_sectors": 500},
+    "fp64:slow": {"pipe_fp64": 86, "sol_compute": 86},
+    "fp64:fewer": {"pipe_fp64": 70, "sol_compute": 70},
+    "fp64:precision": {"pipe_fp64": 70, "sol_compute": 70},
+    "issue:slots": {"sol_compute": 88, "issue_slots": 87},
+    "tensor:unused": {"pipe_fma": 60},
+    "pipe:alu": {"sol_compute": 70, "pipe_alu": 70},
+    "pipe:xu": {"sol_compute": 70, "pipe_xu": 70},
+    "pipe:fma": {"sol_compute": 70, "pipe_fma": 70},
+    "pipe:tensor": {"sol_compute": 70, "tensor_busy": 70},
+    "pipe:adu": {"sol_compute": 70, "pipe_adu": 70},
+    "atomics": {"stall_drain": 4},
+    "atomics:l2": {"l2_atomics": 5},
+    "divergence": {"threads_per_inst_on": 12},
+    "debug": {"stall_wait": 9},
+}
+MIXES: Mapping[str, Mapping[str, float]] = {
+    "tensor:unused": {"FFMA": 80, "LDG": 20},
+    "atomics": {"RED": 30, "IMAD": 70},
+    "debug": {"MOV": 50, "IMAD": 50},
+}
+
+
+def launch_metrics(numbers: Mapping[str, float], opcodes: Mapping[str, float], chip: str) -> LaunchMetrics:
+    values = {}
+    for concept, number in numbers.items():
+        metric = TABLE.by_concept[concept]
+        unit = "%" if metric.unit == "%" else metric.unit
+        values[metric.names_for(chip)[0]] = Value(float(number), unit)
+    launch = replace(made.launch(), values=pack_values(values), opcodes=dict(opcodes))
+    # Values that contradict what could be derived from others are meant here.
+    table = replace(TABLE, metrics=tuple(replace(metric, forms=()) for metric in TABLE.metrics))
+    return LaunchMetrics(launch, table, chip)
+
+
+def case(rule: Rule) -> tuple[dict[str, float], Mapping[str, float], str]:
+    """Numbers, opcodes and a chip for which the rule holds."""
+    chip = "sm_86" if "sm_86" in rule.chips else "sm_80"
+    return {**PLAIN, **HOLDS[rule.id]}, MIXES.get(rule.id, OPCODES), chip
+
+
+def levers(metrics: LaunchMetrics) -> set[tuple[str, str]]:
+    return {(one.rule.id, one.lever) for one in apply_rules(metrics) if isinstance(one, Advised)}
+
+
+def test_ids_are_different_and_what_rules_name_is_declared() -> None:
+    assert len({rule.id for rule in RULES}) == len(RULES)
+    assert {rule.id for rule in RULES} == set(HOLDS)
+    for rule in RULES:
+        assert {condition.quantity for condition in rule.when} | {rule.at_stake} <= set(QUANTITIES)
+        assert rule.topic in QUESTIONS
+        assert set(rule.techniques) <= set(TECHNIQUES)
+        assert rule.techniques
+        assert rule.refuted_by
+        assert rule.saves > 0
+    for quantity in QUANTITIES.values():
+        for source in quantity.inputs:
+            assert source.startswith("opcodes:") or source in TABLE.by_concept, source
+
+
+def test_nothing_is_advised_where_nothing_is_wrong() -> None:
+    assert levers(launch_metrics(PLAIN, OPCODES, "sm_80")) == set()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_holds_where_all_its_conditions_do_and_says_its_numbers(rule: Rule) -> None:
+    advised = apply_rule(rule, launch_metrics(*case(rule)))
+    assert isinstance(advised, Advised)
+    assert advised.lever
+    assert "{" not in advised.finding
+    assert 0 < advised.share <= 1
+    assert all(metric.valid for metric in advised.inputs)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_no_counter_that_is_taken_away_or_spoilt_adds_a_lever(rule: Rule) -> None:
+    numbers, opcodes, chip = case(rule)
+    whole = levers(launch_metrics(numbers, opcodes, chip))
+    for fewer, mix in spoilt(numbers, opcodes):
+        assert levers(launch_metrics(fewer, mix, chip)) <= whole, set(numbers) - set(fewer)
+
+
+def spoilt(
+    numbers: Mapping[str, float], opcodes: Mapping[str, float]
+) -> Iterator[tuple[Mapping[str, float], Mapping[str, float]]]:
+    """The numbers without each, with each negative, without each pair of the first few; and no opcodes."""
+    for concept in numbers:
+        less = {name: number for name, number in numbers.items() if name != concept}
+        yield less, opcodes
+        yield {**less, concept: -1.0}, opcodes
+    for pair in itertools.combinations(list(numbers)[:8], 2):
+        yield {name: number for name, number in numbers.items() if name not in pair}, opcodes
+    yield numbers, {}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_without_any_of_its_counters_a_rule_is_silent_and_none_is_taken_for_zero(rule: Rule) -> None:
+    numbers, opcodes, chip = case(rule)
+    metrics = launch_metrics(numbers, opcodes, chip)
+    concepts = {
+        source
+        for condition in rule.when
+        for source in QUANTITIES[condition.quantity].inputs
+        if source in TABLE.by_concept
+    }
+    for concept in concepts:
+        less = {name: number for name, number in numbers.items() if name != concept}
+        assert not isinstance(apply_rule(rule, launch_metrics(less, opcodes, chip)), Advised), concept
+    assert isinstance(apply_rule(rule, metrics), Advised)
+
+
+def test_parts_above_their_whole_contradict_and_nothing_rests_on_them() -> None:
+    bad = launch_metrics({**PLAIN, "global_excess": 9000.0}, OPCODES, "sm_80")
+    reading = read_quantity("excess_sectors", bad)
+    assert reading.number is None
+    assert {metric.state for metric in reading.inputs} == {"implausible"}
+
+
+def test_levers_are_of_the_chip() -> None:
+    numbers = {**PLAIN, "pipe_fp64": 80.0, "sol_compute": 80.0}
+    ids = {
+        chip: {rule for rule, _ in levers(launch_metrics(numbers, OPCODES, chip))}
+        for chip in ("sm_86", "sm_80")
+    }
+    assert "fp64:slow" in ids["sm_86"] - ids["sm_80"], "FP64 at a 64th of FP32's rate"
+    assert "fp64:precision" in ids["sm_80"] - ids["sm_86"]
+
+
+def test_one_block_is_no_blocks() -> None:
+    room = next(rule for rule in RULES if rule.id == "occupancy:room")
+    for limit, words in ((1, "to 1 block)"), (2, "to 2 blocks)")):
+        numbers = {**PLAIN, "occupancy_theoretical": 25.0, "limit_registers": float(limit)}
+        advised = apply_rule(room, launch_metrics(numbers, OPCODES, "sm_80"))
+        assert isinstance(advised, Advised)
+        assert advised.lever.endswith(words)
+
+
+def test_known_steps_are_those_of_these_rules() -> None:
+    """After a change of a rule: `python bench/advice.py REPORTS STEPS.json --write`."""
+    assert rules_digest() == RULES_DIGEST
+    known = {rule.id for rule in RULES}
+    assert {name for name in HELPED if name not in known and not name.startswith("waiting:")} <= {"issue"}
+    assert all(0 <= helped <= given for helped, given in HELPED.values())

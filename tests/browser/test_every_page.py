@@ -1,0 +1,271 @@
+"""What holds on every page that app.py lists: links, exports, keys, themes, no overflow, shift or finding."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import re
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.browser.conftest import (
+    IS_DARK,
+    PHONE,
+    ROOT,
+    SMALL_DESKTOP,
+    STANDS_STILL,
+    TOO_WIDE,
+    opened,
+    settle,
+    waits_ms,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+LISTED = r'PAGES / "(\w+)\.py", title="\w+", url_path="\w+"'
+NAMES = re.findall(LISTED, (ROOT / "app.py").read_text(encoding="utf-8"))
+PATHS = ["/" if name == "overview" else f"/{name}" for name in dict.fromkeys(NAMES)]
+MOST_SHIFT = 0.1  # Google's limit of a good cumulative layout shift
+COUNT_SHIFTS = """
+window.shift = 0;
+new PerformanceObserver(list => list.getEntries().forEach(entry => {
+    if (!entry.hadRecentInput) window.shift += entry.value;
+})).observe({type: "layout-shift", buffered: true});
+"""
+# Clicks on a link of the page to an address, and resolves once the script has run for it.
+FOLLOW = """([href, limit]) => new Promise(done => {
+    const app = document.querySelector('[data-test-script-state]'), states = []
+    new MutationObserver((changes, observer) => {
+        states.push(app.getAttribute('data-test-script-state'))
+        if (states.includes('running') && states.at(-1) === 'notRunning') (observer.disconnect(), done(true))
+    }).observe(app, {attributeFilter: ['data-test-script-state']})
+    setTimeout(() => done(false), limit)
+    const link = Object.assign(document.createElement('a'), {href, textContent: '.'})
+    document.querySelector('.stMain').append(link)
+    link.click()
+    link.remove()
+})"""
+DIFF = "/diff?a=ncar%2FMW_Baseline&b=ncar%2FMW_DivToMult"
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A page that was opened once for all tests that look at it."""
+
+    path: str
+    page: Any
+    errors: list[str]
+    shift: float  # by how much it moved while it was drawn
+
+
+@pytest.fixture(scope="module", params=PATHS)
+def visit(request: pytest.FixtureRequest, desktop: Any, address: str) -> Iterator[Visit]:
+    """Each page of the menu in turn: tests that share one stand together, in the order of this file."""
+    page, errors = opened(desktop, address + request.param, COUNT_SHIFTS)
+    yield Visit(request.param, page, errors, page.evaluate("window.shift"))
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def links_tried() -> set[str]:
+    """Kinds of links, a page and the names of its parameters each, that a test has opened."""
+    return set()
+
+
+def test_the_server_answers_with_headers_that_forbid_other_sites_to_frame_it(address: str) -> None:
+    with urllib.request.urlopen(address) as answer:
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_pages_are_read_from_the_app() -> None:
+    assert {"/", "/lineage", "/trends", "/diff", "/code", "/regressions", "/runs"} <= set(PATHS)
+
+
+def test_a_page_stays_where_it_is_while_it_is_drawn(visit: Visit, desktop: Any, address: str) -> None:
+    shifts = [visit.shift]
+    while shifts[-1] >= MOST_SHIFT and len(shifts) < 4:
+        # On a busy machine parts come one by one: what counts is that a page can stand still.
+        page, _ = opened(desktop, address + visit.path, COUNT_SHIFTS)
+        shifts.append(page.evaluate("window.shift"))
+        page.close()
+    assert shifts[-1] < MOST_SHIFT, shifts
+
+
+def test_a_page_has_no_error_and_does_not_scroll_sideways(visit: Visit) -> None:
+    for size in (PHONE, SMALL_DESKTOP):
+        visit.page.set_viewport_size(size)
+        assert visit.page.evaluate(TOO_WIDE) == [], size
+    assert visit.errors == []
+
+
+def test_no_page_has_a_serious_finding_of_axe_in_either_theme(visit: Visit) -> None:
+    found = importlib.util.find_spec("axe_core_python")
+    if found is None or found.origin is None:
+        pytest.skip("axe-core-python is not installed: make test")
+    page = visit.page
+    page.evaluate(Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(IS_DARK if scheme == "dark" else f"!({IS_DARK})")
+        page.evaluate(STANDS_STILL)
+        result = page.evaluate(
+            "axe.run(document).then(({passes, violations}) => [passes.length, violations])"
+        )
+        assert result[0] > 10, "axe looked at the page"
+        serious = [
+            (finding["id"], [node["html"][:200] for node in finding["nodes"][:3]])
+            for finding in result[1]
+            if finding["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], scheme
+
+
+def test_every_kind_of_link_on_a_page_opens_in_its_session(
+    visit: Visit, address: str, links_tried: set[str]
+) -> None:
+    page = visit.page
+    page.evaluate("window.sameDocument = true")
+    links = page.evaluate("[...document.querySelectorAll('.stMain a[href]')].map(link => link.href)")
+    kinds = {re.sub(r"=[^&]*", "", link): link for link in links if link.startswith(address)}
+    for kind in kinds.keys() - links_tried:
+        link = kinds[kind]
+        assert page.evaluate(FOLLOW, [link, waits_ms()]), f"{link}: the page did not run"
+        assert page.url.startswith(link.partition("?")[0])
+        assert page.locator(".stException").count() == 0, link
+        assert page.locator('[role="dialog"]:not(dialog)').count() == 0, link
+    links_tried.update(kinds)
+    assert page.evaluate("window.sameDocument"), "no link loaded the document anew"
+    assert visit.errors == []
+
+
+def test_a_link_of_the_menu_takes_the_family_along_and_the_way_back_restores_the_view(
+    desktop: Any, address: str
+) -> None:
+    page, errors = opened(desktop, f"{address}/trends?family=llm.c")
+    page.evaluate("window.sameDocument = true")
+    page.locator(".stAppHeader a", has_text="Regressions").first.click()
+    page.wait_for_url("**/regressions?family=llm.c*")
+    settle(page)
+    page.go_back()
+    page.wait_for_url("**/trends?family=llm.c")
+    page.locator(".st-key-trends_view").wait_for()
+    # Trends names its family in the field alone: as a text it is only on the page that is being replaced.
+    page.wait_for_function("[...document.querySelectorAll('.stMain input')].some(i => i.value === 'llm.c')")
+    assert page.evaluate("window.sameDocument")
+    assert errors == []
+    page.close()
+
+
+def test_keys_move_through_rows_and_do_nothing_in_a_field(desktop: Any, address: str) -> None:
+    page, _ = opened(desktop, f"{address}/runs")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    row = "document.activeElement.closest('tr').sectionRowIndex"
+    assert page.evaluate(row) == 1
+    page.keyboard.press("k")
+    assert page.evaluate(row) == 0
+    page.keyboard.press("?")
+    page.locator(".k-keys").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_label("find a run").click()
+    page.keyboard.type("j/?")
+    assert page.get_by_label("find a run").input_value() == "j/?"
+    assert page.locator("dialog[open]").count() == 0
+    page.close()
+
+
+def test_shift_ticks_the_rows_between_and_one_button_compares_them(desktop: Any, address: str) -> None:
+    page, errors = opened(desktop, f"{address}/runs")
+    boxes = page.locator(".k-ticks input")
+    count = boxes.count()
+    assert count > 2
+    boxes.first.click()
+    boxes.last.click(modifiers=["Shift"])
+    assert page.locator(".k-ticks input:checked").count() == count
+    page.get_by_role("button", name="compare the ticked").click()
+    page.wait_for_url("**/compare?versions=**")
+    assert parse_qs(urlsplit(page.url).query)["versions"][0].count(",") == count - 1
+    assert errors == []
+    page.close()
+
+
+def test_a_table_is_saved_as_csv_with_whole_numbers_in_one_click(desktop: Any, address: str) -> None:
+    page, errors = opened(desktop, address + DIFF)
+    page.locator("table", has_text="set_halo_values_x_419_gpu").first.hover()
+    with page.expect_download() as download:
+        page.locator(".k-export button", has_text="CSV").click()
+    head, *rows = csv.reader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8")))
+    a = head.index("A")
+    assert head[a + 1] == "A unit"
+    units = {row[a + 1] for row in rows if row[a + 1]}
+    assert units == {"ns"}, "the base unit, not the one on the screen"
+    assert all(float(row[a]) > 1000 for row in rows if row[a + 1])
+    assert errors == []
+    page.close()
+
+
+def test_a_chart_is_saved_as_picture_drawing_and_numbers_by_keyboard(desktop: Any, address: str) -> None:
+    page, errors = opened(desktop, address + DIFF)
+    page.locator(".js-plotly-plot .main-svg").first.wait_for()
+    page.locator(".js-plotly-plot").first.hover()
+    contents = {}
+    for form in ("PNG", "SVG", "CSV"):
+        with page.expect_download() as download:
+            page.locator(f'.k-export button[title^="{form} of"]').click()
+        contents[form] = Path(download.value.path()).read_bytes()
+    assert contents["PNG"].startswith(b"\x89PNG")
+    assert len(contents["PNG"]) > 5000, "something is drawn"
+    assert b"<text" in contents["SVG"]
+    assert b"light-dark" not in contents["SVG"], "the colours of the present theme are part of it"
+    assert contents["CSV"].startswith(b"series,x,y")
+    assert contents["CSV"].count(b"\n") > 2
+    assert errors == []
+    page.close()
+
+
+def test_the_copied_link_opens_the_same_view(desktop: Any, address: str) -> None:
+    page, _ = opened(desktop, f"{address}/trends?family=ncar")
+    page.locator('[data-does="copy"]').click()
+    page.get_by_text("copied", exact=True).first.wait_for()
+    link = page.evaluate("navigator.clipboard.readText()")
+    assert "family=ncar" in link
+    assert "metrics=" in link, "every choice is in it"
+    page.close()
+
+
+def test_the_palette_finds_a_version_and_opens_it_by_keyboard_alone(desktop: Any, address: str) -> None:
+    page, errors = opened(desktop, f"{address}/runs")
+    page.keyboard.press("/")
+    page.keyboard.type("set_halo_values_x_419")
+    page.keyboard.press("Enter")  # at once: what will be found is meant
+    page.wait_for_url("**/trends?family=ncar&kernels=set_halo_values_x_419_gpu*")
+    settle(page)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("theme: dark")
+    page.keyboard.press("Enter")
+    page.wait_for_function(IS_DARK)
+    page.evaluate("localStorage.clear()")  # the choice is every page's
+    assert errors == []
+    page.close()
+
+
+def test_the_theme_is_one_click_and_holds_on_every_page_and_after_a_reload(
+    desktop: Any, address: str
+) -> None:
+    page, errors = opened(desktop, f"{address}/runs")
+    page.locator('[data-does="theme"]').click()
+    page.wait_for_function(IS_DARK)
+    page.goto(f"{address}/trends")
+    settle(page)
+    page.wait_for_function(IS_DARK)
+    page.evaluate("localStorage.clear()")
+    assert errors == []
+    page.close()

@@ -1,0 +1,296 @@
+"""Backups: whole under their name or not there, restored run by run, and not trusted."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import signal
+import subprocess
+import tarfile
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from profiler.bundles import LocalRoot, Root, Run, backup, bundle, decisions, location, tar_stream
+from profiler.errors import BadBundle, ProfilerError
+from tests.bundles.test_bundle import made
+
+
+def fill(root: Root, folder: Path, count: int = 3) -> list[Run]:
+    """Seal a few runs, and record a decision about the first."""
+    runs = []
+    for number in range(count):
+        content = f"report {number} ".encode() * 1000
+        run = made(content)
+        report = folder / f"{number}.ncu-rep"
+        report.write_bytes(content)
+        bundle.seal(root, run, {run.reports[0].path: report})
+        runs.append(run)
+    decisions.write_decision(root, decisions.FORGET, runs[0].run_id, why="ü")
+    return sorted(runs, key=lambda run: run.run_id)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> LocalRoot:
+    return LocalRoot(tmp_path / "data")
+
+
+@pytest.fixture
+def packed(root: LocalRoot, tmp_path: Path) -> Path:
+    fill(root, tmp_path)
+    return backup.write_backup(root, tmp_path / "b.tar.gz").path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file of runs and decisions by its path."""
+    files = (path for name in ("runs", "decisions") for path in (folder / name).rglob("*"))
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files if path.is_file()}
+
+
+def restore_into(folder: Path, packed: Path) -> backup.RestoreSummary:
+    backup.check_backup(packed)
+    root = LocalRoot(folder)
+    with bundle.importing(root):
+        return backup.restore(root, packed)
+
+
+def test_a_backup_gives_the_same_files_again_and_only_once(
+    packed: Path, root: LocalRoot, tmp_path: Path
+) -> None:
+    target = tmp_path / "new"
+    summary = restore_into(target, packed)
+    assert (len(summary.restored), summary.decisions, summary.refused) == (3, 1, [])
+    assert contents(target) == contents(root.folder)
+    again = restore_into(target, packed)
+    assert (len(again.already), again.restored, again.decisions) == (3, [], 0)
+    assert not list((target / "staging").glob("import-*"))
+
+
+def test_other_programs_read_a_backup_and_its_sums(packed: Path, tmp_path: Path) -> None:
+    with tarfile.open(packed) as tar:
+        tar.extractall(tmp_path / "x", filter="data")
+    subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=tmp_path / "x", check=True)
+
+
+def test_remote_folders_are_backed_up_and_restored(tmp_path: Path) -> None:
+    source, target = (location.open_root(f"memory://{tmp_path.name}-{name}") for name in "ab")
+    runs = fill(source, tmp_path)
+    packed = backup.write_backup(source, tmp_path / "b.tar.gz").path
+    summary = backup.restore(target, packed)
+    assert summary.restored == bundle.list_runs(target) == [run.run_id for run in runs]
+    assert bundle.read_content(target, runs[1].run_id, runs[1].reports[0])
+    assert len(decisions.load_decisions(target)) == 1
+
+
+def test_long_names_survive(root: LocalRoot, tmp_path: Path) -> None:
+    run = replace(made(), run_id=f"20250301T120000-{'f' * 120}-{'v' * 80}-{made().reports[0].sha256[:8]}")
+    report = tmp_path / "r"
+    report.write_bytes(b"NVR\0 not really a report, but bytes are bytes here " * 40)
+    bundle.seal(root, run, {run.reports[0].path: report})
+    packed = backup.write_backup(root, tmp_path / "b.tar.gz").path
+    assert restore_into(tmp_path / "new", packed).restored == [run.run_id]
+
+
+def test_what_is_damaged_is_left_out_and_named(root: LocalRoot, tmp_path: Path) -> None:
+    runs = fill(root, tmp_path)
+    folder = root.folder / "runs" / runs[1].run_id
+    (folder / runs[1].reports[0].path).write_bytes(b"other")
+    (root.folder / "decisions" / "nonsense.json").write_text("{")
+    summary = backup.write_backup(root, tmp_path / "b.tar.gz")
+    assert (summary.runs, summary.decisions) == (2, 1)
+    assert [name for name, _ in summary.left_out] == ["nonsense", runs[1].run_id]
+    assert len(restore_into(tmp_path / "new", summary.path).restored) == 2
+
+
+def test_other_content_of_an_id_is_refused_by_name_and_the_rest_is_restored(
+    packed: Path, root: LocalRoot, tmp_path: Path
+) -> None:
+    target = LocalRoot(tmp_path / "new")
+    run = bundle.load_run(root, bundle.list_runs(root)[0])
+    other = replace(run, created=run.created + timedelta(days=1))
+    bundle.seal(target, other, {run.reports[0].path: root.folder / "runs" / run.run_id / run.reports[0].path})
+    before = contents(target.folder)
+    summary = restore_into(target.folder, packed)
+    assert [name for name, _ in summary.refused] == [run.run_id]
+    assert len(summary.restored) == 2
+    assert contents(target.folder).items() >= before.items()
+
+
+def test_a_run_deleted_after_the_backup_stays_away(packed: Path, root: LocalRoot) -> None:
+    run_id = bundle.list_runs(root)[0]
+    decisions.write_decision(root, decisions.DELETE, run_id, why="secret")
+    bundle.remove_run(root, run_id)
+    summary = restore_into(root.folder, packed)
+    assert (summary.deleted, len(summary.already), summary.restored) == ([run_id], 2, [])
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.9, 0.999])
+def test_a_backup_that_was_cut_short_is_refused_whole(packed: Path, tmp_path: Path, kept: float) -> None:
+    content = packed.read_bytes()
+    packed.write_bytes(content[: int(len(content) * kept)])
+    with pytest.raises(BadBundle, match=str(packed)):
+        restore_into(tmp_path / "new", packed)
+    assert not (tmp_path / "new").exists()
+
+
+def repacked(packed: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]) -> Path:
+    """The backup with other members, whose gzip is right."""
+    members: list[tuple[tarfile.TarInfo, bytes]] = []
+    with tarfile.open(packed) as tar:
+        for info in tar:
+            file = tar.extractfile(info)
+            members.append((info, file.read() if file else b""))
+    change(members)
+    with tarfile.open(packed, "w:gz", format=tarfile.GNU_FORMAT) as tar:
+        for info, content in members:
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return packed
+
+
+def renamed(name: str) -> Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]:
+    def change(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+        members[-2][0].name = name
+
+    return change
+
+
+def of_type(kind: bytes) -> Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]:
+    def change(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+        members[-2][0].type, members[-2][0].linkname = kind, "/etc/passwd"
+
+    return change
+
+
+def other_byte(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    info, content = members[-2]
+    members[-2] = info, b"X" + content[1:]
+
+
+def other_run(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    """The host of a run: run.json agrees with its files, and SHA256SUMS does not with it."""
+    info, content = members[2]
+    members[2] = info, content.replace(b'"\xc3\xbc"', b'"xx"')
+
+
+ATTACKS: dict[str, Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]] = {
+    "a path that leads out": renamed("runs/../../x"),
+    "an absolute path": renamed("/tmp/x"),
+    "a backslash": renamed("runs\\x"),
+    "a line end": renamed("runs/x\ny"),
+    "a file that nobody names": renamed("runs/x/y"),
+    "a symbolic link": of_type(tarfile.SYMTYPE),
+    "a hard link": of_type(tarfile.LNKTYPE),
+    "a pipe": of_type(tarfile.FIFOTYPE),
+    "a device": of_type(tarfile.CHRTYPE),
+    "another byte of a report": other_byte,
+    "another run.json": other_run,
+    "no sums": lambda members: members.pop(),
+    "a file that is missing": lambda members: members.pop(-2),
+    "a run that comes twice": lambda members: members.__setitem__(slice(-1, -1), members[2:4]),
+    "no head": lambda members: members.pop(0),
+    "a decision that is none": lambda members: members.__setitem__(1, (members[1][0], b"{}")),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_a_backup_is_not_trusted(packed: Path, tmp_path: Path, attack: str) -> None:
+    def change(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+        ATTACKS[attack](members)
+
+    with pytest.raises(BadBundle):
+        restore_into(tmp_path / "new", repacked(packed, change))
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_an_endless_name_is_refused_before_it_is_read(tmp_path: Path, kind: bytes) -> None:
+    info = tarfile.TarInfo("name")
+    info.type, info.size = kind, 1 << 33
+    path = tmp_path / "b.tar.gz"
+    path.write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 16)))
+    with pytest.raises(BadBundle, match=r"a name of|no plain file"):
+        backup.check_backup(path)
+
+
+def test_what_is_no_backup_is_said_in_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with pytest.raises(ProfilerError, match="cannot be read"):
+        backup.check_backup(path)
+    path.write_bytes(b"no gzip")
+    with pytest.raises(BadBundle, match="damaged or cut short"):
+        backup.check_backup(path)
+    path.write_bytes(gzip.compress(bytes(2000)))
+    with pytest.raises(BadBundle, match="no backup"):
+        backup.check_backup(path)
+
+
+def killed_at(number: int, module: object, name: str, do: Callable[[], object]) -> bool:
+    """Do something in a process that kills itself when it calls a function for the `number`-th time."""
+    child = os.fork()
+    if child == 0:  # nothing of pytest may run here
+        try:
+            function, calls = getattr(module, name), [0]
+
+            def counted(*arguments: object) -> object:
+                calls[0] += 1
+                if calls[0] == number:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*arguments)
+
+            setattr(module, name, counted)
+            do()
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+
+def test_a_killed_backup_leaves_nothing_under_its_name_and_the_next_one_cleans_up(
+    root: LocalRoot, tmp_path: Path
+) -> None:
+    fill(root, tmp_path)
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for number in range(1, 9):
+        target = folder / f"{number}.tar.gz"
+        assert killed_at(
+            number, tar_stream, "add_member", lambda path=target: backup.write_backup(root, path)
+        )
+        assert not target.exists()
+    backup.write_backup(root, folder / "b.tar.gz")
+    assert os.listdir(folder) == ["b.tar.gz"]
+
+
+def test_a_killed_restore_is_finished_by_another_one(packed: Path, root: LocalRoot, tmp_path: Path) -> None:
+    target = tmp_path / "new"
+    for number in (1, 2, 3):
+        for name in ("publish_import", "copy_checked"):
+            # copy_checked is called by the check before, too
+            calls = number + 3 * (name == "copy_checked")
+            killed_at(calls, backup, name, lambda: restore_into(target, packed))
+    restore_into(target, packed)
+    assert contents(target) == contents(root.folder)
+    assert not list((target / "staging").glob("import-*"))
+
+
+def test_a_deletion_afar_can_be_finished(tmp_path: Path) -> None:
+    root = location.open_root(f"memory://{tmp_path.name}-deleted")
+    run = fill(root, tmp_path)[0]
+    root.remove(f"runs/{run.run_id}/run.json")  # killed after that
+    bundle.remove_run(root, run.run_id)
+    bundle.remove_run(root, run.run_id)
+    assert run.run_id not in bundle.list_runs(root)
+    with pytest.raises(FileNotFoundError):
+        root.read(f"runs/{run.run_id}/{run.reports[0].path}")
+
+
+def test_a_killed_deletion_leaves_a_run_whole_or_gone(root: LocalRoot, tmp_path: Path) -> None:
+    run = fill(root, tmp_path)[0]
+    assert killed_at(1, bundle, "flush_runs", lambda: bundle.remove_run(root, run.run_id))
+    assert run.run_id not in bundle.list_runs(root)
+    bundle.sweep_deleted(root)
+    assert os.listdir(root.folder / "staging") == [".publishing"]

@@ -1,0 +1,39 @@
+"""A short campaign of the fuzzer, and that it sees what it counts. The long one is `make fuzz`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.fuzz import campaign, mutations
+
+
+@pytest.mark.slow
+def test_no_damaged_input_crashes_hangs_or_takes_memory(made_reports: Path) -> None:
+    result = campaign.run(80, seed=7, reports=made_reports)
+    assert result.is_sound, "\n".join(result.table())
+    assert sum(result.tried.values()) == 80
+    assert result.refused.total() > 20
+
+
+def test_a_campaign_counts_crashes_and_silent_changes(
+    made_reports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(campaign.Targets, "all", lambda _: {"a": crash, "b": lambda *_: "value flips"})
+    result = campaign.run(4, seed=1, reports=made_reports)
+    assert len(result.crashes) == 2
+    assert result.silent == {"b: value flips": 2}
+    assert not result.is_sound
+
+
+@pytest.mark.parametrize("change", [mutations.change_bytes, mutations.change_lines, mutations.lengthen_field])
+def test_a_change_follows_from_its_seed(change: object) -> None:
+    content = bytes(range(256)) * 8
+    assert callable(change)
+    assert change(content, Random(3)) == change(content, Random(3))
+    assert any(change(content, Random(seed)) != content for seed in range(5))

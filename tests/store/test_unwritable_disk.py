@@ -1,0 +1,185 @@
+"""Reading where nothing can be written: a full disk, a read-only one, no inodes, no permission."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler import cli
+from profiler.bundles import LocalRoot, bundle
+from profiler.errors import ProfilerError
+from profiler.store import IndexNotWritable, engine, import_paths, open_store, sync_index
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "data" / "runs").glob("*-example-*"))
+
+
+def add_runs(folder: Path, *, first: int, last: int) -> None:
+    for path in EXAMPLES[first:last]:
+        shutil.copytree(path, folder / "runs" / path.name)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with two runs in its index, and two that are not."""
+    folder = tmp_path / "data"
+    monkeypatch.setenv("PROFILER_DATA", str(folder))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    add_runs(folder, first=0, last=2)
+    open_store().close()
+    add_runs(folder, first=2, last=4)
+    return folder
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """How many runs `profiler runs` lists, and what it says on stderr. It never fails."""
+    assert cli.main(["runs"]) == 0
+    printed = capsys.readouterr()
+    return sum("example-" in line for line in printed.out.splitlines()), printed.err
+
+
+# ---- SQLite fails as it does on such a disk, everywhere
+
+
+@pytest.fixture
+def on_connect(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Make each connection that is opened from now on begin with a statement."""
+
+    def begin_with(statement: str) -> None:
+        prepare = engine._prepare_sqlite
+
+        def prepared(connection: Any, record: Any) -> None:
+            prepare(connection, record)
+            connection.execute(statement)
+
+        monkeypatch.setattr(engine, "_prepare_sqlite", prepared)
+
+    return begin_with
+
+
+FAILURES = {
+    "database or disk is full": "PRAGMA max_page_count=1",  # SQLite takes it for the pages that there are
+    "readonly database": "PRAGMA query_only=1",
+}
+
+
+@pytest.mark.parametrize("message", FAILURES)
+def test_commands_read_what_the_index_has_and_say_what_it_lacks(
+    data: Path, on_connect: Callable[[str], None], capsys: pytest.CaptureFixture[str], message: str
+) -> None:
+    on_connect(FAILURES[message])
+    number, said = listed(capsys)
+    assert number == 2
+    assert said.startswith("profiler: answers are without 2 sealed runs: ")
+    assert message in said
+    assert said.count("\n") == 1
+    with pytest.raises(IndexNotWritable):  # what is to change the index fails
+        sync_index()
+
+
+def test_nothing_is_said_where_the_index_lacks_nothing(
+    data: Path, on_connect: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sync_index()
+    on_connect("PRAGMA query_only=1")
+    assert listed(capsys) == (4, "")
+
+
+def test_a_failed_import_says_that_its_run_is_sealed(data: Path, on_connect: Callable[[str], None]) -> None:
+    shutil.rmtree(data / "runs" / EXAMPLES[3].name)
+    sync_index()
+    on_connect("PRAGMA max_page_count=1")
+    with pytest.raises(IndexNotWritable, match=f"run {EXAMPLES[3].name} is sealed"):
+        import_paths([EXAMPLES[3]])
+    assert EXAMPLES[3].name in bundle.list_runs(LocalRoot(data))
+
+
+@pytest.mark.parametrize("refused", ["index.db", "index.db and the temporary folder"])
+def test_without_an_index_one_is_made_for_the_command(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    """No permission: SQLite says the same of a file that it may not open."""
+    connect = sqlite3.dbapi2.connect
+
+    def without_permission(database: str, *arguments: Any, **named: Any) -> Any:
+        if str(data) in str(database) or ("temporary" in refused and "profiler-scratch" in str(database)):
+            raise sqlite3.OperationalError("unable to open database file")
+        return connect(database, *arguments, **named)
+
+    monkeypatch.setattr(sqlite3.dbapi2, "connect", without_permission)
+    monkeypatch.setattr(sqlite3, "connect", without_permission)
+    number, said = listed(capsys)
+    assert number == 4
+    assert "answers are from an index made for this command alone: " in said
+    with pytest.raises(ProfilerError):
+        sync_index()
+
+
+# ---- a real disk, where this user may mount one
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An own small disk with a data folder as `data` has it."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=3m,nr_inodes=400", "tmpfs", str(mount)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a disk of its own cannot be mounted here")
+    try:
+        monkeypatch.setenv("PROFILER_DATA", str(mount / "data"))
+        monkeypatch.delenv("PROFILER_DB", raising=False)
+        add_runs(mount / "data", first=0, last=2)
+        yield mount
+    finally:
+        subprocess.run(["umount", "-l", str(mount)], check=True)
+
+
+def fill_space(disk: Path) -> None:
+    with contextlib.suppress(OSError), (disk / "fill").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 12))
+
+
+def fill_inodes(disk: Path) -> None:
+    with contextlib.suppress(OSError):
+        for number in range(1000):
+            (disk / str(number)).touch()
+
+
+def make_read_only(disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("make_unwritable", [fill_space, fill_inodes, make_read_only])
+def test_a_disk_that_takes_nothing_is_read(
+    disk: Path, capsys: pytest.CaptureFixture[str], make_unwritable: Callable[[Path], None]
+) -> None:
+    open_store().close()
+    add_runs(disk / "data", first=2, last=4)
+    make_unwritable(disk)
+    number, said = listed(capsys)
+    assert number == 2
+    assert said.startswith("profiler: answers are without 2 sealed runs: ")
+    for command in (["compare", "before", "after"], ["versions"]):
+        assert cli.main(command) == 0
+    if os.statvfs(disk).f_flag & os.ST_RDONLY == 0:
+        assert cli.main(["note", EXAMPLES[0].name, "text"]) == 2  # and not a word of a decision stays
+        assert not list(disk.glob("data/decisions/*"))
+
+
+@pytest.mark.parametrize("make_unwritable", [fill_space, make_read_only])
+def test_a_disk_that_takes_no_index_is_read(
+    disk: Path, capsys: pytest.CaptureFixture[str], make_unwritable: Callable[[Path], None]
+) -> None:
+    make_unwritable(disk)
+    number, said = listed(capsys)
+    assert number == 2
+    assert "answers are from an index made for this command alone: " in said
