@@ -102,7 +102,7 @@ def check_arriving(run: Run, where: str) -> None:
     """Raise BadBundle for a run from elsewhere that would not be the same run on every machine.
 
     Two files that differ only in case, or in how an accent is written, are one on macOS and Windows. An
-    imported run's id ends with its report's first digits, by which the report is found again.
+    imported run's id follows from its time, its labels and its report, and finds the report again.
     """
     paths: dict[str, str] = {_file_key(RUN_FILE): RUN_FILE, _file_key("dropped.json"): "dropped.json"}
     for file in run.contents:
@@ -111,9 +111,19 @@ def check_arriving(run: Run, where: str) -> None:
             other = paths.setdefault(_file_key(path).rstrip("/"), path)
             if other != path:
                 raise BadBundle(f"{where} names {path} and {other}, which are one on some systems")
-    digests = {report.sha256[:_DIGITS] for report in run.reports}
-    if run.kind == IMPORT and digests and run.run_id[-_DIGITS:] not in digests:
-        raise BadBundle(f"{where}: the id {run.run_id} is of another report than it holds")
+    if run.kind == IMPORT and run.reports:
+        digests = {report.sha256[:_DIGITS] for report in run.reports}
+        if run.run_id[-_DIGITS:] not in digests:
+            raise BadBundle(f"{where}: the id {run.run_id} is of another report than it holds")
+        own_ids = [
+            imported_run_id(run.created, result.family, result.version, report.sha256)
+            for result in run.results
+            for report in run.reports
+        ]
+        if run.run_id not in own_ids:
+            raise BadBundle(
+                f"{where}: the id {run.run_id} contradicts its time and labels, which make {own_ids[0]}"
+            )
 
 
 def refuse_special_files(folder: Path, run: Run) -> None:

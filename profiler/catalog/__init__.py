@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from profiler.catalog.sources import load_problem as load_problem
     from profiler.catalog.sources import source_files as source_files
     from profiler.catalog.sources import source_sha256 as source_sha256
+    from profiler.catalog.trust import NotTrusted as NotTrusted
+    from profiler.catalog.trust import remember_trust as remember_trust
+    from profiler.catalog.trust import require_trust as require_trust
     from profiler.catalog.version import Budget as Budget
     from profiler.catalog.version import Claim as Claim
     from profiler.catalog.version import Version as Version
@@ -30,5 +33,6 @@ __getattr__ = lazy(
     catalog="Catalog load_catalog",
     problem="Case ContractCall OutputCheck Problem Tolerance Workload check_output",
     sources="load_object load_problem source_files source_sha256",
+    trust="NotTrusted remember_trust require_trust",
     version="Budget Claim Version",
 )

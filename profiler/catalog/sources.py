@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.util
 import re
 import sys
@@ -178,10 +179,16 @@ def _python_files(catalog: Catalog, version: Version) -> list[Path]:
     place = (version.callable or "").partition(":")[0]
     if place.endswith(".py"):
         return [catalog.folder / place]
-    try:
-        spec = importlib.util.find_spec(place) if place else None
-    except (ImportError, ValueError):
-        return []
+    spec, folders = None, None
+    # Name by name: find_spec of a module in a package imports the package, which may be anybody's.
+    for name in place.split(".") if place else ():
+        try:
+            spec = importlib.machinery.PathFinder.find_spec(name, folders)
+        except (ImportError, ValueError):
+            return []
+        if spec is None:
+            return []
+        folders = list(spec.submodule_search_locations or ())
     return [Path(spec.origin)] if spec and spec.origin and Path(spec.origin).is_file() else []
 
 

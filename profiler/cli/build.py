@@ -12,6 +12,7 @@ from profiler.cli.output import add_json, print_document, print_table
 
 if TYPE_CHECKING:
     from profiler.build import FailedBuild
+    from profiler.catalog import Catalog
     from profiler.cli.output import Commands
     from profiler.documents import BuildDocument
 
@@ -45,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Build, and print a line a version; a compiler's message goes to stderr whole."""
     from profiler.documents import build_versions
 
+    trusted_catalog(arguments)
     options = {"catalog": arguments.catalog, "arches": arguments.arch, "stage": arguments.stage}
     document = build_versions(arguments.versions, **options, jobs=arguments.jobs, progress=progress())
     print_document(document, arguments, print_text)
@@ -85,9 +87,30 @@ def print_not_built(not_built: Mapping[str, str]) -> None:
 def add_versions(command: argparse.ArgumentParser) -> None:
     """Add VERSION… and --catalog, which all commands about a lineage take."""
     command.add_argument("versions", nargs="*", metavar="VERSION", help="versions (default: all)")
+    add_catalog(command)
+
+
+def add_catalog(command: argparse.ArgumentParser) -> None:
+    """Add --catalog and --trust."""
     command.add_argument(
         "--catalog", type=Path, metavar="PATH", help="a catalog.toml or its folder (default: kernels/)"
     )
+    command.add_argument(
+        "--trust",
+        action="store_true",
+        help="run the catalogue's Python, compiler flags and kernels, and remember it until it changes",
+    )
+
+
+def trusted_catalog(arguments: argparse.Namespace) -> Catalog:
+    """The catalogue that was named, which may run its author's code; raises NotTrusted where it may not."""
+    from profiler.catalog import load_catalog, remember_trust, require_trust
+
+    catalog = load_catalog(arguments.catalog)
+    if arguments.trust:
+        remember_trust(catalog)
+    require_trust(catalog)
+    return catalog
 
 
 def add_arches(command: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from profiler.cli.build import add_jobs, add_versions, progress
+from profiler.cli.build import add_jobs, add_versions, progress, trusted_catalog
 from profiler.cli.output import add_json, positive, print_document, print_lines, print_table, say
 from profiler.errors import BuildFailed, Exit
 
@@ -85,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, print, judge."""
     from profiler.documents import check_names
 
+    trusted_catalog(arguments)
     names = ("catalog", "stage", "seeds", "workload", "seed", "contract", "jobs")
     options = {name: getattr(arguments, name) for name in names}
     document = check_names(arguments.versions, progress=progress(), warn=_warn, **options)

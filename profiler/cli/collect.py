@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.build import add_versions
+from profiler.cli.build import add_versions, trusted_catalog
 from profiler.cli.output import add_json, positive, print_document, print_table, say
 from profiler.errors import Exit, ProfilerError
 
@@ -122,14 +122,13 @@ def split_list(text: str) -> list[str]:
 
 
 def _open(arguments: argparse.Namespace, listener: Listener, budget_s: float | None) -> Collection:
-    from profiler.catalog import load_catalog
     from profiler.collect import begin_collection, local_root, resume_collection
 
     if arguments.resume:
         return resume_collection(local_root(), arguments.resume, listener, seal_only=arguments.seal)
     if arguments.seal:
         raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
-    catalog = load_catalog(arguments.catalog)
+    catalog = trusted_catalog(arguments)
     return begin_collection(local_root(), catalog, _settings(arguments, catalog, budget_s), listener)
 
 
@@ -161,13 +160,12 @@ def _settings(arguments: argparse.Namespace, catalog: Catalog, budget_s: float |
 
 def _forecast(arguments: argparse.Namespace, budget_s: float | None) -> Exit:
     """--dry-run: nothing is built, run or written."""
-    from profiler.catalog import load_catalog
     from profiler.collect import detect_machine, forecast_run
     from profiler.documents import ForecastDocument
 
     if arguments.resume:
         raise ProfilerError("--dry-run plans a run that begins now: leave out --resume")
-    catalog = load_catalog(arguments.catalog)
+    catalog = trusted_catalog(arguments)
     settings = _settings(arguments, catalog, budget_s)
     forecast = forecast_run(catalog, settings, detect_machine(settings.counters), budget_s)
     return print_document(ForecastDocument(forecast), arguments, print_forecast)

@@ -114,7 +114,7 @@ def import_(arguments: argparse.Namespace) -> int:
         raise ProfilerError("nothing to import there: no report (.ncu-rep, or CSV from ncu) and no bundle")
     for line in _summary_lines(summary):
         print(line)
-    complain(message for _, message in summary.refused)
+    complain(message for _, message in (*summary.warnings, *summary.refused))
     return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
 
 

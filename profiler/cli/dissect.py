@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.build import add_arches, add_jobs, add_versions, progress
+from profiler.cli.build import add_arches, add_jobs, add_versions, progress, trusted_catalog
 from profiler.cli.output import add_json, print_document, say
 
 if TYPE_CHECKING:
@@ -45,11 +45,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Dissect, keep, print."""
-    from profiler.catalog import load_catalog
     from profiler.collect import dissect, keep_dissection
     from profiler.documents import DissectionDocument
 
-    catalog = load_catalog(arguments.catalog)
+    catalog = trusted_catalog(arguments)
     versions, line = catalog.pick(arguments.versions), _command_line(arguments)
     how = {"command_line": line, "jobs": arguments.jobs, "progress": progress()}
     dissection = dissect(catalog, versions, arguments.arch, **how)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profiler.cli.build import add_catalog, trusted_catalog
 from profiler.cli.collect import INTERRUPTED, split_list
 from profiler.cli.output import add_json, positive, print_document, print_lines, print_table, say
 from profiler.errors import ProfilerError
@@ -51,9 +52,7 @@ def add(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("versions", nargs="*", metavar="VERSION", help="correct versions to measure")
-    command.add_argument(
-        "--catalog", type=Path, metavar="PATH", help="a catalog.toml or its folder (default: kernels/)"
-    )
+    add_catalog(command)
     command.add_argument(
         "--workloads",
         metavar="LIST",
@@ -103,7 +102,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _open(arguments: argparse.Namespace, listener: Listener) -> Collection:
-    from profiler.catalog import load_catalog
     from profiler.collect import begin_collection, local_root, resume_collection
 
     if not (arguments.versions or arguments.resume):
@@ -114,7 +112,7 @@ def _open(arguments: argparse.Namespace, listener: Listener) -> Collection:
         )
     if arguments.seal:
         raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
-    catalog = load_catalog(arguments.catalog)
+    catalog = trusted_catalog(arguments)
     return begin_collection(local_root(), catalog, _settings(arguments, catalog), listener)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profiler.cli.build import add_catalog, trusted_catalog
 from profiler.cli.output import add_filters, add_json, add_pair, positive, print_document, print_table, say
 from profiler.evidence import formatting
 
@@ -57,9 +57,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--build", action="store_true", help="of a version: built here, whatever a run keeps of it"
     )
-    command.add_argument(
-        "--catalog", type=Path, metavar="PATH", help="a catalog.toml or its folder, for versions"
-    )
+    add_catalog(command)
     command.add_argument("--source", action="store_true", help="one row a source line, not an instruction")
     command.add_argument(
         "--hot",
@@ -79,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.compare.resolve_code import CodeChoice
     from profiler.documents import compare_code, show_code
 
+    if arguments.trust:
+        trusted_catalog(arguments)  # where code is built; code of a run or report is only read
     names = ("kernel", "launch", "b_launch", "arch", "workload", "gpu", "build", "catalog")
     choice = CodeChoice(**{name: getattr(arguments, name) for name in names}, pairs=tuple(arguments.pairs))
     opener = lru_cache(maxsize=1)(open_store)

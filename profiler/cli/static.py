@@ -14,6 +14,7 @@ from profiler.cli.build import (
     print_failures,
     print_not_built,
     progress,
+    trusted_catalog,
 )
 from profiler.cli.output import add_json, print_document, print_table
 
@@ -58,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Build, take apart, print, judge."""
     from profiler.documents import examine_versions
 
+    trusted_catalog(arguments)
     options = {"catalog": arguments.catalog, "arches": arguments.arch, "jobs": arguments.jobs}
     document = examine_versions(arguments.versions, **options, progress=progress())
     print_document(document, arguments, print_text)

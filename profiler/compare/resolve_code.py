@@ -10,7 +10,7 @@ from pathlib import Path
 
 from profiler.build import library, toolchain
 from profiler.bundles import location
-from profiler.catalog import Catalog, Version, catalog, sources
+from profiler.catalog import Catalog, Version, catalog, sources, trust
 from profiler.compare import resolve_names
 from profiler.compare.kernel_pairs import KernelPair, Pairing, check_asked, is_called
 from profiler.compare.match_launches import kernel_filter, launch_labels, name_filter
@@ -243,8 +243,8 @@ class _Resolver:
     def _compiled(self, name: str, version: VersionRef, entry: Version | None) -> SideCode:
         """Compiled code of a version: stored in a run, or built here where the sources have changed since.
 
-        Without a compiler the stored code is taken although the sources have changed, with a note that says
-        so.
+        Without a compiler, and of a catalogue that is not trusted, the stored code is taken although the
+        sources have changed, with a note that says so.
         """
         not_stored: CodeNotStored | None = None
         if version.run_id and self.choice.build:
@@ -258,7 +258,8 @@ class _Resolver:
                 not_stored = error
             else:
                 changed = version.run_id is None and self._has_changed(entry, stored)
-                if not changed or not all(map(toolchain.find_tool, _TOOLS)):
+                may_build = self.catalog is not None and trust.is_trusted(self.catalog)
+                if not (changed and may_build and all(map(toolchain.find_tool, _TOOLS))):
                     return self._stored_code(name, stored, changed=changed)
         if entry is None or not entry.buildable:
             raise not_stored or CannotJudge(f"{name} is in no catalogue here, so it cannot be built")
@@ -292,6 +293,7 @@ class _Resolver:
 
     def _built(self, entry: Version, name: str) -> SideCode:
         assert self.catalog
+        trust.require_trust(self.catalog)
         built = next(library.build(self.catalog, [entry], [self.arch] if self.arch else None), None)
         if built is None:
             raise CannotJudge(f"{entry.id} is not for {self.arch}; it is for {', '.join(entry.arches)}")

@@ -86,6 +86,7 @@ class Report:
     form: str  # ncu-rep, csv-raw or csv-details
     session: Session
     launches: tuple[Launch, ...]
+    warnings: tuple[str, ...] = ()  # what shows that the file may have changed since it was written
 
     @property
     def gpu(self) -> str | None:

@@ -21,6 +21,7 @@ MAX_BYTES = 1 << 28  # text takes several times its size while it is read
 
 _HEADER_LINES = 10_000  # an application may print this much before ncu does
 _HEADER_CHARACTERS = 16 << 20
+_WARNINGS = 5  # that are said of one file
 _LINE_CHARACTERS = 4 << 20  # a row of the raw page with 5,000 metrics has 250,000
 _NCU_LINE = re.compile(r"==[A-Z]+== ")
 _NUMBER = re.compile(r"-?([0-9]{1,3}(,[0-9]{3})+|[0-9]+)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
@@ -42,6 +43,11 @@ _INSTANCED = re.compile(
 )
 
 _LAUNCH_COLUMNS = ("ID", "Process ID", "Kernel Name", "Stream", "Block Size", "Grid Size")
+# Of the raw page, beside metrics and NVTX ranges. Source: what ncu 2020 to 2026 print.
+_KNOWN_COLUMNS = frozenset(
+    (*_LAUNCH_COLUMNS, "Process Name", "Host Name", "Kernel Time", "Context", "Context ID", "Device", "CC")
+)
+_TABLE_ROW = re.compile(r'"[0-9]{1,18}","[0-9]{1,18}","')  # an application prints no such line
 
 # `--page raw` in scaled units may print NaN as 0.000000 (ncu 2024.1); a launch that ran took some time.
 _NEVER_ZERO = re.compile(r"gpu__time_duration\..*|\w+__cycles_elapsed\..*")
@@ -65,6 +71,30 @@ class _Unusable(ValueError):
 
 
 @dataclass
+class _LongRows:
+    """What the details page has of one launch in which lost, doubled and moved rows show.
+
+    ncu prints the metrics of a section together, each once, and all of a section by label or all by name.
+    """
+
+    section: str | None = None  # of the last metric
+    seen: set[tuple[str, str]] = field(default_factory=set)  # section, metric
+    named: dict[str, bool] = field(default_factory=dict)  # by section: whether its first row has a name
+    doubts: list[str] = field(default_factory=list)
+
+    def add(self, section: str, metric: str, has_name: bool) -> None:
+        """Note one row that is about a metric."""
+        if (section, metric) in self.seen:
+            self.doubts.append(f"{_cut(metric)} stands twice in section {_cut(section)}")
+        self.seen.add((section, metric))
+        if section != self.section and section in self.named:
+            self.doubts.append(f"rows of section {_cut(section)} stand apart from each other")
+        self.section = section
+        if self.named.setdefault(section, has_name) is not has_name:
+            self.doubts.append(f"section {_cut(section)} has {_cut(metric)!r} among rows of another form")
+
+
+@dataclass
 class _Draft:
     """One launch while its rows come in."""
 
@@ -72,6 +102,7 @@ class _Draft:
     cells: Mapping[str, str]  # of its first row
     values: dict[str, Value] = field(default_factory=dict)
     rules: list[Rule] = field(default_factory=list)
+    rows: _LongRows = field(default_factory=lambda: _LongRows())
 
     @property
     def identifier(self) -> str:
@@ -105,15 +136,18 @@ def is_ncu_csv(path: Path) -> bool:
 def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
     """Read ncu's CSV of either page into what a `.ncu-rep` would give, base units; raises UnreadableReport.
 
-    Numbers are as ncu rounded them: two decimals on the details page. A CSV does not say versions or time.
+    Numbers are as ncu rounded them: two decimals on the details page. A CSV does not say versions or time,
+    and has nothing to count its rows by: what ncu would not print is in `warnings`, where it is not certain
+    enough to refuse the file.
     """
+    warnings: dict[str, None] = {}
     try:
         size = path.stat().st_size
         refuse_large(path, size, max_bytes)
         with path.open("rb") as raw:
             sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
         with path.open(encoding=_encoding(path), newline="") as stream:
-            form, drafts = _tables(stream)
+            form, drafts = _tables(stream, warnings)
         shared: dict[MetricSet, MetricSet] = {}
         launches = tuple(_launch(draft, ordinal, shared) for ordinal, draft in enumerate(drafts))
     except UnicodeDecodeError:
@@ -134,7 +168,7 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
                 f"{path}: launch {launch.ordinal} ({launch.base_name}) names no metric; "
                 "export with --page raw, or with --print-metric-name name"
             )
-    return Report(path.name, sha256, size, form, Session(), launches)
+    return Report(path.name, sha256, size, form, Session(), launches, _first(warnings))
 
 
 def refuse_large(path: Path, size_bytes: int, max_bytes: int = MAX_BYTES) -> None:
@@ -268,16 +302,25 @@ def _refuse_lost_launches(drafts: Sequence[_Draft]) -> None:
     raise _Unusable(f"lacks launch ID {gaps}, as if rows were lost; export the whole report again")
 
 
-def _tables(stream: TextIO) -> tuple[str, list[_Draft]]:
+def _tables(stream: TextIO, warnings: dict[str, None]) -> tuple[str, list[_Draft]]:
     """Form and launches of every table in the stream: ncu prints one per profiled process."""
     lines = _lines(stream)
-    header_line = next((line for line in lines if _is_header(line)), None)
+    header_line = None
+    for line in lines:
+        if _is_header(line):
+            header_line = line
+            break
+        if _TABLE_ROW.match(line):
+            raise _Unusable(
+                "rows of a table under no header row with Kernel Name: the CSV is damaged; export it again"
+            )
     if header_line is None:
         raise _Unusable(
             "neither an Nsight Compute report nor the CSV that ncu prints (no header row with Kernel Name)"
         )
     header = next(csv.reader([header_line], strict=True))
     long_form = _is_long(header)
+    warnings |= dict.fromkeys(_doubts_of_header(header, long_form))
     rows = csv.reader(lines, strict=True)
     drafts: list[_Draft] = []
     table, units = 0, None
@@ -288,6 +331,7 @@ def _tables(stream: TextIO) -> tuple[str, list[_Draft]]:
             table, header, units = table + 1, row, None
             if _is_long(header) is not long_form:
                 raise _Unusable("holds tables of both pages; import them one by one")
+            warnings |= dict.fromkeys(_doubts_of_header(header, long_form))
         elif long_form:
             cells = _cells(row, header, header.index("Metric Value") + 1)
             if not drafts or not drafts[-1].is_of(table, cells):
@@ -303,7 +347,48 @@ def _tables(stream: TextIO) -> tuple[str, list[_Draft]]:
     if not drafts:
         raise _Unusable("holds no launch; check the kernel filter of the ncu command that printed it")
     _refuse_lost_launches(drafts)
+    warnings |= dict.fromkeys(_doubts_of_launches(drafts, long_form))
     return ("csv-details" if long_form else "csv-raw"), drafts
+
+
+def _doubts_of_header(header: Sequence[str], long_form: bool) -> Iterator[str]:
+    """What ncu does not print as the header of a raw page: its metrics are sorted by name."""
+    if long_form:
+        return
+    last = ""
+    for name in header:
+        if is_metric_name(name) and "Domain:" not in name:
+            if name < last:
+                yield f"column {_cut(name)} stands after {_cut(last)}: the names of columns may be mixed up"
+            last = name
+        elif name not in _KNOWN_COLUMNS and "Domain:" not in name:
+            yield f"column {_cut(name)!r} is no metric and nothing that ncu says of a launch: left out"
+
+
+def _doubts_of_launches(drafts: Sequence[_Draft], long_form: bool) -> Iterator[str]:
+    """Launches out of their order, and on the details page any that lack metrics of others."""
+    last: dict[str | None, int] = {}  # ID by process
+    common: dict[int, set[str]] = {}  # by table, the metrics that any launch has
+    for draft in drafts:
+        common.setdefault(draft.table, set()).update(draft.values if long_form else ())
+    for draft in drafts:
+        process = draft.cells.get("Process ID")
+        if int(draft.identifier) < last.get(process, -1):
+            yield f"launch ID {draft.identifier} stands after {last[process]}: rows may be mixed up"
+        last[process] = int(draft.identifier)
+        for doubt in draft.rows.doubts:
+            yield f"launch ID {draft.identifier}: {doubt}; rows may be lost, doubled or mixed up"
+        if long_form and (lacking := common[draft.table] - draft.values.keys()):
+            more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+            yield f"launch ID {draft.identifier} lacks {_cut(min(lacking))}{more}, which others have"
+
+
+def _first(warnings: Mapping[str, None]) -> tuple[str, ...]:
+    """The warnings that are worth saying of one file."""
+    said = tuple(warnings)
+    if len(said) <= _WARNINGS:
+        return said
+    return (*said[: _WARNINGS - 1], f"and {len(said) - _WARNINGS + 1} more doubts about its rows and columns")
 
 
 def _is_long(header: list[str]) -> bool:
@@ -347,6 +432,10 @@ def _wide_values(cells: Mapping[str, str], units: Mapping[str, str]) -> dict[str
 def _add_row(draft: _Draft, cells: Mapping[str, str]) -> None:
     """One row of the details page: a metric by its name, a metric by its label (left out), or a rule."""
     name = _metric_name(cells["Metric Name"])
+    if cells["Metric Name"].strip():
+        draft.rows.add(cells.get("Section Name", ""), cells["Metric Name"], name is not None)
+    elif not cells.get("Rule Name"):
+        draft.rows.doubts.append("a row is about no metric and no rule")
     if name is not None:
         value = parse_cell(cells["Metric Value"], cells.get("Metric Unit", ""))
         if value is not None:

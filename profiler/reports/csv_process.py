@@ -55,6 +55,7 @@ def answer(request: Json) -> tuple[Json, bytes]:
         "sha256": report.sha256,
         "size_bytes": report.size_bytes,
         "form": report.form,
+        "warnings": report.warnings,
         "sets": shared,
         "launches": launches,
     }

@@ -236,7 +236,9 @@ class _Assembly:
 
     def __init__(self, path: Path, framed: file_format.Framing | None) -> None:
         self._path, self._framed = path, framed
-        self._form: tuple[str, int, str] | None = None  # of a CSV: sha256, size, form
+        self._form: tuple[str, int, str, tuple[str, ...]] | None = (
+            None  # of a CSV: sha256, size, form, doubts
+        )
         self._launches: list[Launch] = []
         self._sets: dict[MetricSet, MetricSet] = {}
         self._texts: dict[str, str] = {}
@@ -265,8 +267,8 @@ class _Assembly:
         launches = tuple(self._launches)
         if self._framed is None:
             assert self._form
-            sha256, size_bytes, form = self._form
-            return Report(self._path.name, sha256, size_bytes, form, Session(), launches)
+            sha256, size_bytes, form, warnings = self._form
+            return Report(self._path.name, sha256, size_bytes, form, Session(), launches, warnings)
         if len(launches) != self._framed.declared:
             raise self._mismatch(self._framed.declared, len(launches))
         for launch, header in zip(launches, self._framed.launches, strict=bool(self._framed.launches)):
@@ -278,7 +280,7 @@ class _Assembly:
 
     def _read(self, head: dict[str, Any], blob: bytes) -> list[Launch]:
         if self._framed is None:
-            self._form = (head["sha256"], head["size_bytes"], head["form"])
+            self._form = (head["sha256"], head["size_bytes"], head["form"], tuple(head["warnings"]))
         sets = []
         for body in head["sets"]:  # the parts of a report have equal ones
             metric_set = MetricSet(tuple(body["names"]), tuple(body["units"]), body["kinds"])

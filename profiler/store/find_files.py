@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import zipfile
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ _SPECIAL_KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+_BUNDLE_NAME = re.compile(r"[0-9]{8}T[0-9]{6}-.+")  # how the folder of a run is called
 _IMPORTED_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv", ".zip")
 
 
@@ -73,6 +75,14 @@ def _search(folder: Path, files: FoundFiles) -> None:
         if RUN_FILE in names:
             files.bundles.append(Path(folder_path))
             folders.clear()  # the reports inside a bundle belong to it, and are not imported by themselves
+            continue
+        if "reports" in folders and _BUNDLE_NAME.fullmatch(Path(folder_path).name):
+            # Imported by themselves its reports would be other runs, without labels and samples.
+            message = f"{folder_path}: a bundle whose {RUN_FILE} is gone: copy it again"
+            files.refused.append(
+                (folder_path, f"{message}, or import its reports alone by naming {folder_path}/reports")
+            )
+            folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):

@@ -82,6 +82,7 @@ class ImportSummary:
     refused: tuple[tuple[str, str], ...] = ()  # path, message
     skipped: int = 0  # files in folders that are neither report nor bundle
     relabelled: tuple[tuple[str, str, str], ...] = ()  # run id, and the family and version that it has now
+    warnings: tuple[tuple[str, str], ...] = ()  # path, message: imported, and perhaps not as it was written
 
 
 def import_paths(
@@ -174,6 +175,7 @@ class Importer:
         self.imported: list[Imported] = []
         self.already: list[AlreadyImported] = []
         self.refused: list[tuple[str, str]] = []
+        self.warnings: list[tuple[str, str]] = []
         self.sealed: list[RunRows] = []  # not indexed yet
         self.unprepared = 0  # runs indexed since series were prepared
         for path, message in files.refused:
@@ -294,6 +296,7 @@ class Importer:
             tuple(self.refused),
             self.files.skipped,
             tuple(self.relabelled),
+            tuple(self.warnings),
         )
 
     def _import_report(self, paths: Sequence[Path], report: Report, run_id: str | None) -> None:
@@ -305,6 +308,7 @@ class Importer:
             if run_id is None:
                 report_values.cache_report(self.root, report)
                 self._note_imported(paths[0], run, rows)
+                self._warn(paths[0], report)
                 run_id, paths = run.run_id, paths[1:]
         for path in paths:
             self._note_already(path, run_id, self._other_labels(path, run_id))
@@ -329,6 +333,7 @@ class Importer:
             return
         for report in reports.values():
             report_values.cache_report(self.root, report)
+            self._warn(path, report)
         self._note_imported(path, run, rows)
 
     def _new_run(self, path: Path, report: Report) -> Run:
@@ -409,6 +414,11 @@ class Importer:
             return ()
         current = decisions.effective_labels(bundle.load_run(self.root, run_id), self.decided.labels)
         return tuple((kind, text) for kind, text in given.items() if text != (getattr(current, kind) or ""))
+
+    def _warn(self, path: Path, report: Report) -> None:
+        """Note what looks as if an imported report had changed since it was written."""
+        name = _printable(path)
+        self.warnings += [(name, f"{name}: imported, but {doubt}") for doubt in report.warnings]
 
     def _refuse(self, path: Path, message: str) -> None:
         self.refused.append((_printable(path), message.encode(errors="replace").decode()))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import LocalRoot, Root, Run, backup, bundle, decisions, location, tar_stream
+from profiler.bundles import COLLECT, LocalRoot, Root, Run, backup, bundle, decisions, location, tar_stream
 from profiler.errors import BadBundle, ProfilerError
 from tests.bundles.test_bundle import made
 
@@ -87,7 +87,8 @@ def test_remote_folders_are_backed_up_and_restored(tmp_path: Path) -> None:
 
 
 def test_long_names_survive(root: LocalRoot, tmp_path: Path) -> None:
-    run = replace(made(), run_id=f"20250301T120000-{'f' * 120}-{'v' * 80}-{made().reports[0].sha256[:8]}")
+    long = f"20250301T120000-{'f' * 120}-{'v' * 80}-{made().reports[0].sha256[:8]}"
+    run = replace(made(), run_id=long, kind=COLLECT)
     report = tmp_path / "r"
     report.write_bytes(b"NVR\0 not really a report, but bytes are bytes here " * 40)
     bundle.seal(root, run, {run.reports[0].path: report})

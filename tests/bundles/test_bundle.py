@@ -10,6 +10,7 @@ import stat
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -598,6 +599,10 @@ def test_files_that_are_one_on_other_systems_do_not_come_in(paths: tuple[str, ..
 def test_an_id_of_another_report_does_not_come_in() -> None:
     with pytest.raises(BadBundle, match="of another report"):
         bundle.check_arriving(arriving(run_id="20250301T120000-f-v-00000000"), "here")
+    result = replace(made().results[0], version="w")
+    for run in (replace(made(), results=(result,)), replace(made(), created=START + timedelta(days=1))):
+        with pytest.raises(BadBundle, match="contradicts its time and labels, which make 2025030"):
+            bundle.check_arriving(run, "here")
 
 
 @pytest.mark.parametrize("path", ["reports/a\nb", "reports/a\u202eb", "reports/\u200fb", "reports/a\x1b[2Jb"])

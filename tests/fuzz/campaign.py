@@ -5,7 +5,8 @@
 Every mutation goes to the part of the program that takes such a file from a user. What may come of it is an
 answer, or one line that says what is wrong (ProfilerError). Counted are crashes (any other exception), hangs
 (over a limit of time), growth of this process, and accepted files whose launches or metrics differ from those
-of the undamaged file, by kind: those nobody can see the damage of.
+of the undamaged file, by kind: with a warning, or without a word, those nobody can see the damage of.
+Ctrl-C prints the counts so far.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from profiler.bundles import decisions, load_decisions, open_root
+from profiler.bundles import Run, decisions, load_decisions, load_run, open_root
 from profiler.catalog import load_catalog
 from profiler.cli import main as command
 from profiler.errors import ProfilerError
@@ -42,6 +43,9 @@ from tests.reportfiles import made_reports
 COMMANDS = ("show", "compare", "trend", "runs", "gate", "history", "regressions", "explain")
 LIMIT_S = 20.0  # of one mutation, on a machine that does nothing else; a report's own limit is higher
 GROWTH_MIB = 100  # of this process over one mutation
+VALUES = "value flips"  # nothing can see them: a report stores its values without check sums
+WARNED = "warned"  # in place of the kind of a change: it was said
+_CASES = 12  # of a kind of silent change that are named
 
 
 @dataclass
@@ -50,7 +54,11 @@ class Result:
 
     tried: Counter[str] = field(default_factory=Counter)  # by target
     refused: Counter[str] = field(default_factory=Counter)
+    warned: Counter[str] = field(default_factory=Counter)  # accepted with a warning
     silent: Counter[str] = field(default_factory=Counter)  # accepted with other content: by target and kind
+    silent_cases: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # the first few of each kind, as SEED/NUMBER
     crashes: list[str] = field(default_factory=list)
     hangs: list[str] = field(default_factory=list)
     growths: list[str] = field(default_factory=list)
@@ -60,8 +68,11 @@ class Result:
         for target, tried in sorted(self.tried.items()):
             own = [(kind, count) for kind, count in self.silent.items() if kind.startswith(f"{target}: ")]
             kinds = ", ".join(f"{count} {kind.partition(': ')[2]}" for kind, count in sorted(own))
-            counts = f"{tried:6} tried {self.refused[target]:6} refused"
+            counts = f"{tried:6} tried {self.refused[target]:6} refused {self.warned[target]:6} warned"
             yield f"{target:10} {counts}   {kinds or 'no silent change'}"
+        for kind, cases in sorted(self.silent_cases.items()):
+            if not kind.endswith(VALUES):
+                yield f"{kind}: {' '.join(cases)}"
         for what, cases in (("crash", self.crashes), ("hang", self.hangs), ("growth", self.growths)):
             yield f"{what}: {len(cases)}"
             yield from (f"  {case}" for case in cases[:20])
@@ -89,6 +100,7 @@ class Targets:
             import_paths([self._reports[0]], family="fuzz", data=str(data))
             run_id = next(path.name for path in (data / "runs").iterdir())
         self._bundle = data / "runs" / run_id
+        self._run = load_run(open_root(str(data)), run_id)
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(self._bundle.rglob("*")):
@@ -134,10 +146,12 @@ class Targets:
     def _read(self, source: Path, content: bytes, folder: Path) -> str | None:
         path = folder / source.name
         path.write_bytes(content)
-        launches = read_report(path).launches
+        report = read_report(path)
+        if report.warnings:
+            return WARNED
         if source not in self._good:
             self._good[source] = list(map(_content, read_report(source).launches))
-        return _difference(self._good[source], list(map(_content, launches)))
+        return _difference(self._good[source], list(map(_content, report.launches)))
 
     def bundle(self, random: Random, folder: Path) -> str | None:
         """A bundle's folder."""
@@ -163,9 +177,15 @@ class Targets:
             raise ProfilerError(summary.refused[0][1])
         if not summary.imported:
             raise ProfilerError("nothing to import there")
-        name = self._bundle.name
-        new = [run.run_id for run in summary.imported]
-        return None if new == [name] else f"imported as {len(new)} other runs"
+        if summary.warnings:
+            return WARNED
+        if [run.run_id for run in summary.imported] != [self._bundle.name]:
+            return f"imported as {len(summary.imported)} other runs"
+        run = load_run(open_root(str(folder / "data")), self._bundle.name)
+        if run == self._run:
+            return None
+        has_same = _results(run) == _results(self._run)
+        return VALUES if has_same else "other results, reports or captures"
 
     def metrics(self, random: Random, folder: Path) -> str | None:
         """A metrics.txt."""
@@ -231,6 +251,12 @@ def _environment(**variables: str) -> Iterator[None]:
                 os.environ[name] = text
 
 
+def _results(run: Run) -> list[Any]:
+    """What decides which launches of which report a run shows under which name."""
+    results = [(result.family, result.version, result.workload, result.captures) for result in run.results]
+    return [run.kind, run.reports, results]
+
+
 def _content(launch: Launch) -> tuple[Any, ...]:
     """What a user sees of a launch, to be compared."""
     values = {name: repr(launch.values.value(name)) for name in launch.values}
@@ -246,7 +272,7 @@ def _difference(good: list[Any], read: list[Any]) -> str | None:
             continue
         if before[3].keys() != after[3].keys():
             return "metrics lost or renamed" if before[3].keys() - after[3].keys() else "metrics added"
-        return "value flips" if before[:3] == after[:3] else "names or sizes of launches"
+        return VALUES if before[:3] == after[:3] else "names or sizes of launches"
     return None
 
 
@@ -273,8 +299,14 @@ def run(count: int, seed: int, reports: Path, limit_s: float = LIMIT_S) -> Resul
             result.tried[target] += 1
             try:
                 kind = by_name[target](Random(f"{seed}/{number}"), folder)
-                if kind is not None:
+                if kind == WARNED:
+                    result.warned[target] += 1
+                elif kind is not None:
                     result.silent[f"{target}: {kind}"] += 1
+                    result.silent_cases.setdefault(f"{target}: {kind}", []).append(f"{seed}/{number}")
+                    del result.silent_cases[f"{target}: {kind}"][_CASES:]
+            except KeyboardInterrupt:
+                break
             except ProfilerError as refusal:
                 result.refused[target] += 1
                 if "\n" in str(refusal):

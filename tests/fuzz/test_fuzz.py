@@ -24,11 +24,14 @@ def test_a_campaign_counts_crashes_and_silent_changes(
     def crash(*_: object) -> None:
         raise KeyError("x")
 
-    monkeypatch.setattr(campaign.Targets, "all", lambda _: {"a": crash, "b": lambda *_: "value flips"})
-    result = campaign.run(4, seed=1, reports=made_reports)
+    kinds = {"a": crash, "b": lambda *_: "launches lost", "c": lambda *_: campaign.WARNED}
+    monkeypatch.setattr(campaign.Targets, "all", lambda _: kinds)
+    result = campaign.run(6, seed=1, reports=made_reports)
     assert len(result.crashes) == 2
-    assert result.silent == {"b: value flips": 2}
+    assert result.silent == {"b: launches lost": 2}
+    assert result.warned == {"c": 2}
     assert not result.is_sound
+    assert "b: launches lost: 1/1 1/4" in result.table()
 
 
 @pytest.mark.parametrize("change", [mutations.change_bytes, mutations.change_lines, mutations.lengthen_field])

@@ -32,6 +32,7 @@ from typing import Any
 
 from profiler.bundles import LocalRoot, backup, bundle, decisions
 from profiler.bundles.dropped import load_dropped, stored_files
+from profiler.catalog.trust import TRUST
 from profiler.cli import main as command
 from profiler.errors import BadBundle
 from profiler.store import open_store, verify_data
@@ -267,6 +268,7 @@ class Campaign:
         place |= {
             "PROFILER_BUILD": str(self._folder / "build"),
             "XDG_CACHE_HOME": str(self._folder / "cache"),
+            TRUST: str(self._given),
         }
         return place | ({"PROFILER_DB": url} if url else {})
 

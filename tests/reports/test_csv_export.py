@@ -325,6 +325,53 @@ def test_a_csv_that_lost_or_doubled_launches_is_refused_by_their_ids(
     assert "\n" not in str(refused.value)
 
 
+SORTED = WIDE.replace("gpu__time_duration.sum", "dram__bytes.avg")
+DRAM_ROW = '"SOL","dram__bytes.sum","byte","2",'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"{WIDE}{LAUNCH},1.5,2\n", "column dram__bytes.sum stands after gpu__time_duration.sum"),
+        (f"{SORTED.replace('Stream', 'Strxam')}{LAUNCH},1.5,2\n", "column 'Strxam' is no metric"),
+        (f"{SORTED.replace('dram__bytes.avg', '')}{LAUNCH},1.5,2\n", "column '' is no metric"),
+        (f"{SORTED}{SECOND},1.5,2\n{LAUNCH},1.5,2\n", "launch ID 0 stands after 1"),
+        (f"{LONG}\n{LAUNCH},{LONG_ROW}\n{LAUNCH},{LONG_ROW}\n", "sum stands twice in section SOL"),
+        (
+            f'{LONG}\n{LAUNCH},{LONG_ROW}\n{LAUNCH},"SOL","é","us","1",\n',
+            "has 'é' among rows of another form",
+        ),
+        (f'{LONG}\n{LAUNCH},{LONG_ROW}\n{LAUNCH},"SOL","","us","1",\n', "about no metric and no rule"),
+        (
+            f'{LONG}\n{LAUNCH},{LONG_ROW}\n{LAUNCH},"X","a__b.sum","","1",\n{LAUNCH},{DRAM_ROW}\n',
+            "rows of section SOL stand apart",
+        ),
+        (
+            f"{LONG}\n{LAUNCH},{LONG_ROW}\n{LAUNCH},{DRAM_ROW}\n{SECOND},{LONG_ROW}\n",
+            "launch ID 1 lacks dram__bytes.sum, which others have",
+        ),
+    ],
+)
+def test_what_ncu_would_not_print_is_read_with_a_warning(tmp_path: Path, text: str, said: str) -> None:
+    (warning,) = read(tmp_path, text).warnings
+    assert said in warning
+    assert "\n" not in warning
+
+
+def test_a_csv_as_ncu_prints_it_has_no_warning(reports: Path) -> None:
+    for path in (*(reports / "csv").glob("*.csv"), *(reports / "oracle").glob("*.csv")):
+        assert csv_export.read_csv(path).warnings == ()
+
+
+def test_many_warnings_end_in_their_number(tmp_path: Path) -> None:
+    names = ",".join(f'"x{number}"' for number in range(9))
+    text = SORTED.replace('"dram__bytes.sum"\n', f'"dram__bytes.sum",{names}\n', 1)
+    text = text.replace('"Mbyte"\n', '"Mbyte"' + ',""' * 9 + "\n") + f"{LAUNCH},1.5,2{',1' * 9}\n"
+    warnings = read(tmp_path, text).warnings
+    assert len(warnings) == 5
+    assert warnings[-1] == "and 5 more doubts about its rows and columns"
+
+
 @pytest.mark.parametrize(
     "ids",
     [

@@ -174,7 +174,7 @@ def link_to(target: str) -> Callable[[Path], None]:
 
 ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
     "entries.ncu-rep": (lambda path: zero_entries(path, ZEROS // 4), "declares over 100,000 launches"),
-    "few.ncu-rep": (lambda path: zero_entries(path, 1000), "more than the 1000 entries"),
+    "few.ncu-rep": (lambda path: zero_entries(path, 1000), "launch 1 is there twice"),
     "line.csv": (csv_of_one_line, "line 3 has 4,194,304 characters or more"),
     "names.csv": (csv_of_long_names, "names no metric"),
     "header.ncu-rep": (large_header, "a header has 60,0"),
@@ -250,6 +250,19 @@ def test_what_is_no_file_is_never_opened_when_a_folder_is_searched(tmp_path: Pat
     assert messages["socket"].endswith("a socket, not a file")
     assert messages["zero.zip"].endswith("a device, not a file")
     assert "leads out of" in messages["out.ncu-rep"]
+
+
+def test_a_bundle_without_its_run_json_is_refused_and_its_reports_can_be_named(tmp_path: Path) -> None:
+    folder = tmp_path / "20250301T120000-f-v-00000000" / "reports"
+    folder.mkdir(parents=True)
+    report_file = folder / "v.ncu-rep"
+    report_file.write_bytes(b"NVR\0")
+    files = find_files.find_files([tmp_path])
+    assert not files.reports
+    ((path, message),) = files.refused
+    assert path == str(folder.parent)
+    assert "a bundle whose run.json is gone" in message
+    assert find_files.find_files([folder]).reports == [report_file]
 
 
 def test_a_link_that_the_user_names_is_followed(tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ def import_uploads(files: Sequence[Upload], family: str, version: str | None) ->
             paths.append(path)
         summary = import_paths(paths, family=family, version=version, keep_folder=False, store=store())
     # Messages name the path of the copy here, of which whoever sent the file knows only the name.
-    refused = tuple(
-        (Path(path).name, message.replace(path, Path(path).name)) for path, message in summary.refused
+    refused, warnings = (
+        tuple((Path(path).name, message.replace(path, Path(path).name)) for path, message in messages)
+        for messages in (summary.refused, summary.warnings)
     )
-    st.session_state[_LAST_IMPORT] = replace(summary, refused=refused)
+    st.session_state[_LAST_IMPORT] = replace(summary, refused=refused, warnings=warnings)

@@ -147,8 +147,8 @@ def import_summary(summary: ImportSummary | None) -> list[Html]:
         ]
         more = f"and {len(runs) - _RUNS_LINKED} more" if len(runs) > _RUNS_LINKED else ""
         parts.append(markup.join(("Open", markup.join(links, ", "), more)))
-    errors = [markup.error_box(message) for _, message in summary.refused]
-    return [markup.note(markup.join(parts)), *errors]
+    messages = (*summary.refused, *summary.warnings)
+    return [markup.note(markup.join(parts)), *(markup.error_box(message) for _, message in messages)]
 
 
 def mixed_family(mix: FamilyMix) -> Html:

@@ -111,6 +111,15 @@ def test_the_outcome_of_an_import_counts_and_names_what_was_refused() -> None:
         assert f'href="./runs?run={run_id}"' in lines[0], "an old report is not on top of the table"
 
 
+def test_a_doubt_about_an_imported_file_is_shown() -> None:
+    done = ImportSummary(
+        imported=(Imported("d", "1", "f", "v", 1),), warnings=(("d", "d: imported, but lost"),)
+    )
+    lines = run_list.import_summary(done)
+    assert "Imported 1." in lines[0]
+    assert "d: imported, but lost" in lines[1]
+
+
 def test_a_bundle_that_cannot_be_read_is_named_with_its_reason() -> None:
     (line,) = run_list.unreadable({"r1": "run.json: not JSON"})
     assert "r1 is left out: run.json: not JSON" in line
