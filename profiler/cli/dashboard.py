@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler import shipped
+from profiler.cli.output import positive
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
@@ -37,6 +38,23 @@ def add(commands: Commands) -> None:
         help="the request header in which a proxy names who decides, such as X-Forwarded-User "
         "(PROFILER_USER_HEADER); without it decisions are by the user that the server runs as",
     )
+    dashboard.add_argument(
+        "--origin",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="the address at which a proxy serves it, such as https://perf.example.com; several by giving it "
+        "again. Without it only browsers on this machine, or at the end of a tunnel, are answered",
+    )
+    dashboard.add_argument(
+        "--upload-size", metavar="SIZE", help="the largest file that may be uploaded (default: 1G)"
+    )
+    dashboard.add_argument(
+        "--upload-files", type=positive, metavar="N", help="files of a visitor at a time (default: 100)"
+    )
+    dashboard.add_argument(
+        "--upload-time", type=positive, metavar="S", help="seconds for a file to arrive (default: 900)"
+    )
     dashboard.set_defaults(handler=serve)
 
 
@@ -51,6 +69,7 @@ def serve(arguments: argparse.Namespace) -> int:
     command = command_line(
         app, port=arguments.port, browser=not arguments.no_browser and can_open_a_browser()
     )
+    command += web_options(arguments)
     if arguments.read_only:
         os.environ[READ_ONLY] = "1"
     if arguments.user_header:
@@ -65,6 +84,21 @@ def command_line(app: Path, *, port: int | None, browser: bool) -> list[str]:
     if port is not None:
         command += ["--port", str(port)]
     return [*command, "--browser"] if browser else command
+
+
+def web_options(arguments: argparse.Namespace) -> list[str]:
+    """The server's options about visitors; it checks the origins itself."""
+    from profiler.reports import parse_size
+
+    words = [f"--origin={origin}" for origin in arguments.origin]
+    if arguments.upload_size is not None:
+        words += ["--upload-bytes", str(parse_size(arguments.upload_size, "--upload-size", least=1 << 20))]
+    for name, number in (
+        ("--upload-files", arguments.upload_files),
+        ("--upload-seconds", arguments.upload_time),
+    ):
+        words += [name, str(number)] if number is not None else []
+    return words
 
 
 def can_open_a_browser() -> bool:

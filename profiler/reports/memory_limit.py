@@ -18,12 +18,12 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def parse_size(text: str, name: str = READER_MEMORY) -> int:
+def parse_size(text: str, name: str = READER_MEMORY, least: int = LEAST_BYTES // 8) -> int:
     """Bytes in a size such as `4G` or `1500M`; raises ProfilerError that names where it stands."""
     match = _SIZE.fullmatch(text.strip())
     size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
-    if size < LEAST_BYTES // 8:
-        raise ProfilerError(f"{name}={text[:40]} is no size from {LEAST_BYTES // 8 >> 20}M on, such as 4G")
+    if size < least:
+        raise ProfilerError(f"{name}={text[:40]} is no size from {least >> 20}M on, such as 4G")
     return size
 
 

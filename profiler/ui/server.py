@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profiler.errors import ProfilerError
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -72,24 +74,45 @@ def main(argv: Sequence[str] | None = None) -> None:
     from starlette.middleware import Middleware
     from streamlit.starlette import App
 
+    from profiler.ui.origins import WithOrigins, parse_origin
     from profiler.ui.preloads import WithPreloads
+    from profiler.ui.upload_limits import UploadLimits, WithUploadLimits
 
     options = argparse.ArgumentParser(prog="profiler.ui.server")
     options.add_argument("app", type=Path, help="app.py, beside which Streamlit looks for its configuration")
     options.add_argument("--address", required=True)
     options.add_argument("--port", type=int)
     options.add_argument("--browser", action="store_true")
+    options.add_argument("--origin", action="append", default=[])
+    options.add_argument("--upload-bytes", type=int)
+    options.add_argument("--upload-files", type=int)
+    options.add_argument("--upload-seconds", type=float)
     arguments = options.parse_args(argv)
+    limits = UploadLimits.of_machine(arguments.upload_bytes, arguments.upload_files, arguments.upload_seconds)
+    try:
+        origins = [parse_origin(origin) for origin in arguments.origin]
+    except ProfilerError as error:
+        print(f"profiler: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
     settings = {
         "server.address": arguments.address,
         "server.headless": not arguments.browser,
         "server.showEmailPrompt": False,
         "browser.gatherUsageStats": False,
+        "server.maxUploadSize": -(
+            -limits.file_bytes // (1 << 20)
+        ),  # MiB, rounded up: the limit here is in bytes
     }
     if arguments.port is not None:
         settings["server.port"] = arguments.port
     sys.argv = [str(arguments.app)]  # which Streamlit takes for what was started
-    App(arguments.app, middleware=[Middleware(WithHeaders), Middleware(WithPreloads)]).run(config=settings)
+    middleware = [
+        Middleware(WithHeaders),
+        Middleware(WithOrigins, origins=origins),
+        Middleware(WithUploadLimits, limits=limits),
+        Middleware(WithPreloads),
+    ]
+    App(arguments.app, middleware=middleware).run(config=settings)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 from profiler.catalog import NotTrusted, load_catalog, remember_trust, require_trust, source_sha256, trust
 from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.cli import main
+from profiler.errors import ProfilerError
 
 CATALOG = """
 family = "theirs"
@@ -113,5 +114,5 @@ def test_where_trust_cannot_be_kept_the_way_out_is_named(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    with pytest.raises(Exception, match="cannot keep that .* is trusted .* PROFILER_TRUST instead"):
+    with pytest.raises(ProfilerError, match=r"cannot keep that .* is trusted .* PROFILER_TRUST instead"):
         remember_trust(load_catalog(theirs))

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Protocol
 
 import streamlit as st
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from profiler.bundles import scratch_folder
 from profiler.errors import ProfilerError
 from profiler.store import ImportSummary, import_paths
 from profiler.ui.data.index import store
 
+_TURNS = BoundedSemaphore(2)
+_WAIT_S = 60.0
 _LAST_IMPORT = "runs_last_import"  # in the session's state
 
 
@@ -22,9 +29,29 @@ class Upload(Protocol):
 
     name: str
 
-    def getbuffer(self) -> memoryview:
-        """The file's bytes."""
+    def getvalue(self) -> bytes:
+        """The file's bytes; getbuffer would copy them."""
         ...
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    """One of the few imports at a time: each may have a process that reads, with memory of its own."""
+    if not _TURNS.acquire(timeout=_WAIT_S):
+        raise ProfilerError("others are importing: nothing of this was taken, try again when they are done")
+    try:
+        yield
+    finally:
+        _TURNS.release()
+
+
+def _drop(file: Upload) -> None:
+    """Let go of what was uploaded: the server would hold it, and count it, as long as the page is open."""
+    context = get_script_run_ctx()
+    if context is None or not isinstance(file, UploadedFile):
+        return
+    if isinstance(manager := context.uploaded_file_mgr, MemoryUploadedFileManager):
+        manager.remove_file(context.session_id, file.file_id)
 
 
 def last_import() -> ImportSummary | None:
@@ -36,14 +63,15 @@ def import_uploads(files: Sequence[Upload], family: str, version: str | None) ->
     """Import what a browser sent, as `profiler import` would, and keep what came of it for the page."""
     if not files:
         raise ProfilerError("no file chosen: drop reports above, or press Upload, until they are listed")
-    with scratch_folder() as folder:
+    with scratch_folder() as folder, _turn():
         paths = []
         for number, file in enumerate(files):
             # A folder each: two uploads may have one name, and the report keeps its name.
             path = Path(folder, str(number), Path(file.name).name)
             path.parent.mkdir()
-            path.write_bytes(file.getbuffer())
+            path.write_bytes(file.getvalue())
             paths.append(path)
+            _drop(file)
         summary = import_paths(paths, family=family, version=version, keep_folder=False, store=store())
     # Messages name the path of the copy here, of which whoever sent the file knows only the name.
     refused, warnings = (
