@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from profiler.ui.charts import small_multiples, style
+from profiler.ui.charts import line_gutter, small_multiples, style
 from profiler.ui.charts.labels import plotly_text, spread_apart
-from profiler.ui.charts.line_gutter import LABEL_PX, LEADER_PX
+from profiler.ui.charts.line_gutter import LEADER_PX
 from profiler.ui.charts.small_multiples import LEFT_PX, Axis
 from profiler.ui.charts.style import HOVER_TEXT, MUTED_FONT, TRANSPARENT, Figure, annotation
 from profiler.ui.theme import RAMP, light
 
-_HEIGHT_PX, _TITLE_PX, _AXIS_PX = 110, 30, 40
+_HEIGHT_PX, _TITLE_PX, _AXIS_PX, _SWATCH_PX = 110, 30, 40, 14
 MOST_PLACES = 150  # of six areas with two edges each: within what a chart draws smoothly
 
 
@@ -29,16 +29,17 @@ class Mix:
 
 
 def figure(title: str, caption: str, mixes: Sequence[Mix], axis: Axis, gutter: int) -> Figure:
-    """The areas, broken and hatched where there are no shares; `gutter` is what is left at the right."""
+    """The areas, broken and hatched where there are no shares; at least `gutter` is left at the right."""
     height = _TITLE_PX + _HEIGHT_PX + _AXIS_PX
     layout = style.layout(height)
+    names = list(dict.fromkeys(name for mix in mixes for name in mix.shares))
+    gutter = max(gutter, labels_px(names, has_numbers=True))
     layout["margin"] = {"l": LEFT_PX, "r": gutter, "t": _TITLE_PX, "b": _AXIS_PX, "pad": 0}
     layout["hovermode"] = "closest"
     layout["yaxis"] = {**style.axis(""), "range": [0, 100], "tickvals": [0, 50, 100], "automargin": True}
     layout["xaxis"] = small_multiples.shared_axis(axis, "y")
     head = f'<b>{plotly_text(title)}</b>  <span style="fill:{light("muted")}">{plotly_text(caption)}</span>'
     notes = [annotation(head, 0.0, 1.0, xanchor="left", yanchor="bottom", yshift=4)]
-    names = list(dict.fromkeys(name for mix in mixes for name in mix.shares))
     traces = [_hatch([mix for mix in mixes if mix.gap], axis)]
     if axis.holes:
         traces.append(small_multiples.hole_hatch(axis, 0.0, 100.0))
@@ -47,7 +48,9 @@ def figure(title: str, caption: str, mixes: Sequence[Mix], axis: Axis, gutter: i
         traces += _areas(stretch, names, axis)
     traces.append(_hover_points([mix for mix in mixes if mix.shares]))
     last = next((mix for mix in reversed(mixes) if mix.shares), None)
-    notes += _labels(last, names) if last else []
+    if last:
+        shares = {name: last.shares.get(name, 0.0) for name in names}
+        notes += swatch_labels(shares, has_numbers=True, height_px=_HEIGHT_PX)
     layout["annotations"] = notes
     return {"data": traces, "layout": layout}
 
@@ -114,15 +117,14 @@ def _hatch(gaps: Sequence[Mix], axis: Axis) -> Figure:
     }
 
 
-def _labels(last: Mix, names: Sequence[str]) -> list[Figure]:
-    """The names right of the last place, each with its share, from the bottom up."""
-    tops = list(accumulate(last.shares.get(name, 0.0) for name in names))
-    middles = [(top - last.shares.get(name, 0.0) / 2) / 100 for name, top in zip(names, tops, strict=True)]
-    heights = spread_apart(middles, LABEL_PX / _HEIGHT_PX, 0.0, 1.0)
+def swatch_labels(shares: Mapping[str, float], *, has_numbers: bool, height_px: float) -> list[Figure]:
+    """The names right of the last place, from the bottom up, with the grey of each and perhaps its share."""
+    tops = accumulate(shares.values())
+    middles = [(top - share / 2) / 100 for top, share in zip(tops, shares.values(), strict=True)]
+    heights = spread_apart(middles, _SWATCH_PX / height_px, 0.0, 1.0)
     return [
         annotation(
-            f'<span style="fill:{RAMP[at % len(RAMP)][0]}">■</span> '
-            f"{plotly_text(name)} {last.shares.get(name, 0.0):.0f}",
+            f'<span style="fill:{RAMP[at % len(RAMP)][0]};font-size:16px">■</span> {plotly_text(words)}',
             1.0,
             height,
             xanchor="left",
@@ -130,5 +132,14 @@ def _labels(last: Mix, names: Sequence[str]) -> list[Figure]:
             xshift=LEADER_PX + 2,
             font=MUTED_FONT,
         )
-        for at, (name, height) in enumerate(zip(names, heights, strict=True))
+        for at, (words, height) in enumerate(zip(_words(shares, has_numbers), heights, strict=True))
     ]
+
+
+def labels_px(names: Sequence[str], has_numbers: bool) -> int:
+    """How much room `swatch_labels` needs."""
+    return line_gutter.width_px(["■ " + words for words in _words(dict.fromkeys(names, 99.0), has_numbers)])
+
+
+def _words(shares: Mapping[str, float], has_numbers: bool) -> list[str]:
+    return [f"{name} {share:.0f}" if has_numbers else name for name, share in shares.items()]

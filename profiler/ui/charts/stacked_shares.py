@@ -1,15 +1,15 @@
-"""Shares over versions as stacked grey bars with a legend below, as a plain Plotly dictionary."""
+"""Shares over versions as stacked grey bars labelled at the right, as a plain Plotly dictionary."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profiler.ui.charts import style
+from profiler.ui.charts import share_areas, style
 from profiler.ui.charts.labels import plotly_text
-from profiler.ui.charts.style import FONT, HOVER_TEXT, MUTED_FONT, TRANSPARENT, Figure, annotation
+from profiler.ui.charts.style import FONT, HOVER_TEXT, TRANSPARENT, Figure, annotation
 from profiler.ui.theme import RAMP
 
-_HEIGHT_PX, _TITLE_PX, _AXIS_PX, _LEGEND_PX = 260, 34, 46, 60
+_HEIGHT_PX, _TITLE_PX, _AXIS_PX = 260, 34, 46
 Shares = Mapping[str, float]  # percent by class; they add up to 100
 
 
@@ -22,11 +22,14 @@ def figure(
 ) -> Figure:
     """One bar per label: its shares, or a hatch with the reason why it has none.
 
-    `gutter` is what the chart above leaves at its right, so that both have the same columns.
+    `gutter` is what the chart above leaves at its right, so that both have the same columns; the names of the
+    classes may need more.
     """
-    layout = style.layout(_TITLE_PX + _HEIGHT_PX + _AXIS_PX + _LEGEND_PX)
+    classes = dict.fromkeys(name for bar in bars.values() if not isinstance(bar, str) for name in bar)
+    layout = style.layout(_TITLE_PX + _HEIGHT_PX + _AXIS_PX)
     layout["barmode"] = "stack"
-    layout["margin"] = {"l": 8, "r": gutter, "t": _TITLE_PX, "b": _AXIS_PX + _LEGEND_PX, "pad": 0}
+    right = max(gutter, share_areas.labels_px(list(classes), has_numbers=False))
+    layout["margin"] = {"l": 8, "r": right, "t": _TITLE_PX, "b": _AXIS_PX, "pad": 0}
     layout["hovermode"] = "closest"
     layout["yaxis"] = {
         **style.axis(""),
@@ -45,27 +48,13 @@ def figure(
     }
     head = f"<b>{plotly_text(title)}</b>  {plotly_text(caption)}"
     layout["annotations"] = [annotation(head, 0.0, 1.0, xanchor="left", yanchor="bottom", yshift=6)]
-    layout["showlegend"] = True
-    layout["legend"] = _LEGEND
-    classes = dict.fromkeys(name for bar in bars.values() if not isinstance(bar, str) for name in bar)
+    known = [bar for label in labels if isinstance(bar := bars.get(label), Mapping)]
+    shares = {name: known[-1].get(name, 0.0) for name in classes}
+    layout["annotations"] += share_areas.swatch_labels(shares, has_numbers=False, height_px=_HEIGHT_PX)
     traces = [_class(name, RAMP[index][0], labels, bars) for index, name in enumerate(classes)]
     gaps = [(index, bars[label]) for index, label in enumerate(labels) if isinstance(bars.get(label), str)]
     traces.append(_gaps([(index, str(reason)) for index, reason in gaps]))
     return {"data": traces, "layout": layout}
-
-
-_LEGEND: Figure = {
-    "orientation": "h",
-    "font": MUTED_FONT,
-    "x": 0,
-    "xanchor": "left",
-    "y": 0,
-    "yref": "container",
-    "yanchor": "bottom",
-    "itemclick": False,
-    "itemdoubleclick": False,
-    "itemwidth": 30,
-}
 
 
 def _class(name: str, colour: str, labels: Sequence[str], bars: Mapping[str, Shares | str]) -> Figure:
@@ -98,7 +87,6 @@ def _gaps(gaps: Sequence[tuple[int, str]]) -> Figure:
         "x": [index for index, _ in gaps],
         "y": [1.0 for _ in gaps],
         "yaxis": "y2",
-        "showlegend": False,
         "width": 0.94,
         "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": style.hatch_pattern()},
         "hovertext": [plotly_text(reason) for _, reason in gaps],
