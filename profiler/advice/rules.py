@@ -53,6 +53,7 @@ from profiler.advice.techniques import (
     VECTORISED,
 )
 from profiler.advice.track_record import HELPED
+from profiler.evidence import ARCHITECTURES
 
 BUSY_PCT = 30.0  # of its peak: a unit below it is not what a kernel's time goes into
 LIMIT_PCT = 60.0  # of its peak: from here on a unit limits; NVIDIA's own rules say so too
@@ -115,8 +116,8 @@ _SHARED_MEMORY = at_least("shared_bytes", 1.0)
 _NO_UNIT_LIMITS = (below("compute", LIMIT_PCT), below("memory", LIMIT_PCT))
 _DRAM_BUSIEST = (at_least("memory_over_compute", 0.0), below("dram_below_memory", NEAR_PP))
 # Chips of data centres have FP64 at half the rate of FP32, others at a 32nd or a 64th.
-_FULL_FP64 = frozenset({"sm_60", "sm_70", "sm_80", "sm_90", "sm_100"})
-_SLOW_FP64 = frozenset({"sm_61", "sm_75", "sm_86", "sm_87", "sm_89", "sm_103", "sm_120", "sm_121"})
+_FULL_FP64 = frozenset(name for name, chip in ARCHITECTURES.items() if chip.fp64_operations >= 32)
+_SLOW_FP64 = frozenset(ARCHITECTURES) - _FULL_FP64
 
 RULES = (
     # --- the launch: block and grid

@@ -46,6 +46,7 @@ class Architecture:
     # Base-2 exponentials a clock and SM. Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic
     # Instructions".
     exponentials: int = 16
+    fp64_operations: int = 2  # 64-bit additions, multiplications or FMA a clock and SM. Source: the same table
 
     # The widest PTX instruction that multiplies matrices on tensor cores. Source: PTX ISA 8.7, "Warp-Level
     # Matrix Instructions" (mma.sync, of every architecture here), "Asynchronous Warpgroup-Level Matrix
@@ -84,6 +85,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             shared_unit=256,
             limits_barriers=False,
             tensor_flops=1024,
+            fp64_operations=32,
             fp8_tensors=False,
             sparse_tensors=False,
             async_copy=False,
@@ -113,6 +115,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             shared_bytes=164 << 10,
             limits_barriers=False,
             tensor_flops=2048,
+            fp64_operations=32,
             fp8_tensors=False,
             l1_counter="l1tex__lsu_writeback_active_mem_lg",
         ),
@@ -146,6 +149,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             max_blocks=32,
             shared_bytes=228 << 10,
             tensor_flops=4096,
+            fp64_operations=64,
             matrix_instruction="wgmma",
         ),
         Architecture(
@@ -155,6 +159,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             max_blocks=32,
             shared_bytes=228 << 10,
             tensor_flops=8192,
+            fp64_operations=64,
             matrix_instruction="tcgen05",
         ),
         Architecture(
