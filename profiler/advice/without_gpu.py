@@ -280,7 +280,9 @@ def _scalar_beside_matrix(metrics: LaunchMetrics) -> Iterator[_Fact]:
 def _warpgroup_products(metrics: LaunchMetrics) -> Iterator[_Fact]:
     """Products of single warps on a chip whose tensor cores reach their peak by warp groups alone."""
     single, group = inputs = (metrics.opcodes("HMMA", "QMMA", "IMMA"), metrics.opcodes(*_GROUP_PRODUCTS))
-    if metrics.chip == "sm_90" and all_valid(inputs) and single.number and not group.number:
+    chip = find_architecture(metrics.chip)
+    has_groups = chip is not None and chip.matrix_instruction == "wgmma"
+    if has_groups and all_valid(inputs) and single.number and not group.number:
         text = f"mma.sync in {single.number:.0f} places and no wgmma: mma.sync reaches two thirds of the peak"
         yield _Fact(_static("tensor:wgmma", LEVER, text, inputs, 0.45, WGMMA), single.number)
 

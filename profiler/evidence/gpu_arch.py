@@ -46,7 +46,7 @@ class Architecture:
     # Base-2 exponentials a clock and SM. Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic
     # Instructions".
     exponentials: int = 16
-    fp64_operations: int = 2  # 64-bit additions, multiplications or FMA a clock and SM. Source: the same table
+    fp64_operations: int = 2  # 64-bit FMA a clock and SM. Source: the same table
 
     # The widest PTX instruction that multiplies matrices on tensor cores. Source: PTX ISA 8.7, "Warp-Level
     # Matrix Instructions" (mma.sync, of every architecture here), "Asynchronous Warpgroup-Level Matrix
