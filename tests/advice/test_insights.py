@@ -127,7 +127,7 @@ def test_taking_any_counter_away_never_adds_advice(reports: Path, name: str) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 4))])
 def test_nor_does_it_where_the_counters_say_something_else(made_reports: Path, seed: int) -> None:
     whole = side(made_reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
     launch, dice = slim(whole.launches[0]), Random(seed)
@@ -154,7 +154,7 @@ def _elsewhere(value: Value, dice: Random) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("swap", [False, pytest.param(True, marks=pytest.mark.long)])
-@pytest.mark.parametrize("spoil", ["a", "b"])
+@pytest.mark.parametrize("spoil", ["a", pytest.param("b", marks=pytest.mark.long)])
 def test_nor_does_it_in_a_pair(made_reports: Path, swap: bool, spoil: str) -> None:
     names = ["MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep"]
     a, b = (side(made_reports / "ncar" / name) for name in (names[::-1] if swap else names))

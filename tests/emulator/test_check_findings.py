@@ -494,34 +494,63 @@ WORKLOADS = "        return [Length(100), Length(7), Length(30)]\n"
             "        return {}['calls']\n",
             "scale.py:40: contract_calls() of length 7 fails: KeyError",
         ),
-        (CONTRACT, "        pass\n", "scale.py:39: contract_calls() of length 7 gives None, and must give"),
-        (CONTRACT, "        return [ContractCall('far', {9: 1})]\n", "far: the case has no argument 9"),
-        (
+        pytest.param(
+            CONTRACT,
+            "        pass\n",
+            "scale.py:39: contract_calls() of length 7 gives None, and must give",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            CONTRACT,
+            "        return [ContractCall('far', {9: 1})]\n",
+            "far: the case has no argument 9",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
             CONTRACT,
             "        return [ContractCall('n', moved_bytes={2: 4})]\n",
             "argument 2 (from 0) is no array",
+            marks=pytest.mark.long,
         ),
         (WORKLOADS, "        return 1 / 0\n", "scale.py:31: check_workloads() of fp32 with [1] fails: Zero"),
-        (WORKLOADS, "        pass\n", "scale.py:30: check_workloads() of fp32 with [1] gives None"),
-        (WORKLOADS, "        return [7]\n", "gives a value of type int, and must give workloads"),
-        (
+        pytest.param(
+            WORKLOADS,
+            "        pass\n",
+            "scale.py:30: check_workloads() of fp32 with [1] gives None",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            WORKLOADS,
+            "        return [7]\n",
+            "gives a value of type int, and must give workloads",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
             CASE,
             f"{CASE}        return None\n",
             "scale.py:33: case() of length 100 gives None, and must give a Case",
+            marks=pytest.mark.long,
         ),
         (CASE, f"{CASE}        raise SystemExit(0)\n", "scale.py:34: case() of length 100 fails: SystemExit"),
-        (", Tolerance(1e-6, 1e-6))", ", 1e-6)", "its tolerance is a value of type float"),
-        (FLOPS, "", "scale.py:22: the problem has no flops()"),
+        pytest.param(
+            ", Tolerance(1e-6, 1e-6))",
+            ", 1e-6)",
+            "its tolerance is a value of type float",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(FLOPS, "", "scale.py:22: the problem has no flops()", marks=pytest.mark.long),
         (FLOPS, FLOPS.replace(".n", ".m"), "scale.py:46: flops() of length 100 fails: AttributeError"),
-        (
+        pytest.param(
             FLOPS,
             "    def flops(self, workload):\n        pass\n",
             "gives None, and must give a finite number",
+            marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             "    def stage_flags(self, stage):\n",
             "    def stage_flags(self, stage):\n        int('x')\n",
             "scale.py:43: stage_flags() of ALL fails: ValueError",
+            marks=pytest.mark.long,
         ),
     ],
 )

@@ -309,7 +309,9 @@ def barriers(source):
     return [match.start() for match in re.finditer(r"__syncthreads\(\);", source)]
 
 
-@pytest.mark.parametrize("name", ["v2b", "v2c_v4", "v2c_v5", "v2d_c"])
+@pytest.mark.parametrize(
+    "name", ["v2c_v4", *(pytest.param(name, marks=pytest.mark.long) for name in ("v2b", "v2c_v5", "v2d_c"))]
+)
 def test_one_barrier_removed_from_a_copy_is_found_with_file_and_line(tmp_path, name):
     version = catalog.load_catalog(KERNELS).by_id[name]
     text = version.source.read_text()
@@ -329,7 +331,9 @@ def test_one_barrier_removed_from_a_copy_is_found_with_file_and_line(tmp_path, n
         # Seen only where one block reads several tiles,
         ("flashcore_vec", "__syncthreads();", "  // P is read before the next tile overwrites it"),
         # and only where a block has no tile: nothing else lies between the reading of Q and the output.
-        ("v2d_c", "__syncwarp();", "  // O takes the place of the strip of Q"),
+        pytest.param(
+            "v2d_c", "__syncwarp();", "  // O takes the place of the strip of Q", marks=pytest.mark.long
+        ),
     ],
 )
 def test_the_default_workloads_reach_a_race_that_only_some_shapes_show(tmp_path, name, call, reason):

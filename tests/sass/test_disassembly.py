@@ -45,7 +45,7 @@ def two_builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @needs_sass
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("arch", ["sm_90a", pytest.param("sm_80", marks=pytest.mark.long)])
 def test_two_builds_of_one_source_differ_in_nothing(two_builds: tuple[Path, Path], arch: str) -> None:
     a, b = (disassemble(path, arch) for path in two_builds)
     assert a.functions != b.functions, "the anonymous namespace carries the folder"

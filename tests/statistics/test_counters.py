@@ -108,7 +108,7 @@ def test_a_first_zero_says_how_many_pairs_had_none() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pairs", [20, 50])
+@pytest.mark.parametrize("pairs", [20, pytest.param(50, marks=pytest.mark.long)])
 def test_equal_builds_are_called_changed_in_one_of_a_hundred_at_most(pairs: int) -> None:
     """Counts of equal launches: 3 on average, zeros among them, and 1e6 give or take 0.3 %."""
     rng = np.random.default_rng(pairs)

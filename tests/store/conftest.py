@@ -8,6 +8,10 @@ import pytest
 from tests.made import fresh_database
 
 DATABASES = ["sqlite", pytest.param("postgresql", marks=pytest.mark.server)]
+# Of tests that start many processes, the second kind is left to `make long`.
+SQLITE_FIRST = pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=[pytest.mark.server, pytest.mark.long])], indirect=True
+)
 
 
 @pytest.fixture(params=DATABASES)

@@ -19,6 +19,7 @@ from profiler.evidence import Evidence, Value
 from profiler.store import Store, sync
 from tests import made
 from tests.conftest import ROOT
+from tests.store.conftest import SQLITE_FIRST
 
 pytestmark = pytest.mark.slow  # each import is a process
 
@@ -84,6 +85,7 @@ def sealed(place: Mapping[str, str]) -> list[str]:
     return bundle.list_runs(LocalRoot(Path(place["PROFILER_DATA"])))
 
 
+@SQLITE_FIRST
 def test_imports_killed_at_random_moments_leave_whole_runs_and_the_next_one_does_the_rest(
     bundles: Path, place: dict[str, str], expected: str
 ) -> None:
@@ -109,6 +111,7 @@ def test_imports_killed_at_random_moments_leave_whole_runs_and_the_next_one_does
     assert answers(place) == expected
 
 
+@SQLITE_FIRST
 def test_two_imports_of_the_same_bundles_at_once_give_what_one_gives(
     bundles: Path, place: dict[str, str], expected: str
 ) -> None:
@@ -118,6 +121,7 @@ def test_two_imports_of_the_same_bundles_at_once_give_what_one_gives(
     assert answers(place) == expected
 
 
+@SQLITE_FIRST
 def test_a_reader_beside_an_import_sees_whole_runs_and_never_fewer_than_before(
     bundles: Path, place: dict[str, str]
 ) -> None:

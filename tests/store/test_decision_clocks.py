@@ -17,6 +17,7 @@ import pytest
 from profiler.bundles import LocalRoot, decisions
 from profiler.store import import_paths, open_store, rebuild_index
 from tests.conftest import ROOT
+from tests.store.conftest import SQLITE_FIRST
 
 pytestmark = pytest.mark.slow  # two processes
 
@@ -96,6 +97,7 @@ def labels(data: Path, runs: list[str]) -> dict[tuple[str, str], object]:
     }
 
 
+@SQLITE_FIRST
 def test_decisions_made_in_turns_are_those_of_a_model(tmp_path: Path, url: str, runs: list[str]) -> None:
     made = decide(tmp_path / "data", tmp_path / "log", "in turns", runs, url)
     assert len(made) == COUNT // 2 * 2
@@ -108,6 +110,7 @@ def test_decisions_made_in_turns_are_those_of_a_model(tmp_path: Path, url: str, 
     assert len(recorded) == sum(bool(is_new) for *_, is_new in made)
 
 
+@SQLITE_FIRST
 def test_decisions_made_at_once_are_all_there_and_the_last_of_a_process_counts(
     tmp_path: Path, url: str, runs: list[str]
 ) -> None:
