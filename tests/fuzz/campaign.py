@@ -281,13 +281,13 @@ def _resident_mib(name: str) -> int:
         return next(int(line.split()[1]) for line in status if line.startswith(name)) // 1024
 
 
-def run(count: int, seed: int, reports: Path, limit_s: float = LIMIT_S) -> Result:
-    """A campaign of `count` mutations, in turns over the targets."""
+def run(count: int, seed: int, reports: Path, limit_s: float = LIMIT_S, first: int = 0) -> Result:
+    """A campaign of `count` mutations from the one of number `first` on, in turns over the targets."""
     result = Result()
     with tempfile.TemporaryDirectory() as name:
         targets = Targets(reports, Path(name))
         by_name = targets.all()
-        for number in range(count):
+        for number in range(first, first + count):
             target = list(by_name)[number % len(by_name)]
             case = f"{target} {seed}/{number}"
             folder = Path(name) / "case"
@@ -327,10 +327,13 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--count", type=int, default=20_000)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument(
+        "--first", type=int, default=0, help="number of the first mutation, to repeat a case"
+    )
     arguments = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
         made_reports.write(Path(name))
-        result = run(arguments.count, arguments.seed, Path(name))
+        result = run(arguments.count, arguments.seed, Path(name), first=arguments.first)
     print("\n".join(result.table()))
     return 0 if result.is_sound else 1
 

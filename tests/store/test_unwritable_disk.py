@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -183,3 +184,61 @@ def test_a_disk_that_takes_no_index_is_read(
     number, said = listed(capsys)
     assert number == 2
     assert "answers are from an index made for this command alone: " in said
+
+
+# ---- a folder of somebody else's
+
+
+def without_privileges(words: list[str]) -> subprocess.CompletedProcess[str]:
+    """A command that is subject to permissions, which root is not."""
+    limited: list[str] = []
+    if os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("root may do everything, and setpriv of util-linux is not here")
+        limited = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+    command = [*limited, sys.executable, "-m", "profiler", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def permit(data: Path) -> Iterator[Callable[[int], None]]:
+    """Gives the data folder and all in it a mode, and its own back at the end."""
+
+    def set_mode(mode: int) -> None:
+        paths = [data, *data.rglob("*")]
+        for path in reversed(paths) if mode < 0o500 else paths:
+            path.chmod(mode if path.is_dir() else mode & 0o666)
+
+    yield set_mode
+    data.chmod(0o755)
+    set_mode(0o755)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("has_index", "number"), [(True, 2), (False, 4)])
+def test_a_folder_without_permission_to_write_is_read(
+    data: Path, permit: Callable[[int], None], *, has_index: bool, number: int
+) -> None:
+    if not has_index:
+        for path in data.glob("index.db*"):
+            path.unlink()
+    permit(0o555)
+    before = sorted(path.name for path in data.rglob("*"))
+    done = without_privileges(["runs"])
+    assert done.returncode == 0, done.stderr
+    assert sum("example-" in line for line in done.stdout.splitlines()) == number
+    words = "answers are without 2 sealed runs: " if has_index else "an index made for this command alone: "
+    assert words in done.stderr
+    done = without_privileges(["note", EXAMPLES[0].name, "text"])
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in data.rglob("*")) == before
+
+
+@pytest.mark.slow
+def test_a_folder_that_may_not_be_read_is_said_in_a_line(data: Path, permit: Callable[[int], None]) -> None:
+    permit(0o000)
+    done = without_privileges(["runs"])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("profiler: ")
+    assert done.stderr.count("\n") == 1, done.stderr
