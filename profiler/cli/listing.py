@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from profiler.documents import RunsDocument, VersionsDocument, WorkloadsDocument
 
 _UNKNOWN = "–"
+RUNS_SHOWN = 200  # newest runs; --all lists the others
 
 
 def add(commands: Commands) -> None:
     """Add the three commands."""
     runs = commands.add_parser("runs", help="list the runs of the index")
     runs.add_argument("--hidden", action="store_true", help="also runs that were forgotten")
+    runs.add_argument("--all", action="store_true", help=f"also those before the newest {RUNS_SHOWN}")
     versions = commands.add_parser("versions", help="list the versions, in the order they first appeared")
     workloads = commands.add_parser("workloads", help="list the workloads")
     for command, handler in (
@@ -57,7 +59,7 @@ def workloads_command(arguments: argparse.Namespace) -> int:
     return print_document(list_workloads(open_store(), arguments.family), arguments, print_workloads)
 
 
-def print_runs(document: RunsDocument, _arguments: argparse.Namespace) -> None:
+def print_runs(document: RunsDocument, arguments: argparse.Namespace) -> None:
     """Print the runs as a table, and what is to be mended about their families."""
     from profiler.documents import mix_sentences
 
@@ -73,9 +75,12 @@ def print_runs(document: RunsDocument, _arguments: argparse.Namespace) -> None:
             str(run.launches),
             "forgotten" if run.hidden else "",
         )
-        for run in document.runs
+        for run in (document.runs if arguments.all else document.runs[:RUNS_SHOWN])
     ]
-    _print(header, rows, right=(6,), truncated=document.is_truncated)
+    _print(header, rows, right=(6,), truncated=document.is_truncated and arguments.all)
+    if earlier := len(document.runs) - len(rows):
+        more = "at least " if document.is_truncated else ""
+        say(f"and {more}{earlier:,} earlier: --all, --family, or --json for all")
     for mix in document.mixes:
         for sentence in mix_sentences(mix):
             say(sentence)

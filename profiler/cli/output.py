@@ -31,6 +31,7 @@ _STYLES = {"better": "bold blue", "worse": "bold dark_orange"}  # by the colour 
 # Of C0 all but tab and line feed; DEL and C1; what turns the direction of text or ends a line.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _said: set[str] = set()  # notes on stderr that the command has printed
+_MOST_STYLED = 500  # rows of a table that are folded and coloured: of more each takes a millisecond
 _PIPE_WIDTH = 240  # a pipe has no width: no column is cut before this
 
 
@@ -210,7 +211,14 @@ def say(text: str = "") -> None:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> None:
-    """Print a table; the columns in `right` hold numbers. Names are folded, never cut."""
+    """Print a table; the columns in `right` hold numbers. Names are folded, never cut.
+
+    A long one is printed without folds and colours.
+    """
+    rows = [*rows]
+    if len(rows) > _MOST_STYLED:
+        _print_plain([tuple(header), *(tuple(map(printable, row)) for row in rows)], right)
+        return
     try:
         from rich.table import Table
         from rich.text import Text

@@ -57,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     store = open_store()
     document = list_regressions(load_metrics(), store, family=arguments.family)
-    return print_document(document, arguments, print_text)
+    code = print_document(document, arguments, print_text)
+    document.keep_causes()
+    return code
 
 
 def print_text(document: RegressionsDocument, _arguments: argparse.Namespace) -> None:

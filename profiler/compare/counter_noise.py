@@ -12,7 +12,7 @@ import numpy as np
 
 from profiler.bundles import ncu_mode
 from profiler.compare.same_code import SameCodeLookup, same_code_lookup
-from profiler.evidence import Evidence, Launch, Side
+from profiler.evidence import Launch, Side
 from profiler.statistics import Wobble, counter_noise, share_text
 
 if TYPE_CHECKING:
@@ -141,19 +141,9 @@ def learn(store: Store, key: CounterKey, same_code: SameCodeLookup) -> LearnedNo
     Two runs whose code is not known to be equal make no pair. No launch is in two pairs of one kind, so that
     the pairs are independent.
     """
-    rows = [
-        row
-        for row in store.results(
-            family=key.family,
-            workload=key.workload,
-            gpu=key.gpu,
-            evidence=Evidence.MEASURED,
-            kind="launch",
-            latest=False,
-        )
-        if row.mode == key.mode and row.status == "done"
-    ]
-    rows.sort(key=lambda row: (row.created, row.run_id, row.ordinal))
+    rows = store.noise_launches(
+        family=key.family, workload=key.workload, gpu=key.gpu, mode=key.mode, newest_runs=MAX_RUNS
+    )
     chosen = [(a, b, True) for a, b in _newest(_pairs_between_runs(rows, same_code))]
     chosen += [(a, b, False) for a, b in _newest(_pairs_within_reports(rows))]
     ids = list(dict.fromkeys(row.result_id for a, b, _ in chosen for row in (a, b)))

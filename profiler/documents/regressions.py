@@ -16,6 +16,7 @@ from profiler.gate import Acknowledgement
 from profiler.regressions import (
     CauseFinder,
     Coverage,
+    KnownCauses,
     Regression,
     RegressionGroup,
     RegressionReport,
@@ -42,6 +43,7 @@ class RegressionsDocument(Document):
     report: RegressionReport
     causes: CauseFinder
     family: str | None = None  # None: all families
+    known: KnownCauses | None = None  # those of this state of the index
 
     title = "What is worse now"
     columns = (
@@ -71,6 +73,11 @@ class RegressionsDocument(Document):
         "counted",
         "group",
     )
+
+    def keep_causes(self) -> None:
+        """Keep the causes that were asked for, so that nobody has to find them again in this index."""
+        if self.known is not None:
+            self.known.keep()
 
     @cached_property
     def shared(self) -> tuple[SharedRegression, ...]:
@@ -210,7 +217,7 @@ def list_regressions(
         raise UnknownName(f"no family {family!r} in the index; there are {names}")
     report = load_regressions(root, store, table, noise)
     causes = CauseFinder(store, root, table, noise, Pairing.of_data(data))
-    return RegressionsDocument(report, causes, family)
+    return RegressionsDocument(report, causes, family, KnownCauses(causes))
 
 
 def load_worse_now(

@@ -174,7 +174,7 @@ def build_lineage(store: Store, snapshot: CatalogSnapshot) -> Lineage:
     for row in rows:
         rows_by_version[row.version].append(row)
     latencies: dict[str, dict[tuple[str, str], VersionLatency]] = defaultdict(dict)
-    provenance = {run.run_id: run.provenance for run in store.runs(catalog.family)}
+    provenance = store.provenances({row.run_id for row in rows if row.kind == "latency"})
     for (name, workload, gpu), latency in newest_latencies(rows, provenance).items():
         if name in catalog.by_id:
             latencies[name][workload_without_dtype(workload, catalog.by_id[name]), gpu] = latency

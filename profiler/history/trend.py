@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from profiler.compare import NO_PAIRS, Pairing, describe_sizes, is_other_grid, name_filter
 from profiler.errors import UnknownName
@@ -42,8 +42,7 @@ _Moment = tuple[str, str]  # version and, where each run is a point of its own, 
 _RunVersion = tuple[str, str]  # run and version
 
 
-@dataclass(frozen=True)
-class TrendPoint:
+class TrendPoint(NamedTuple):  # thousands of a long history: a dataclass takes five times as long to make
     """The value of one run.
 
     A version with wrong results keeps its value, but is no part of the line: `gap` says why.
@@ -63,7 +62,7 @@ class TrendPoint:
     kernel: str = ""  # the name that the kernel has in that run; "" where it did not run
     driver: str | None = None  # of the run; None where it is not known
 
-    @cached_property  # asked many times of each of the thousands of points of a long history
+    @property
     def on_line(self) -> bool:
         """Whether it is a point of the line: a number of a version whose results are right."""
         return self.value.number is not None and not self.wrong

@@ -16,20 +16,23 @@ if TYPE_CHECKING:
     from profiler.regressions.regression import VersionRun as VersionRun
     from profiler.regressions.report import RegressionReport as RegressionReport
     from profiler.regressions.report import find_regressions as find_regressions
-    from profiler.regressions.report import load_regressions as load_regressions
     from profiler.regressions.report import with_acknowledgements as with_acknowledgements
     from profiler.regressions.search import Coverage as Coverage
     from profiler.regressions.shared_regressions import SharedRegression as SharedRegression
     from profiler.regressions.shared_regressions import count_alarms as count_alarms
     from profiler.regressions.shared_regressions import find_shared_regressions as find_shared_regressions
     from profiler.regressions.shared_regressions import shared_run as shared_run
+    from profiler.regressions.stored_search import KnownCauses as KnownCauses
+    from profiler.regressions.stored_search import load_regressions as load_regressions
+    from profiler.regressions.stored_search import search_index as search_index
 
 __getattr__ = lazy(
     __name__,
     cause="Cause CauseFinder",
     groups="RegressionGroup WorseNow group_regressions",
     regression="Regression RegressionKind SeriesKey VersionRun",
-    report="RegressionReport find_regressions load_regressions with_acknowledgements",
+    report="RegressionReport find_regressions with_acknowledgements",
     search="Coverage",
     shared_regressions="SharedRegression count_alarms find_shared_regressions shared_run",
+    stored_search="KnownCauses load_regressions search_index",
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing, RunChanges, run_changes
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, run_code_loader
@@ -17,6 +19,9 @@ from profiler.regressions.run_comparisons import RunComparisons, is_launch, laun
 if TYPE_CHECKING:
     from profiler.bundles import Root
     from profiler.store import RunInfo, Store
+
+
+_DIGITS = 32  # of a digest
 
 
 @dataclass(frozen=True)
@@ -42,8 +47,9 @@ class CauseFinder:
     table: MetricTable
     noise: NoiseModel = UNKNOWN_NOISE
     pairing: Pairing = NO_PAIRS
+    # What the three questions below found, by the question and a digest of what it was about.
+    known: dict[tuple[str, str], Any] = field(default_factory=dict)
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
-    _words: dict[tuple[object, ...], str] = field(default_factory=dict)  # what `due_to` found
 
     @cached_property
     def _comparisons(self) -> RunComparisons:
@@ -51,6 +57,11 @@ class CauseFinder:
 
     def find(self, regression: Regression) -> Cause:
         """The cause of a regression, explained by counters where both runs have them."""
+        about = (regression.series, regression.kind, regression.possible, regression.changed_with)
+        cause: Cause = self._once("cause", (*_runs_of(regression), *about), lambda: self._find(regression))
+        return cause
+
+    def _find(self, regression: Regression) -> Cause:
         changes = self.changes(regression)
         environment = "; ".join(
             f"{change.field} {change.before} → {change.after}" for change in changes.environment
@@ -72,16 +83,18 @@ class CauseFinder:
 
     def due_to(self, regression: Regression) -> str:
         """What can have caused it, in a word or two: what `find` says without splitting the time."""
-        series = regression.series
         # Cells of one run have one build and one machine: each is looked up once.
-        key = regression.before, regression.possible, series.evidence, series.part
-        if key not in self._words:
-            self._words[key] = _due_to(regression, self.changes(regression))
-        return self._words[key]
+        words: str = self._once(
+            "due to", _runs_of(regression), lambda: _due_to(regression, self.changes(regression))
+        )
+        return words
 
     def has_other_code(self, regression: Regression) -> bool:
         """Whether other machine code, known to be other, came with it."""
-        return self.changes(regression).code.word == CHANGED
+        other: bool = self._once(
+            "other code", _runs_of(regression), lambda: self.changes(regression).code.word == CHANGED
+        )
+        return other
 
     def changes(self, regression: Regression) -> RunChanges:
         """What changed between the last run with the old level and the first that surely has the new one."""
@@ -95,6 +108,12 @@ class CauseFinder:
             regression.series.part,
             regression.series.evidence,
         )
+
+    def _once(self, question: str, about: tuple[object, ...], ask: Callable[[], Any]) -> Any:
+        key = question, sha256(repr(about).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+        if key not in self.known:
+            self.known[key] = ask()
+        return self.known[key]
 
     def _run(self, run_id: str) -> RunInfo | None:
         if run_id not in self._runs:
@@ -121,6 +140,12 @@ class CauseFinder:
             if is_of_series and explanation.causes:
                 return explanation.sentence.removesuffix(".")  # others follow it
         return ""
+
+
+def _runs_of(regression: Regression) -> tuple[object, ...]:
+    """What decides which code and which machine came with a regression."""
+    series = regression.series
+    return regression.before, regression.possible, series.evidence.value, series.part
 
 
 def _due_to(regression: Regression, changes: RunChanges) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from profiler.bundles import decisions
 from profiler.compare import (
     HEADLINE,
     NO_PAIRS,
@@ -24,10 +23,8 @@ from profiler.gate import (
     Acknowledgement,
     LapsedAcknowledgement,
     find_acknowledgement,
-    list_acknowledgements,
 )
-from profiler.history import LATENCY, Baselines, Lineage, Pin, load_lineages
-from profiler.history.baselines import list_pins
+from profiler.history import LATENCY, Baselines, Lineage, Pin
 from profiler.regressions.correctness_regressions import find_correctness_regressions
 from profiler.regressions.exact_regressions import find_exact_regressions
 from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind, SeriesKey
@@ -36,7 +33,6 @@ from profiler.regressions.time_regressions import find_time_regressions
 from profiler.statistics import LevelKind
 
 if TYPE_CHECKING:
-    from profiler.bundles import Root
     from profiler.store import Store
 
 
@@ -104,25 +100,6 @@ def with_acknowledgements(
     bare = (replace(regression, acknowledged=None, lapsed=None) for regression in report.regressions)
     regressions = [_with_acknowledgement(regression, acknowledged) for regression in bare]
     return RegressionReport(tuple(sorted(regressions, key=_weight)), report.coverage)
-
-
-def load_regressions(
-    root: Root, store: Store, table: MetricTable, noise: NoiseModel, family: str | None = None
-) -> RegressionReport:
-    """`find_regressions` with everything in a data folder: catalogues, pins and acknowledgements."""
-    records = decisions.load_decisions(root)
-    return find_regressions(
-        store,
-        table,
-        family=family,
-        lineages=load_lineages(root, store, family),
-        noise=noise,
-        acknowledged=list_acknowledgements(records),
-        pins=list_pins(records),
-        pairing=Pairing.of_records(records),
-        same_code=same_code_lookup(root.url),
-        same_build=same_build_lookup(root.url),
-    )
 
 
 def _of_one_series(first: Regression, other: Regression) -> Regression:

@@ -175,7 +175,9 @@ def _check_durations(
             _DurationCheck(search, pair, _compare_durations(series, metric, search, pair.before, pair.now))
             for pair in _pairs(series, lines, search, partial(_takes_longer, series, metric, search))
         ]
-        durations.append(_Durations(series, [*_steps(lines, search, metric)], checks))
+        # Where calls were timed, they decide: nobody asks for the steps of what ncu timed there.
+        untimed = [line for line in lines if _cell(line, line.newest_point.version) not in timed]
+        durations.append(_Durations(series, [*_steps(untimed, search, metric)], checks))
     return trends, durations
 
 

@@ -115,6 +115,30 @@ def writing(engine: Engine) -> Iterator[Connection]:
             yield connection
 
 
+@contextlib.contextmanager
+def writing_if_free(engine: Engine) -> Iterator[Connection | None]:
+    """As `writing`; None where that cannot begin at once: for what can be left out."""
+    if engine.get_execution_options().get(_READ_ONLY):
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        connection = None
+        with contextlib.suppress(DatabaseError, InterfaceError):
+            plain = stack.enter_context(engine.connect())
+            if engine.dialect.name == "postgresql":
+                free = plain.execution_options(isolation_level="READ COMMITTED")
+                stack.enter_context(free.begin())
+                if free.scalar(text(f"SELECT pg_try_advisory_xact_lock({_WRITER_LOCK})")):
+                    connection = free
+            else:
+                driver: Any = plain.connection.dbapi_connection
+                driver.execute("PRAGMA busy_timeout=0")
+                stack.callback(driver.execute, f"PRAGMA busy_timeout={_BUSY_MS}")
+                stack.enter_context(plain.execution_options(**{_WRITE: True}).begin())
+                connection = plain
+        yield connection
+
+
 def count_anew(connection: Connection) -> None:
     """Refresh PostgreSQL's statistics, by which it plans: by itself it does so once a minute at most."""
     if connection.dialect.name == "postgresql":

@@ -13,10 +13,11 @@ from typing import Self, TypeAlias
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DatabaseError
 
-from profiler.bundles import DecidedLabels, Labels, Run
+from profiler.bundles import DecidedLabels, Json, Labels, Run
 from profiler.errors import ProfilerError
 from profiler.evidence import Evidence, Launch, Report, Side, brief_list
 from profiler.store import (
+    answers,
     engine,
     latencies,
     listing,
@@ -266,6 +267,11 @@ class Store:
             runs = listing.runs(connection, run_id=run_id, hidden=True)
         return runs[0] if runs else None
 
+    def provenances(self, run_ids: Iterable[str]) -> dict[str, Mapping[str, Json]]:
+        """All that the bundles of these runs say about how they were made, also of hidden ones."""
+        with engine.reading(self._engine) as connection:
+            return listing.provenances(connection, run_ids)
+
     def environments(self, run_ids: Iterable[str]) -> dict[str, Environment]:
         """The environments of these runs: much less to fetch than `runs`."""
         keys = {schema.key(run_id): run_id for run_id in run_ids}
@@ -331,6 +337,18 @@ class Store:
                 latest=latest,
                 limit=limit,
             )
+
+    def noise_launches(
+        self, *, family: str, workload: str, gpu: str, mode: str, newest_runs: int
+    ) -> list[ResultInfo]:
+        """The launches among which there may be two of equal builds, oldest first.
+
+        They are those of the newest runs, and of every report with several launches there; of a history of
+        more than 10,000 launches the newest are looked at.
+        """
+        selection = Selection(family, None, workload, gpu, None, Evidence.MEASURED, None, None)
+        with engine.reading(self._engine) as connection:
+            return results.noise_launches(connection, selection, mode, newest_runs=newest_runs)
 
     def load(self, result_ids: Sequence[int]) -> list[Launch]:
         """The launches with all values, in the order of the ids. Raises UnknownName for an unknown id."""
@@ -452,6 +470,27 @@ class Store:
         selection = Selection(family, None, workload, gpu, None, None, "noise", None)
         with engine.reading(self._engine) as connection:
             return latencies.noise_pairs(connection, selection, clock_mode, workload_class)
+
+    # ---- what was computed before
+
+    def answer(self, name: str, question: str) -> str | None:
+        """What was kept as the answer to a question about this state of the index; None where nothing was.
+
+        `question` says all that an answer depends on besides the rows of the index and the program itself.
+        """
+        with engine.reading(self._engine) as connection:
+            return answers.answer(connection, name, question)
+
+    def keep_answer(self, name: str, question: str, content: str, state: str) -> bool:
+        """Keep an answer, computed when `data_version` was `state`, in place of the last one of its name.
+
+        False, and nothing kept, where the index has changed since or cannot be written at once: an answer can
+        always be computed again.
+        """
+        with contextlib.suppress(DatabaseError), engine.writing_if_free(self._engine) as connection:
+            if connection is not None:
+                return answers.keep_answer(connection, name, question, content, state)
+        return False
 
     # ---- tables
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -26,8 +28,10 @@ from profiler.store.statements import (
 _NO_SAMPLES = SampleArrays(
     np.zeros(0, "<f4"), np.zeros(0, "<u2"), np.zeros(0, "<f4"), np.zeros(0, "<u4"), np.zeros(0, "<u2")
 )
-_RESULT_COLUMNS = ("config", "version", "created", "position", "median_ns")
+_RESULT_COLUMNS = ("position", "id", "config", "version", "median_ns")
 _CONFIG_COLUMNS = ("workload", "gpu", "mode", "part", "base_name")  # in the order of MedianLatency
+
+_new_median = partial(tuple.__new__, MedianLatency)  # from a tuple of its fields: five times as fast
 
 
 def latencies(
@@ -55,28 +59,32 @@ def median_latencies(connection: Connection, cache: LookupCache, selection: Sele
         for key, workload, gpu, *others in pages(connection, select_configs, config.id)
     }
     statement = (
-        select(result.id, *(result[name] for name in _RESULT_COLUMNS), run.run_id, run.driver)
+        select(result.created, run.run_id, *(result[name] for name in _RESULT_COLUMNS), run.driver)
         .join(schema.run, run.id == result.run)
         .where(schema.TIMED["latency"], run.hidden.is_(False))
     )
-    rows = [
+    # All rows of a batch at once: pages in an order of their own would sort the whole history for each.
+    rows: list[Any] = [
         row
         for batch in key_batches(configs)
-        for row in pages(connection, statement.where(result.config.in_(batch)), result.id)
+        for row in connection.execute(statement.where(result.config.in_(batch)))
     ]
-    versions = cache.versions.get(connection, {row.version for row in rows})
-    rows.sort(key=lambda row: (row.created, row.run_id, row.position))
+    rows.sort(key=itemgetter(0, 1, 2))  # by time, run and position
+    versions = cache.versions.get(connection, {row[5] for row in rows})
+    same: dict[str | None, str | None] = {}  # one object of each id and driver, which repeat
     return [
-        MedianLatency(
-            row.id,
-            row.run_id,
-            versions[row.version],
-            moment(row.created),
-            row.median_ns,
-            row.driver,
-            *configs[row.config],
+        _new_median(
+            (
+                result_id,
+                same.setdefault(run_id, run_id),
+                versions[version],
+                moment(created),
+                median_ns,
+                same.setdefault(driver, driver),
+                *configs[config],
+            )
         )
-        for row in rows
+        for created, run_id, _position, result_id, config, version, median_ns, driver in rows
     ]
 
 

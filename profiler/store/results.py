@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,20 @@ from profiler.evidence import Evidence, Launch, MetricSet, State, Value
 from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT, ResultInfo, Rows, SampleArrays, Size
-from profiler.store.statements import Selection, capped, key_batches, moment, narrow, select_results
+from profiler.store.statements import (
+    Selection,
+    capped,
+    config_conditions,
+    key_batches,
+    moment,
+    narrow,
+    select_results,
+)
 
 _NO_METRICS = MetricSet((), (), "")
+_new_info = partial(tuple.__new__, ResultInfo)  # from a tuple of its fields
+_STATES = {int(state): state for state in State}
+_EVIDENCE = {evidence.value: evidence for evidence in Evidence}
 
 
 def results(
@@ -33,7 +46,32 @@ def results(
         if latest:
             statement = statement.where(result.is_latest)
     rows = capped(connection, statement, ROW_LIMIT if limit is None else limit)
-    return Rows((_result_info(row) for row in rows), rows.truncated)
+    return Rows(map(_result_info, rows), rows.truncated)
+
+
+def noise_launches(
+    connection: Connection, selection: Selection, mode: str, *, newest_runs: int
+) -> list[ResultInfo]:
+    """See Store.noise_launches."""
+    result, run, config = schema.result.c, schema.run.c, schema.config.c
+    configs = select(config.id).where(config.mode == mode, *config_conditions(selection))
+    newest_first = (
+        select(result.id, result.report, run.run_id)
+        .join(schema.run, run.id == result.run)
+        .where(result.kind == "launch", result.status == "done", run.hidden.is_(False))
+        .where(result.config.in_(list(connection.scalars(configs))))
+        .order_by(result.created.desc(), run.run_id.desc(), result.position.desc())
+    )
+    rows = capped(connection, newest_first)
+    runs = set(list(dict.fromkeys(run_id for _, _, run_id in rows))[:newest_runs])
+    launches = Counter(report for _, report, _ in rows)
+    chosen = [row_id for row_id, report, run_id in rows if run_id in runs or launches[report] > 1]
+    infos = [
+        _result_info(row)
+        for batch in key_batches(chosen)
+        for row in connection.execute(_select_infos().where(result.id.in_(batch)))
+    ]
+    return sorted(infos, key=lambda info: (info.created, info.run_id, info.ordinal))
 
 
 def load(connection: Connection, cache: LookupCache, result_ids: Sequence[int]) -> list[Launch]:
@@ -102,21 +140,35 @@ def samples(connection: Connection, result_ids: Sequence[int]) -> dict[int, Samp
 
 
 def _select_infos() -> Select[Any]:
+    """The columns that `_result_info` takes, in its order."""
     result, config = schema.result.c, schema.config.c
     return (
         select_results(
-            schema.result,
+            result.id,
             schema.run.c.run_id,
             config.family,
+            schema.version.c.name,
             config.workload,
             config.gpu,
             config.evidence,
             config.mode,
             config.part,
             config.base_name,
-            schema.version.c.name.label("version_name"),
             schema.kernel.c.demangled,
+            result.grid,
+            result.block,
+            result.ordinal,
+            result.created,
+            result.duration,
+            result.duration_unit,
+            result.duration_state,
             schema.report.c.sha256,
+            result.kind,
+            result.status,
+            result.reason,
+            result.median_ns,
+            result.samples,
+            result.is_latest,
         )
         .outerjoin(schema.kernel, schema.kernel.c.id == result.kernel)
         .outerjoin(schema.report, schema.report.c.id == result.report)
@@ -124,31 +176,15 @@ def _select_infos() -> Select[Any]:
 
 
 def _result_info(row: Any) -> ResultInfo:
-    return ResultInfo(
-        result_id=row.id,
-        run_id=row.run_id,
-        family=row.family,
-        version=row.version_name,
-        workload=row.workload or None,
-        gpu=row.gpu or None,
-        evidence=Evidence(row.evidence),
-        mode=row.mode,
-        part=row.part,
-        base_name=row.base_name,
-        demangled=row.demangled or "",
-        grid=_size(row.grid),
-        block=_size(row.block),
-        ordinal=row.ordinal,
-        created=moment(row.created),
-        duration_ns=Value(row.duration, row.duration_unit, state=State(row.duration_state)),
-        report_sha256=row.sha256,
-        kind=row.kind,
-        status=row.status,
-        reason=row.reason,
-        median_ns=row.median_ns,
-        samples=row.samples,
-        latest=row.is_latest,
+    # By position: names, looked up in each of ten thousand rows, take as long as the query.
+    result_id, run_id, family, version, workload, gpu, evidence, mode, part, base_name = row[:10]
+    demangled, grid, block, ordinal, created, duration, unit, state, *others = row[10:]
+    fields = (
+        *(result_id, run_id, family, version, workload or None, gpu or None, _EVIDENCE[evidence]),
+        *(mode, part, base_name, demangled or "", _size(grid), _size(block), ordinal, moment(created)),
+        *(Value(duration, unit, None, _STATES[state]), *others),
     )
+    return _new_info(fields)
 
 
 def _launch(row: Any, metric_set: MetricSet) -> Launch:
@@ -165,6 +201,7 @@ def _launch(row: Any, metric_set: MetricSet) -> Launch:
     )
 
 
+@lru_cache(maxsize=4096)
 def _size(content: str | None) -> Size | None:
     """A grid or block from the text that `size_text` wrote."""
     if content is None:

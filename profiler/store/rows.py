@@ -40,8 +40,7 @@ class Rows(list[T]):
         self.truncated = truncated
 
 
-@dataclass(frozen=True)
-class RunInfo:
+class RunInfo(NamedTuple):
     """One run, under its present labels. What a report does not say is None."""
 
     run_id: str
@@ -66,7 +65,7 @@ class RunInfo:
     families: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()  # those that have a name
-    provenance: Mapping[str, Json] = field(default_factory=dict)  # all the bundle says about how it was made
+    provenance: Mapping[str, Json] = {}  # all the bundle says about how it was made
     family_decided: bool = False  # by a relabel
 
 
@@ -111,8 +110,7 @@ class CellInfo(NamedTuple):
     evidence: Evidence
 
 
-@dataclass(frozen=True)
-class ResultInfo:
+class ResultInfo(NamedTuple):  # tens of thousands of a long history: a dataclass takes five times as long
     """One result row without its values: a launch, facts of a part, or the latencies of a call."""
 
     result_id: int

@@ -29,7 +29,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA = "9"  # an index with another number is emptied and filled again from the bundles
+SCHEMA = "10"  # an index with another number is emptied and filled again from the bundles
 
 metadata = MetaData()
 
@@ -244,6 +244,14 @@ series_chunk = Table(  # the values of a BAND of names at a CHUNK of points, for
 )
 CHUNK = 500  # points
 BAND = 8  # names: fetching a row costs Python more than its 32 KB, even where one of the 8 is asked for
+
+answer = Table(  # what was computed of all rows: the newest answer of each name; may be emptied at any time
+    "answer",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("question", Text, nullable=False),  # the state of the index, and all else that it depends on
+    Column("content", LargeBinary, nullable=False),
+)
 
 # EXTERNAL: PostgreSQL does not compress these columns, which would cost time at every read.
 _storage = cast(Any, DDL)  # untyped in SQLAlchemy

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from profiler.documents import RunsDocument, list_runs, list_versions, list_workloads
@@ -40,7 +38,7 @@ def test_a_family_that_is_not_there_is_refused(store: Store, listed: object) -> 
 
 def test_a_run_with_a_tag_in_its_version_stands_escaped_in_html(store: Store) -> None:
     (first, *_) = list_runs(store).runs
-    assert_html_escapes(RunsDocument([replace(first, version="<b>v")]), "<b>v", "&lt;b&gt;v")
+    assert_html_escapes(RunsDocument([first._replace(version="<b>v")]), "<b>v", "&lt;b&gt;v")
 
 
 def test_an_empty_list_names_the_way_out() -> None:

@@ -28,7 +28,7 @@ def at(version: str, result: int | None, **more: object) -> TrendPoint:
     number = Value(1000.0, "ns") if result is not None else NOT_COLLECTED
     when = START + timedelta(days=result or 0)
     point = TrendPoint(f"run-{version}", version, when, number, LAUNCH_METRIC, None, None, result)
-    return replace(point, **({"gap": "" if result is not None else ABSENT} | more))  # type: ignore[arg-type]
+    return point._replace(**({"gap": "" if result is not None else ABSENT} | more))  # type: ignore[arg-type]
 
 
 def series(*points: TrendPoint) -> Trend:

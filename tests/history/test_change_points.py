@@ -345,7 +345,7 @@ def test_counters_of_another_name_are_not_joined(place: Place) -> None:
     from dataclasses import replace
 
     points = tuple(
-        replace(point, metric="another") if place_ >= 10 else point
+        point._replace(metric="another") if place_ >= 10 else point
         for place_, point in enumerate(series.points)
     )
     assert change_points_in(replace(series, points=points), None) == []

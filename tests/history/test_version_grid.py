@@ -16,7 +16,7 @@ HERE = Place("c3", "", "H100")
 def one_version(levels: tuple[float, float]) -> History:
     """A history whose every run is of version c3."""
     stepped = history(series(levels))
-    points = tuple(replace(point, version="c3") for point in stepped.series.points)
+    points = tuple(point._replace(version="c3") for point in stepped.series.points)
     return replace(stepped, series=replace(stepped.series, points=points), version="c3", over=RUNS)
 
 
@@ -38,7 +38,7 @@ def test_runs_before_the_range_count_for_nothing() -> None:
 def test_a_step_that_was_undone_gives_no_verdict() -> None:
     found = one_version((5e6, 6e6))
     *rest, last = found.series.points
-    healed = replace(last, value=last.value._replace(number=4.9e6))
+    healed = last._replace(value=last.value._replace(number=4.9e6))
     trend = replace(found.series, points=(*rest, healed))
     cell = build_grid([trend], [replace(found, series=trend)])[HERE]
     assert cell.change == pytest.approx(-0.02, abs=0.005)
@@ -47,6 +47,6 @@ def test_a_step_that_was_undone_gives_no_verdict() -> None:
 
 def test_a_version_without_a_number_is_a_gap_with_its_reason() -> None:
     found = one_version((5e6, 6e6))
-    points = tuple(replace(point, wrong=True, gap="wrong") for point in found.series.points)
+    points = tuple(point._replace(wrong=True, gap="wrong") for point in found.series.points)
     cell = build_grid([replace(found.series, points=points)], [])[HERE]
     assert (cell.gap, cell.numbers, cell.change) == ("wrong", 0, None)

@@ -14,11 +14,12 @@ from profiler.history.baselines import list_pins
 from profiler.regressions import (
     Cause,
     CauseFinder,
+    KnownCauses,
     Regression,
     RegressionReport,
     WorseNow,
-    find_regressions,
     group_regressions,
+    search_index,
     with_acknowledgements,
 )
 from profiler.ui.data import lineages
@@ -59,11 +60,13 @@ def _regressions(data_version: DataVersion, decisions: tuple[str, ...], today: d
 
 @st.cache_resource(show_spinner="Looking for what got worse …", max_entries=2)
 def _search(data_version: DataVersion, pin_ids: tuple[str, ...], _pins: tuple[Pin, ...]) -> RegressionReport:
-    return find_regressions(
+    return search_index(
+        open_root(),
         store(),
         metric_table(data_version),
+        noise(data_version),
+        family=None,
         lineages=lineages.lineages_by_family(data_version),
-        noise=noise(data_version),
         pins=_pins,
         pairing=pairing(data_version),
     )
@@ -73,6 +76,11 @@ def _search(data_version: DataVersion, pin_ids: tuple[str, ...], _pins: tuple[Pi
 def _cause_finder(data_version: DataVersion) -> CauseFinder:
     table = metric_table(data_version)
     return CauseFinder(store(), open_root(), table, noise(data_version), pairing(data_version))
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _known_causes(data_version: DataVersion) -> KnownCauses:
+    return KnownCauses(_cause_finder(data_version))
 
 
 def worse_now(data_version: DataVersion, family: str | None = None) -> WorseNow:
@@ -86,10 +94,16 @@ def worse_now(data_version: DataVersion, family: str | None = None) -> WorseNow:
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _worse_now(data_version: DataVersion, decisions: tuple[str, ...], today: date) -> WorseNow:
     report = _regressions(data_version, decisions, today)
-    return group_regressions(report, _cause_finder(data_version))
+    known = _known_causes(data_version)
+    worse = group_regressions(report, _cause_finder(data_version))
+    known.keep()
+    return worse
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
 def cause(data_version: DataVersion, regression: Regression) -> Cause:
     """Why something got worse, as far as it can be told."""
-    return _cause_finder(data_version).find(regression)
+    known = _known_causes(data_version)
+    found = _cause_finder(data_version).find(regression)
+    known.keep()
+    return found

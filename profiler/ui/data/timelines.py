@@ -31,6 +31,6 @@ def timelines(trend: Trend) -> list[tuple[str | None, Trend]]:
             breaks_at_last_number[point.version] = breaks_met
             breaks = reasons[breaks_met] if is_broken else ""
             if breaks != point.breaks:  # rarely, and a copy takes long
-                point = replace(point, breaks=breaks)
+                point = point._replace(breaks=breaks)
         points_by_version[point.version].append(point)
     return [(version, replace(trend, points=tuple(points))) for version, points in points_by_version.items()]

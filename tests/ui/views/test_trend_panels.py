@@ -61,7 +61,7 @@ def kernel(name: str, *points: TrendPoint, unit: str = "ns", mode: str = "ncu") 
 def timed(*drivers: str | None) -> Trend:
     """Calls of 2 ms, each point by another driver."""
     points = (
-        replace(point(f"v{place}", ns(2e6)), driver=driver) for place, driver in enumerate(drivers, start=1)
+        point(f"v{place}", ns(2e6))._replace(driver=driver) for place, driver in enumerate(drivers, start=1)
     )
     return replace(kernel("calls", *points, mode="events"), concept=LATENCY)
 
@@ -222,8 +222,8 @@ def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Pat
     other = next(name for name in names if name not in (child.version.id, parent))
 
     def joined(before: str, after: str = child.version.id) -> bool:
-        points = (replace(point("v1", ns(5e6)), version=before), point("v2", ns(4e6)))
-        trend = kernel("k", points[0], replace(points[1], version=after))
+        points = (point("v1", ns(5e6))._replace(version=before), point("v2", ns(4e6)))
+        trend = kernel("k", points[0], points[1]._replace(version=after))
         versions = [before, after]
         (panel,) = trend_panels.picture(
             {"duration": [trend]}, RunAxis.of_versions(versions), [trend], lineage=lineage
@@ -239,7 +239,7 @@ def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Pat
 def test_no_line_leads_over_nights_without_a_run() -> None:
     days = [day for day in range(1, 21) if day not in (8, 9, 10)]
     trend = kernel("a", *(point(f"v{day}", Value(1000.0, "ns")) for day in days))
-    same = replace(trend, points=tuple(replace(at, version="v1") for at in trend.points))
+    same = replace(trend, points=tuple(at._replace(version="v1") for at in trend.points))
     picture = trend_panels.picture({"duration": [same]}, RunAxis(run_axis.TIME), [same])
     (line,) = picture.panels[0].lines
     assert [at.joined for at in line.points].count(False) == 1
