@@ -75,6 +75,19 @@ def test_what_is_uploaded_is_imported_or_refused_and_then_let_go(address: str) -
         assert refused.value.code == 400
 
 
+@pytest.mark.parametrize("value", ["regex:^zzz$", "../../etc/passwd", "<img src=x onerror=alert(1)>"])
+def test_an_address_that_means_nothing_is_a_page_with_words(address: str, value: str) -> None:
+    query = "&".join(
+        f"{key}={quote(value)}" for key in ("a", "b", "family", "kernels", "run", "launch", "metric")
+    )
+    with Visitor(address) as visitor:
+        for path in ("", "trends", "diff", "code", "runs", "regressions", "lineage", "compare", "launch"):
+            page = visitor.open(path, query)
+            assert page.errors == [], path
+            assert not any("<img src=x" in text or "root:x" in text for text in page.texts)
+        assert visitor.open("compare", "kernels=regex:%5Ezzz%24").errors == [], "a filter that leaves nothing"
+
+
 class StrangeSession:
     """A visitor who claims another's session."""
 

@@ -21,6 +21,7 @@ from profiler.ui.data.index import store
 
 _TURNS = BoundedSemaphore(2)
 _WAIT_S = 60.0
+_NAME_BYTES, _SUFFIX_CHARACTERS = 150, 20  # file systems take 255 bytes, of characters of up to four
 _LAST_IMPORT = "runs_last_import"  # in the session's state
 
 
@@ -32,6 +33,16 @@ class Upload(Protocol):
     def getvalue(self) -> bytes:
         """The file's bytes; getbuffer would copy them."""
         ...
+
+
+def file_name(name: str) -> str:
+    """The name under which an uploaded file is kept: a browser may send any text, such as `..`."""
+    name = name.replace("\\", "/").replace("\0", "").rpartition("/")[2]
+    if name in ("", ".", ".."):
+        return "upload"
+    suffix = Path(name).suffix[-_SUFFIX_CHARACTERS:]
+    stem = name.removesuffix(suffix).encode(errors="replace")[:_NAME_BYTES].decode(errors="ignore")
+    return f"{stem}{suffix}"
 
 
 @contextmanager
@@ -67,7 +78,7 @@ def import_uploads(files: Sequence[Upload], family: str, version: str | None) ->
         paths = []
         for number, file in enumerate(files):
             # A folder each: two uploads may have one name, and the report keeps its name.
-            path = Path(folder, str(number), Path(file.name).name)
+            path = Path(folder, str(number), file_name(file.name))
             path.parent.mkdir()
             path.write_bytes(file.getvalue())
             paths.append(path)

@@ -100,7 +100,8 @@ for line in version_table.notes(table):
 with st.container(key="compare_picture"):
     st.html(markup.section_head(f"The same as {chart}", version_table.chart_caption(view, chart)))
     figure, alt = version_table.chart(view, chart)
-    st.plotly_chart(figure, theme=None, config=style.CONFIG, key="compare_figure", alt=alt)
+    if figure["data"]:  # none where a filter leaves nothing
+        st.plotly_chart(figure, theme=None, config=style.CONFIG, key="compare_figure", alt=alt)
 st.html(markup.section_head("Notes", "on what is compared"))
 notes.show("compare_notes", {name: version_tables.short_label(name) for name in names})
 filters.write_url()
