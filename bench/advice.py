@@ -1,6 +1,6 @@
 """How often advice meets what made a kernel faster: labelled optimisation steps, replayed.
 
-    python bench/advice.py REPORTS STEPS.json          the table of docs/insights.md
+    python bench/advice.py REPORTS STEPS.json …        the table of docs/insights.md
     python bench/advice.py REPORTS STEPS.json --steps  a line a step as well
     python bench/advice.py --lineage                   the lineage: advice of each version without a GPU,
                                                        against the idea of the version made from it
@@ -8,9 +8,9 @@
                                                        advice says how often it helped: after a changed rule
 
 REPORTS is a folder of reports, each named by the SHA-256 of its bytes (`….ncu-rep`). STEPS.json is a list
-of steps of public repositories: the report and kernel before (`a`) and after (`b`), `change` in the
-vocabulary of profiler.advice.techniques, `direction` (faster or slower). Nothing is fetched, and nothing of
-either enters the repository but the numbers that this prints.
+of steps of public repositories (several lists count as one): the report and kernel before (`a`) and after
+(`b`), `change` in the vocabulary of profiler.advice.techniques, `direction` (faster or slower). Nothing is
+fetched, and nothing of either enters the repository but the numbers that this prints.
 
 A step is met where one of the first 1 or 3 levers of the earlier report asks for what was changed; equal
 levers count once. A lever is false where one of the first three asks for a change that made the kernel
@@ -306,7 +306,7 @@ def main() -> None:
     """Replay the steps and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("reports", type=Path, nargs="?", help="folder of reports, named by their SHA-256")
-    parser.add_argument("steps", type=Path, nargs="?", help="the labelled steps")
+    parser.add_argument("steps", type=Path, nargs="*", help="the labelled steps")
     parser.add_argument("--lineage", action="store_true", help="the lineage's own versions, without a GPU")
     parser.add_argument("--steps", dest="each", action="store_true", help="a line a step as well")
     parser.add_argument("--write", action="store_true", help="write profiler/advice/track_record.py")
@@ -316,7 +316,7 @@ def main() -> None:
         return
     if not arguments.reports or not arguments.steps:
         parser.error("give REPORTS and STEPS.json, or --lineage")
-    steps = json.loads(arguments.steps.read_text("utf-8"))
+    steps = [step for path in arguments.steps for step in json.loads(path.read_text("utf-8"))]
     outcomes = [replay(step, arguments.reports) for step in steps]
     for outcome in outcomes if arguments.each else ():
         levers = " | ".join("+".join(techniques) or "?" for techniques in outcome.levers) or "none"

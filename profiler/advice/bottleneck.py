@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import chain
 
 from profiler.advice.levers import FEWER_INSTRUCTIONS_LEVER, next_register_step
-from profiler.advice.quantities import read_quantity
-from profiler.advice.rules import LIMIT_PCT, NEAR_PP, Advised, apply_rules, known_steps_words
+from profiler.advice.quantities import quantity_text, read_quantity
+from profiler.advice.rules import DEBUG_BUILD, LIMIT_PCT, NEAR_PP, Advised, apply_rules, known_steps_words
 from profiler.advice.stall_levers import NOT_STALLED, STALL_REASONS, advice_for_stall
 from profiler.advice.statement import (
     BOTTLENECK,
@@ -54,9 +54,12 @@ def find_bottlenecks(
         _advised(answer, metrics) if isinstance(answer, Advised) else answer
         for answer in apply_rules(metrics)
     ]
-    answers += chain.from_iterable(
-        rule(metrics) for rule in (_hardware_conflicts, _at_the_roof, _little_local_memory)
-    )
+    advised = {answer.id for answer in answers if isinstance(answer, Statement)}
+    answers += chain.from_iterable(rule(metrics) for rule in (_hardware_conflicts, _at_the_roof))
+    if not advised & {"local", "local:limit"}:
+        answers += _local_memory(metrics)
+    if "debug:local" not in advised:
+        answers += _debug_build(metrics)
     answers += _waiting(metrics, stalls)
     # Where there is something to try, what else is unknown is no main question.
     is_main = not any(isinstance(answer, Statement) and answer.lever for answer in answers)
@@ -286,12 +289,45 @@ def _at_the_roof(metrics: LaunchMetrics) -> _Answers:
     yield _statement(metrics, "roof", NO_ACTION, text, (dram, *excess.inputs), weight=dram.number / 100)
 
 
-def _little_local_memory(metrics: LaunchMetrics) -> _Answers:
-    """Local memory that is too little of the traffic for a lever."""
+def _local_memory(metrics: LaunchMetrics) -> _Answers:
+    """Local memory that no rule advises against: it is little, or neither waited for nor what limits."""
     reading = read_quantity("local_sectors", metrics)
-    if reading.number is not None and _LITTLE_LOCAL <= reading.number < LOCAL_SHARE:
+    if reading.number is None or reading.number < _LITTLE_LOCAL:
+        return
+    share = format_share(reading.number)
+    if reading.number < LOCAL_SHARE:
         text = (
-            f"{format_share(reading.number)} of the local and global sectors are local: spills or local "
-            "arrays, which these counters do not tell apart; the compiler does (`profiler static`)."
+            f"{share} of the local and global sectors are local: spills or local arrays, which these "
+            "counters do not tell apart; the compiler does (`profiler static`)."
         )
         yield _statement(metrics, "local", BOTTLENECK, text, reading.inputs, share=reading.number)
+        return
+    waiting = read_quantity("wait_for_memory", metrics)
+    memory = metrics["sol_memory"]
+    if waiting.number is None or not memory.valid or memory.number >= LIMIT_PCT:
+        return
+    text = (
+        f"{share} of the local and global sectors are local, but warps wait for memory only "
+        f"{format_share(waiting.number)} of their time, with memory at {memory.text} of its peak."
+    )
+    inputs = (*reading.inputs, *waiting.inputs, memory)
+    yield _statement(metrics, "local", NO_ACTION, text, inputs, share=waiting.number)
+
+
+def _debug_build(metrics: LaunchMetrics) -> _Answers:
+    """A note before all levers: an optimised build changes what the counters of instructions say."""
+    readings = {condition.quantity: read_quantity(condition.quantity, metrics) for condition in DEBUG_BUILD}
+    numbers = {name: reading.number for name, reading in readings.items() if reading.number is not None}
+    if not all(
+        condition.quantity in numbers and condition.holds(numbers[condition.quantity])
+        for condition in DEBUG_BUILD
+    ):
+        return
+    words = {name: quantity_text(name, number) for name, number in numbers.items()}
+    text = (
+        f"This looks like a debug build: {words['moves']} of the instructions are MOV, with "
+        f"{words['fixed_latency']} cycles of fixed latency. Build without -G (and with -O3) before you go by "
+        "what follows: access patterns, divergence and barriers stay, what concerns instructions does not."
+    )
+    inputs = chain.from_iterable(reading.inputs for reading in readings.values())
+    yield _statement(metrics, "debug", BOTTLENECK, text, tuple(inputs), weight=1.0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from profiler.advice import bottleneck, what_changed, without_gpu
+from profiler.advice.rules import OF_THE_BUILD
 from profiler.advice.statement import (
     CHANGE,
     CORRECTNESS,
@@ -192,7 +193,8 @@ def rank_statements(
     """At most MAX_STATEMENTS, and how many were left out: by share of time, unknown ones last.
 
     An open main question has a statement of its own; the others share one. Advice that two statements give is
-    said once, with the cause.
+    said once, with the cause. In code without optimisation what the build makes comes after what the source
+    makes.
     """
     answers = list(answers)
     statements = [answer for answer in answers if isinstance(answer, Statement)]
@@ -210,6 +212,8 @@ def rank_statements(
         others.sort(key=lambda question: question.id not in _OF_THE_CHANGE)
         unknown.append(_unknown("others", others))
     answered.sort(key=lambda statement: (-statement.rank, KINDS.index(statement.kind)))
+    if any(statement.id in ("debug", "debug:local") for statement in answered):
+        answered.sort(key=lambda one: (not one.id.startswith("debug"), one.id in OF_THE_BUILD))
     answered = _each_lever_once(answered)
     room = max(MAX_STATEMENTS - len(unknown), 0)
     # Where not all find room, further levers go before the causes of a change do.

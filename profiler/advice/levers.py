@@ -17,6 +17,10 @@ SHARED_EXCHANGE = "exchange values through shared memory (or __shfl_sync within 
 THREAD_TILE = "tile in registers: several results a thread, so that each loaded value is used for all of them"
 WIDER_ACCESSES = "wider accesses: 16 bytes a lane (float4, ldmatrix)"
 MORE_BLOCKS = "more blocks: smaller tiles, or the inner dimension split over several blocks (split-K)"
+FUSE_LAUNCHES = "do it in the launch before or after, or launch a CUDA graph: this one is mostly overhead"
+INDEPENDENT_WORK = (
+    "give each warp more independent work: several results a thread, unroll, interleave two tiles"
+)
 EVEN_BLOCKS = "even out the blocks: a persistent grid, smaller blocks, or the longest first"
 FEWER_REGISTERS = "fewer live registers: a smaller tile a warp, or another __launch_bounds__"
 LESS_SHARED = "smaller tiles or fewer stages in shared memory"
@@ -31,6 +35,7 @@ WGMMA = "wgmma on tiles that TMA loads, in place of mma.sync"
 IN_REGISTERS = "keep intermediate results in registers: mma.sync and ldmatrix, whose layout is documented"
 ONE_MORE_STAGE = "one more stage of asynchronous copies, where shared memory has room for it"
 CONSTANTS_BY_THREAD = "constants that threads index apart in shared memory or registers, not in __constant__"
+OPTIMISED_BUILD = "build without -G (and with -O3): this looks like a debug build"
 _TENSOR_CORES = "matrix products on the tensor cores"
 
 

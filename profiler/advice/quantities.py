@@ -12,6 +12,7 @@ from profiler.evidence import Value, formatting
 
 DRAM_ROOF_PCT = 90.0  # of DRAM's peak: what good streaming kernels reach is 88 to 92 %
 LANES = 32.0  # of a warp
+EMPTY_LAUNCH_NS = 2000.0  # what ncu measures of a launch that does next to nothing: 1.5 to 2 µs
 _OPCODES = "opcodes:"  # before the opcodes whose instructions an input counts, joined by +
 
 
@@ -40,7 +41,7 @@ def read_quantity(name: str, metrics: LaunchMetrics) -> Reading:
     if not all_valid(inputs):
         return Reading(None, inputs)
     number = quantity.formula(*(metric.number for metric in inputs))
-    if number is None or number > quantity.most:
+    if number is None or not number <= quantity.most:  # also what is no number at all
         return Reading(None, doubted(*inputs))
     return Reading(number, inputs)
 
@@ -66,14 +67,16 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _part_of_sum(part: float, *others: float) -> float:
-    """A part's share of a sum that includes it; 0 where there is nothing at all."""
-    total = part + sum(others)
-    return part / total if total else 0.0
+def _excess_part(excess: float, *moved: float) -> float:
+    """What is excess of all that was moved; 0 where nothing was, infinite where excess contradicts that."""
+    total = sum(moved)
+    return excess / total if total else math.inf if excess else 0.0
 
 
-def _excess_sectors(excess: float, loads: float, stores: float) -> float:
-    return excess / (loads + stores) if loads + stores else float(excess > 0) * math.inf
+def _local_part(*sectors: float) -> float:
+    """Sectors of local loads and stores, of these and those of global loads and stores."""
+    local, total = sum(sectors[:2]), sum(sectors)
+    return local / total if total else 0.0
 
 
 def _share_of_latency(latency: float, *stalls: float) -> float | None:
@@ -92,6 +95,22 @@ def _partial_warp(block: float) -> float | None:
 
 
 _WAIT_FOR_MEMORY = ("warp_latency", "stall_long_scoreboard", "stall_lg_throttle", "stall_drain")
+
+
+def _idle_lanes(threads: float, block: float) -> float | None:
+    """Of the lanes that have a thread, since the others of a partial warp are no divergence."""
+    partial = _partial_warp(block)
+    if partial is None or not 0 < threads <= LANES * MAX_PART:
+        return None
+    return max(1 - threads / (LANES * (1 - partial)), 0.0)
+
+
+_LOCAL_AND_GLOBAL = (
+    "local_load_sectors",
+    "local_store_sectors",
+    "global_load_sectors",
+    "global_store_sectors",
+)
 _WAIT_FOR_SHARED = ("warp_latency", "stall_short_scoreboard", "stall_mio_throttle")
 
 QUANTITIES = {
@@ -128,6 +147,12 @@ QUANTITIES = {
     # As many per cent of wavefronts as of requests are two wavefronts a request.
     "wavefronts_per_request": Quantity(
         "wavefronts a request", ("l1_wavefronts", "l1_requests"), lambda a, b: 2 * a / b if b else None
+    ),
+    "scattered_part": Quantity(
+        "wavefronts beyond four a request",
+        ("l1_wavefronts", "l1_requests"),
+        lambda a, b: max(1 - 2 * b / a, 0.0) if a else None,
+        "share",
     ),
     "scattered_wavefronts": Quantity(
         "the time that four wavefronts a request would save",
@@ -166,15 +191,29 @@ QUANTITIES = {
         "share",
         MAX_PART,
     ),
+    "atomic_accesses": Quantity(
+        "RED and ATOM, of the accesses to global memory",
+        ("opcodes:RED+ATOM+ATOMG", "opcodes:LDG+LD+STG+ST+RED+ATOM+ATOMG+LDGSTS"),
+        lambda atomics, accesses: atomics / accesses if accesses else 0.0,
+        "share",
+        MAX_PART,
+    ),
     "l2_atomics": Quantity("atomics in L2", ("l2_atomics",), unit="%"),
     "idle_lanes": Quantity(
-        "lanes for which an instruction is not executed",
-        ("threads_per_inst_on",),
-        lambda threads: 1 - threads / LANES if 0 < threads <= LANES * MAX_PART else None,
+        "lanes with a thread for which an instruction is not executed",
+        ("threads_per_inst_on", "block_size"),
+        _idle_lanes,
         "share",
     ),
     # waiting
     "fixed_latency": Quantity("cycles of fixed latency an instruction", ("stall_wait",)),
+    "wait_for_fixed_latency": Quantity(
+        "waiting for the fixed latency of instructions",
+        ("warp_latency", "stall_wait"),
+        _share_of_latency,
+        "share",
+        1.2,
+    ),
     "wait_for_memory": Quantity(
         "waiting for global memory", _WAIT_FOR_MEMORY, _share_of_latency, "share", 1.2
     ),
@@ -195,7 +234,7 @@ QUANTITIES = {
     "excess_sectors": Quantity(
         "excess sectors, of those moved",
         ("global_excess", "global_load_sectors", "global_store_sectors"),
-        _excess_sectors,
+        _excess_part,
         "share",
         MAX_PART,
     ),
@@ -203,7 +242,7 @@ QUANTITIES = {
         "waiting for excess sectors",
         ("global_excess", "global_load_sectors", "global_store_sectors", *_WAIT_FOR_MEMORY),
         lambda excess, loads, stores, latency, *stalls: (
-            _excess_sectors(excess, loads, stores) * sum(stalls) / latency if latency else None
+            _excess_part(excess, loads, stores) * sum(stalls) / latency if latency else None
         ),
         "share",
         1.2,
@@ -211,13 +250,13 @@ QUANTITIES = {
     "excess_sectors_at_the_limit": Quantity(
         "memory throughput that excess sectors take",
         ("global_excess", "global_load_sectors", "global_store_sectors", "sol_memory"),
-        lambda excess, loads, stores, memory: _excess_sectors(excess, loads, stores) * memory / 100,
+        lambda excess, loads, stores, memory: _excess_part(excess, loads, stores) * memory / 100,
         "share",
     ),
     "excess_wavefronts": Quantity(
         "excess wavefronts in shared memory",
         ("shared_excess", "shared_wavefronts_source"),
-        lambda excess, wavefronts: excess / wavefronts if wavefronts else float(excess > 0) * math.inf,
+        _excess_part,
         "share",
         MAX_PART,
     ),
@@ -236,10 +275,20 @@ QUANTITIES = {
         lambda excess, wavefronts, busy: excess / wavefronts * busy / 100 if wavefronts else 0.0,
         "share",
     ),
-    "local_sectors": Quantity(
-        "local sectors, of local and global",
-        ("local_load_sectors", "local_store_sectors", "global_load_sectors", "global_store_sectors"),
-        lambda a, b, c, d: _part_of_sum(a + b, c, d),
+    "local_sectors": Quantity("local sectors, of local and global", _LOCAL_AND_GLOBAL, _local_part, "share"),
+    "local_sectors_waited_for": Quantity(
+        "waiting for local sectors",
+        (*_LOCAL_AND_GLOBAL, *_WAIT_FOR_MEMORY),
+        lambda a, b, c, d, latency, *stalls: (
+            _local_part(a, b, c, d) * sum(stalls) / latency if latency else None
+        ),
+        "share",
+        1.2,
+    ),
+    "local_sectors_at_the_limit": Quantity(
+        "memory throughput that local sectors take",
+        (*_LOCAL_AND_GLOBAL, "sol_memory"),
+        lambda a, b, c, d, memory: _local_part(a, b, c, d) * memory / 100,
         "share",
     ),
     # the launch
@@ -278,6 +327,13 @@ QUANTITIES = {
         "SMs that wait for the busiest one, of the time",
         ("sm_cycles_active_max", "sm_cycles_active"),
         lambda most, mean: max(1 - mean / most, 0.0) if most else None,
+        "share",
+    ),
+    "duration": Quantity("time of the launch", ("duration",), lambda ns: ns or None, unit="ns"),
+    "launch_overhead": Quantity(
+        "the time to start and end a launch",
+        ("duration",),
+        lambda ns: min(EMPTY_LAUNCH_NS / ns, 1.0) if ns else None,
         "share",
     ),
     "block": Quantity("threads a block", ("block_size",), lambda threads: threads or None),

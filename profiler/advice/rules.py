@@ -12,11 +12,14 @@ from profiler.advice.levers import (
     CONSTANTS_BY_THREAD,
     EVEN_BLOCKS,
     FEWER_INSTRUCTIONS_LEVER,
+    FUSE_LAUNCHES,
+    INDEPENDENT_WORK,
     LESS_DRAM,
     LESS_L2,
     LOCAL_ARRAYS,
     MORE_BLOCKS,
     MORE_BYTES_IN_FLIGHT,
+    OPTIMISED_BUILD,
     REDUCE_FIRST,
     SHARED_EXCHANGE,
     SHARED_TILE,
@@ -93,6 +96,7 @@ class Rule:
     saves: float = 1.0  # the part of what is at stake that the lever could save at most
     chips: frozenset[str] = frozenset()  # empty: every chip
     asks: bool = True  # whether missing counters leave a question open: not where another rule asks it
+    of_the_build: bool = False  # in code without optimisation the build makes what it finds, not the source
 
 
 def at_least(quantity: str, bound: float) -> Condition:
@@ -115,6 +119,8 @@ _NO_SHARED_MEMORY = below("shared_bytes", 1.0)
 _SHARED_MEMORY = at_least("shared_bytes", 1.0)
 _NO_UNIT_LIMITS = (below("compute", LIMIT_PCT), below("memory", LIMIT_PCT))
 _DRAM_BUSIEST = (at_least("memory_over_compute", 0.0), below("dram_below_memory", NEAR_PP))
+# Code of nvcc -G: values are moved before each use, and no instruction is scheduled into another's latency.
+DEBUG_BUILD = (at_least("fixed_latency", 8.0), at_least("moves", 0.3))
 # Chips of data centres have FP64 at half the rate of FP32, others at a 32nd or a 64th.
 _FULL_FP64 = frozenset(name for name, chip in ARCHITECTURES.items() if chip.fp64_operations >= 32)
 _SLOW_FP64 = frozenset(ARCHITECTURES) - _FULL_FP64
@@ -182,6 +188,35 @@ RULES = (
         "room_for_warps",
         "a build with more warps an SM takes as long",
     ),
+    Rule(
+        "launch:short",
+        "idle",
+        (FUSION,),
+        (below("duration", 5000.0), below("waves", 1.0)),
+        "The launch takes {duration} with {waves} waves: to start and end one takes about 2 µs.",
+        FUSE_LAUNCHES,
+        "launch_overhead",
+        "the sequence takes as long without this launch",
+        asks=False,
+    ),
+    Rule(
+        "latency:independent",
+        "occupancy",
+        (REGISTER_TILING,),
+        (
+            *_NO_UNIT_LIMITS,
+            at_least("occupancy", 60.0),
+            at_least("waves", 1.0),
+            below("l2_atomics", 2.0),
+        ),
+        "{occupancy} of the warps are there and no unit is near its peak: more warps would not hide what "
+        "they wait for.",
+        INDEPENDENT_WORK,
+        "free_units",
+        "two results a thread take twice as long as one",
+        0.5,  # two results at a time
+        asks=False,
+    ),
     # --- L1's data stage
     Rule(
         "l1:scattered",
@@ -191,6 +226,23 @@ RULES = (
         "A request to L1 takes {wavefronts_per_request} wavefronts, where 1 to 4 are normal.",
         "coalesce global accesses: neighbouring lanes at neighbouring addresses",
         "scattered_wavefronts",
+        "the wavefronts a request fall to 4 and the time does not",
+    ),
+    Rule(
+        "memory:scattered",
+        "l1",
+        (COALESCING,),
+        (
+            at_least("memory_over_compute", 0.0),
+            at_least("memory", BUSY_PCT),
+            at_least("l1_below_memory", NEAR_PP),
+            at_least("wavefronts_per_request", 8.0),
+            _NO_SHARED_MEMORY,
+        ),
+        "A request to L1 takes {wavefronts_per_request} wavefronts, where 1 to 4 are normal, and memory is "
+        "busier than compute ({memory} of its peak).",
+        "coalesce global accesses: neighbouring lanes at neighbouring addresses",
+        "scattered_part",
         "the wavefronts a request fall to 4 and the time does not",
     ),
     Rule(
@@ -344,11 +396,26 @@ RULES = (
         "local",
         "local",
         (LOCAL_MEMORY,),
-        (at_least("local_sectors", 0.1),),
-        "{local_sectors} of the local and global sectors are local: spills or local arrays.",
+        (at_least("local_sectors", 0.1), at_least("wait_for_memory", 0.1)),
+        "{local_sectors} of the local and global sectors are local (spills or local arrays), and warps wait "
+        "for memory {wait_for_memory} of their time.",
         LOCAL_ARRAYS,
-        "local_sectors",
+        "local_sectors_waited_for",
         "the local sectors fall and the time does not",
+        of_the_build=True,
+    ),
+    Rule(
+        "local:limit",
+        "local",
+        (LOCAL_MEMORY,),
+        (at_least("local_sectors", 0.1), at_least("memory", LIMIT_PCT)),
+        "{local_sectors} of the local and global sectors are local (spills or local arrays), with memory at "
+        "{memory} of its peak.",
+        LOCAL_ARRAYS,
+        "local_sectors_at_the_limit",
+        "the local sectors fall and the time does not",
+        asks=False,
+        of_the_build=True,
     ),
     # --- instructions
     Rule(
@@ -398,6 +465,7 @@ RULES = (
         FEWER_INSTRUCTIONS_LEVER,
         "issue_slots",
         "the instructions fall and the time does not",
+        of_the_build=True,
     ),
     Rule(
         "tensor:unused",
@@ -426,6 +494,7 @@ RULES = (
         "alu",
         "fewer integer instructions take as long",
         0.5,
+        of_the_build=True,
     ),
     Rule(
         "pipe:xu",
@@ -448,6 +517,7 @@ RULES = (
         "fma",
         "fewer multiply-adds take as long",
         0.5,
+        of_the_build=True,
     ),
     Rule(
         "pipe:tensor",
@@ -503,19 +573,21 @@ RULES = (
         "as many lanes are idle where the branches are gone",
     ),
     Rule(
-        "debug",
+        "debug:local",
         "debug",
         (OTHER,),
-        (at_least("fixed_latency", 8.0), at_least("moves", 0.3)),
-        "{moves} of the instructions are MOV, with {fixed_latency} cycles of fixed latency: code without "
-        "optimisation.",
-        "build without -G (and with -O3): this looks like a debug build",
-        "moves",
+        (*DEBUG_BUILD, at_least("local_sectors", 0.5)),
+        "{moves} of the instructions are MOV, with {fixed_latency} cycles of fixed latency, and "
+        "{local_sectors} of the local and global sectors are local: code without optimisation, whose arrays "
+        "stay in local memory.",
+        OPTIMISED_BUILD,
+        "wait_for_fixed_latency",
         "the kernel was built without -G",
-        3.0,
         asks=False,
     ),
 )
+# By the id of the statement: what an optimised build takes away by itself.
+OF_THE_BUILD = frozenset({"issue", "waiting:wait", *(rule.id for rule in RULES if rule.of_the_build)})
 # What rules that share a topic leave open where counters are missing.
 QUESTIONS = {
     "block": "whether warps have a thread in every lane",

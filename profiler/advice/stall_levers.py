@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from profiler.advice.levers import LESS_DRAM, LESS_L2, MORE_BYTES_IN_FLIGHT, REDUCE_FIRST, SWIZZLE
+from profiler.advice.levers import (
+    INDEPENDENT_WORK,
+    LESS_DRAM,
+    LESS_L2,
+    MORE_BYTES_IN_FLIGHT,
+    REDUCE_FIRST,
+    SWIZZLE,
+)
 from profiler.advice.quantities import read_quantity
 from profiler.advice.rules import BUSY_PCT, LIMIT_PCT
-from profiler.advice.statement import MAX_PART, LaunchMetrics, MetricInput, all_valid, doubted
+from profiler.advice.statement import MAX_PART, LaunchMetrics, MetricInput, all_valid, doubted, format_share
 from profiler.evidence import find_architecture
 
 
@@ -74,8 +81,22 @@ def _wait_for_shared_memory(metrics: LaunchMetrics) -> Advice:
             f"{excess.count} of {wavefronts.count} wavefronts are excess: bank conflicts by access pattern"
         )
         return Advice(SWIZZLE, words, inputs)
+    if not wavefronts.number:
+        return _wait_for_functions(metrics, inputs)
     lever = "wider shared-memory accesses (ldmatrix, 16 bytes a lane), more results a thread from each"
     return Advice(lever, "the access pattern is right", inputs)
+
+
+def _wait_for_functions(metrics: LaunchMetrics, shared: tuple[MetricInput, ...]) -> Advice:
+    """Where no shared memory is accessed: by whether special functions ran."""
+    functions = metrics.opcodes("MUFU")
+    inputs = (*shared, functions)
+    if not functions.valid:
+        return Advice("", "no shared memory is accessed; whether special functions ran is unknown", inputs)
+    if not functions.number:
+        return Advice("", "no shared memory is accessed, and no special function ran", inputs)
+    lever = "fewer special functions: exp2 on scaled values, one division for many, rsqrt in place of 1/sqrt"
+    return Advice(lever, f"{functions.count} special functions, and no shared memory", inputs)
 
 
 def _drain_stores(metrics: LaunchMetrics) -> Advice:
@@ -90,13 +111,20 @@ def _drain_stores(metrics: LaunchMetrics) -> Advice:
 
 
 def _full_queue_to_memory(metrics: LaunchMetrics) -> Advice:
-    """Wider accesses only where the narrow ones are coalesced."""
+    """Wider accesses only where the narrow ones are coalesced and no atomics fill the queue."""
+    atomics = read_quantity("atomic_accesses", metrics)
+    if atomics.number is None:
+        return Advice("", "whether atomics fill the queue is unknown", atomics.inputs)
+    if atomics.number >= _ATOMIC_SHARE:
+        words = f"{format_share(atomics.number)} of the accesses to global memory are atomics"
+        return Advice(REDUCE_FIRST, words, atomics.inputs)
     excess = read_quantity("excess_sectors", metrics)
+    inputs = (*excess.inputs, *atomics.inputs)
     if excess.number is None:
-        return Advice("", "whether the accesses are coalesced is unknown", excess.inputs)
+        return Advice("", "whether the accesses are coalesced is unknown", inputs)
     if excess.number >= _MOSTLY_EXCESS:
-        return Advice("", "the accesses are not coalesced", excess.inputs)
-    return Advice("wider loads and stores: 16 bytes a lane, fewer of them", "", excess.inputs)
+        return Advice("", "the accesses are not coalesced", inputs)
+    return Advice("wider loads and stores: 16 bytes a lane, fewer of them", "", inputs)
 
 
 def _full_queue_to_textures(metrics: LaunchMetrics) -> Advice:
@@ -111,6 +139,7 @@ def _full_queue_to_textures(metrics: LaunchMetrics) -> Advice:
 _DRAM_ROOF_PCT, _NEAR_PP = 85.0, 5.0
 _EXCESS_SHARE = 0.1  # of wavefronts: a smaller excess is not what warps wait for
 _MOSTLY_EXCESS = 0.5  # of sectors
+_ATOMIC_SHARE = 0.1  # of the accesses to global memory: an atomic of a warp to few addresses takes many turns
 STALL_REASONS = {
     "long_scoreboard": StallReason("data from L1, L2 or DRAM", _wait_for_data),
     "short_scoreboard": StallReason("shared memory or special functions (exp, rcp)", _wait_for_shared_memory),
@@ -119,7 +148,7 @@ STALL_REASONS = {
     ),
     "wait": StallReason(
         "the fixed latency of the instruction before",
-        "give each warp more independent work: several results a thread, unroll, interleave two tiles",
+        INDEPENDENT_WORK,
     ),
     "barrier": StallReason(
         "the other warps of the block at a barrier",

@@ -8,16 +8,21 @@ from dataclasses import replace
 
 import pytest
 
+from profiler.advice.bottleneck import find_bottlenecks
+from profiler.advice.insights import rank_statements
 from profiler.advice.quantities import QUANTITIES, read_quantity
 from profiler.advice.rules import QUESTIONS, RULES, Advised, Rule, apply_rule, apply_rules, rules_digest
-from profiler.advice.statement import LaunchMetrics
+from profiler.advice.statement import LaunchMetrics, Statement
 from profiler.advice.techniques import TECHNIQUES
 from profiler.advice.track_record import HELPED, RULES_DIGEST
 from profiler.evidence import Value, load_metrics
 from profiler.evidence.values import pack_values
+from profiler.explain.explanation import stall_metrics
 from tests import made
 
 TABLE = load_metrics()
+# Values that contradict what could be derived from others are meant here.
+WITHOUT_FORMS = replace(TABLE, metrics=tuple(replace(metric, forms=()) for metric in TABLE.metrics))
 # A kernel of few busy units on an A100; each rule's case changes what it has to.
 PLAIN: Mapping[str, float] = {
     "sol_compute": 40,
@@ -54,11 +59,12 @@ PLAIN: Mapping[str, float] = {
     "local_store_sectors": 0,
     "threads_per_inst_on": 32,
     "occupancy_theoretical": 100,
-    "occupancy": 80,
+    "occupancy": 50,
     "waves": 10,
     "grid_size": 1080,
     "sm_count": 108,
     "block_size": 256,
+    "duration": 100000,
     "sm_cycles_active": 1000,
     "sm_cycles_active_max": 1010,
     "cycles": 1010,
@@ -90,7 +96,8 @@ HOLDS: Mapping[str, Mapping[str, float]] = {
     "shared:excess": {"shared_excess": 60, "stall_short_scoreboard": 5},
     "shared:limit": {**L1, "l1_requests": 20, "shared_excess": 60},
     "shared:exchange": {"stall_barrier": 2, "stall_long_scoreboard": 5},
-    "local": {"local_load_sectors": 500},
+    "local": {"local_load_sectors": 500, "stall_long_scoreboard": 3},
+    "local:limit": {"local_load_sectors": 500, "sol_memory": 80},
     "fp64:slow": {"pipe_fp64": 86, "sol_compute": 86},
     "fp64:fewer": {"pipe_fp64": 70, "sol_compute": 70},
     "fp64:precision": {"pipe_fp64": 70, "sol_compute": 70},
@@ -104,12 +111,15 @@ HOLDS: Mapping[str, Mapping[str, float]] = {
     "atomics": {"stall_drain": 4},
     "atomics:l2": {"l2_atomics": 5},
     "divergence": {"threads_per_inst_on": 12},
-    "debug": {"stall_wait": 9},
+    "debug:local": {"stall_wait": 9, "local_load_sectors": 3000},
+    "launch:short": {"duration": 3000, "waves": 0.4},
+    "latency:independent": {"occupancy": 80},
+    "memory:scattered": {"sol_memory": 50, "l1_wavefronts": 40},
 }
 MIXES: Mapping[str, Mapping[str, float]] = {
     "tensor:unused": {"FFMA": 80, "LDG": 20},
     "atomics": {"RED": 30, "IMAD": 70},
-    "debug": {"MOV": 50, "IMAD": 50},
+    "debug:local": {"MOV": 50, "IMAD": 50},
 }
 
 
@@ -120,9 +130,7 @@ def launch_metrics(numbers: Mapping[str, float], opcodes: Mapping[str, float], c
         unit = "%" if metric.unit == "%" else metric.unit
         values[metric.names_for(chip)[0]] = Value(float(number), unit)
     launch = replace(made.launch(), values=pack_values(values), opcodes=dict(opcodes))
-    # Values that contradict what could be derived from others are meant here.
-    table = replace(TABLE, metrics=tuple(replace(metric, forms=()) for metric in TABLE.metrics))
-    return LaunchMetrics(launch, table, chip)
+    return LaunchMetrics(launch, WITHOUT_FORMS, chip)
 
 
 def case(rule: Rule) -> tuple[dict[str, float], Mapping[str, float], str]:
@@ -206,6 +214,63 @@ def test_parts_above_their_whole_contradict_and_nothing_rests_on_them() -> None:
     reading = read_quantity("excess_sectors", bad)
     assert reading.number is None
     assert {metric.state for metric in reading.inputs} == {"implausible"}
+
+
+def test_no_shared_memory_has_no_excess() -> None:
+    """0 of 0 wavefronts: neither a share that is no number nor a lever."""
+    numbers = {**PLAIN, **L1, "l1_requests": 60, "shared_wavefronts_source": 0}
+    metrics = launch_metrics(numbers, OPCODES, "sm_80")
+    assert read_quantity("excess_wavefronts", metrics).number == 0
+    assert not {rule for rule, _ in levers(metrics)} & {"shared:limit", "shared:excess"}
+    assert (
+        read_quantity("excess_wavefronts", launch_metrics({**numbers, "shared_excess": 5}, OPCODES, "sm_80"))[
+            0
+        ]
+        is None
+    ), "an excess of nothing"
+
+
+def test_lanes_without_a_thread_are_no_divergence() -> None:
+    alone = {**PLAIN, "block_size": 1, "threads_per_inst_on": 1}
+    assert read_quantity("idle_lanes", launch_metrics(alone, OPCODES, "sm_80")).number == 0
+    half = {**PLAIN, "block_size": 48, "threads_per_inst_on": 12}
+    assert read_quantity("idle_lanes", launch_metrics(half, OPCODES, "sm_80")).number == 0.5
+
+
+def statements(numbers: Mapping[str, float], opcodes: Mapping[str, float] = OPCODES) -> dict[str, Statement]:
+    """All that is said of a launch on an A100 by its own counters, in their order."""
+    stalls = stall_metrics(TABLE, "sm_80")
+    whole = {**{metric.concept: 0.0 for metric in stalls.values()}, **numbers}
+    found = find_bottlenecks(launch_metrics(whole, opcodes, "sm_80"), stalls)
+    ranked, _ = rank_statements(found)
+    return {statement.id: statement for statement in ranked}
+
+
+def test_a_debug_build_is_a_note_before_levers_and_what_it_makes_comes_last() -> None:
+    numbers = {**PLAIN, "sol_compute": 77, "pipe_alu": 77, "threads_per_inst_on": 22, "stall_wait": 9}
+    debug = statements(numbers, {"MOV": 42, "IMAD": 58})
+    assert list(debug) == ["debug", "limit:compute", "divergence", "waiting:wait", "pipe:alu"]
+    assert debug["debug"].lever is None
+    assert "Build without -G" in debug["debug"].text
+    optimised = statements(numbers, {"MOV": 20, "IMAD": 80})
+    assert list(optimised) == ["waiting:wait", "limit:compute", "pipe:alu", "divergence"]
+
+
+def test_a_debug_build_is_a_lever_where_its_arrays_are_in_local_memory() -> None:
+    numbers = {**PLAIN, "stall_wait": 9, "stall_long_scoreboard": 0, "local_load_sectors": 8000}
+    found = statements(numbers, {"MOV": 42, "IMAD": 58})
+    assert next(iter(found)) == "debug:local"
+    assert "debug" not in found
+    assert (found["debug:local"].lever or "").startswith("build without -G")
+
+
+def test_local_memory_that_nobody_waits_for_asks_for_nothing() -> None:
+    numbers = {**PLAIN, "local_load_sectors": 8000}
+    idle = statements({**numbers, "stall_long_scoreboard": 0})["local"]
+    assert (idle.kind, idle.lever) == ("no_action", None)
+    waited_for = statements({**numbers, "stall_long_scoreboard": 6})["local"]
+    assert waited_for.lever
+    assert waited_for.share == pytest.approx(0.8 * 0.6)
 
 
 def test_levers_are_of_the_chip() -> None:

@@ -80,3 +80,36 @@ def test_atomics_that_drain_are_not_stored_wider(opcodes: dict[str, float], leve
     advice = advice_for_stall("drain", LaunchMetrics(launch, TABLE, "sm_90"))
     assert (advice.lever[: len(lever)], advice.words) == (lever, words)
     assert bool(advice.lever) is bool(lever)
+
+
+def test_atomics_that_fill_the_queue_are_not_made_wider() -> None:
+    launch = replace(made.launch(), opcodes={"LDG": 20.0, "RED": 10.0})
+    advice = advice_for_stall("lg_throttle", LaunchMetrics(launch, TABLE, "sm_90"))
+    assert advice.lever.startswith("fewer atomics: reduce")
+    assert advice.words == "33 % of the accesses to global memory are atomics"
+    bare = advice_for_stall("lg_throttle", LaunchMetrics(replace(launch, opcodes={}), TABLE, "sm_90"))
+    assert bare.lever == ""
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "lever", "words"),
+    [
+        (
+            {"MUFU.EX2": 40.0, "FMUL": 5.0},
+            "fewer special functions",
+            "40 special functions, and no shared memory",
+        ),
+        ({"S2R": 3.0}, "", "no shared memory is accessed, and no special function ran"),
+        ({}, "", "no shared memory is accessed; whether special functions ran is unknown"),
+    ],
+)
+def test_without_shared_memory_its_accesses_are_not_made_wider(
+    opcodes: dict[str, float], lever: str, words: str
+) -> None:
+    launch = metrics(shared_excess=0.0, shared_wavefronts_source=0.0)
+    advice = advice_for_stall(
+        "short_scoreboard", replace(launch, launch=replace(launch.launch, opcodes=opcodes))
+    )
+    assert advice.lever.startswith(lever)
+    assert bool(advice.lever) is bool(lever)
+    assert advice.words == words
