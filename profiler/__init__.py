@@ -382,7 +382,7 @@ def insights(
         _refuse_unused_filters((subject, against), **cell)
         side = _side(subject, opener, folder, **cell)
         other = None if against is None else _side(against, opener, folder, **cell)
-        return insights_of_side(side, table, other, _noise(opener, folder), kernel)
+        return insights_of_side(side, table, other, _noise(opener, folder), kernel, opener)
 
 
 def gate(

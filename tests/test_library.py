@@ -182,6 +182,27 @@ def test_insights_of_a_report_that_was_read_say_what_the_file_does(files: tuple[
     assert profiler.roofline(b).rooflines == profiler.roofline(files[1]).rooflines
 
 
+def test_a_report_that_was_read_has_levers_with_their_line_as_long_as_its_file_is_there(
+    public_reports: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "baseline.ncu-rep"
+    path.write_bytes((public_reports / "ncar/MW_Baseline.ncu-rep").read_bytes())
+    report, kernel = profiler.read_report(path), "set_halo_values_x_396_gpu"
+
+    def levers() -> list[str | None]:
+        return [one.lever for one in profiler.insights(report, kernel=kernel).insights.statements]
+
+    by_name = [one.lever for one in profiler.insights(path, kernel=kernel).insights.statements]
+    assert levers() == by_name
+    place = "; worst: the access of miniWeather_mpi_openacc.F90:400 (16 sectors a request, 8 would do"
+    assert any(place in (lever or "") for lever in by_name)
+    path.write_bytes((public_reports / "ncar/MW_DivToMult.ncu-rep").read_bytes())
+    replaced = levers()
+    assert [lever and lever.partition("; worst:")[0] for lever in by_name] == replaced, "another file's lines"
+    path.unlink()
+    assert levers() == replaced
+
+
 def test_another_metrics_file_or_table_is_taken(files: tuple[str, str], tmp_path: Path) -> None:
     metrics = tmp_path / "metrics.txt"
     metrics.write_text("duration | time | ns | lower | 30% | time | lean | gpu__time_duration.sum\n", "utf-8")

@@ -7,7 +7,6 @@ from profiler import lazy
 if TYPE_CHECKING:
     from profiler.advice.insights import Insights as Insights
     from profiler.advice.insights import find_insights as find_insights
-    from profiler.advice.places import needs_places as needs_places
     from profiler.advice.places import with_places as with_places
     from profiler.advice.statement import MetricInput as MetricInput
     from profiler.advice.statement import Statement as Statement
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     insights="Insights find_insights",
-    places="needs_places with_places",
+    places="with_places",
     statement="MetricInput Statement",
     subject="ComparedSide Subject TrafficByWorkload load_subject",
 )

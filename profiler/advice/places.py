@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePath
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from profiler.advice.insights import Insights
 from profiler.advice.statement import Statement, format_share
+from profiler.errors import ProfilerError
 from profiler.evidence import Value, formatting
 from profiler.reports import LaunchDetail
 
@@ -55,16 +56,23 @@ _KINDS = {
 }
 
 
-def needs_places(statements: Iterable[Statement]) -> bool:
-    """Whether a lever of the statements can be told with its line."""
-    return any(statement.lever and statement.id in COUNTS_OF for statement in statements)
+def with_places(insights: Insights, open_detail: Callable[[], LaunchDetail | None]) -> Insights:
+    """The insights with the worst line or instruction in the levers that are about accesses.
 
-
-def with_places(insights: Insights, detail: LaunchDetail) -> Insights:
-    """The insights with the worst line or instruction in the levers that are about accesses."""
-    return replace(
-        insights, statements=tuple(_placed(statement, detail) for statement in insights.statements)
-    )
+    `open_detail` gives what the report holds of each instruction of the launch; it is called only where a
+    lever can be told with its place. Where it gives None, or raises a ProfilerError since the report was
+    dropped or is not here, the levers stand without.
+    """
+    if not any(statement.lever and statement.id in COUNTS_OF for statement in insights.statements):
+        return insights
+    try:
+        detail = open_detail()
+    except ProfilerError:
+        return insights
+    if detail is None:
+        return insights
+    placed = tuple(_placed(statement, detail) for statement in insights.statements)
+    return replace(insights, statements=placed)
 
 
 def _placed(statement: Statement, detail: LaunchDetail) -> Statement:

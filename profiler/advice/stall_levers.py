@@ -49,12 +49,15 @@ def advice_for_stall(reason: str, metrics: LaunchMetrics) -> Advice:
 
 def _wait_for_data(metrics: LaunchMetrics) -> Advice:
     """By how busy DRAM and L2 are: latency can be hidden, a full unit gives no more."""
-    dram, l2 = inputs = metrics.of("sol_dram", "sol_l2")
+    dram, l2, memory = inputs = metrics.of("sol_dram", "sol_l2", "sol_memory")
     if not all_valid(inputs):
         return Advice("", "whether latency or bandwidth is to blame is unknown", inputs)
     busy = f"DRAM at {dram.text}, L2 at {l2.text} of their peaks"
     if dram.number >= _DRAM_ROOF_PCT:
         return Advice(LESS_DRAM, busy, inputs)
+    if memory.number >= LIMIT_PCT and max(dram.number, l2.number) < memory.number - _NEAR_PP:
+        words = f"{busy}, memory at {memory.text}: L1's bandwidth, which earlier loads do not widen"
+        return Advice("", words, inputs)
     if dram.number >= BUSY_PCT and dram.number >= l2.number - _NEAR_PP:
         return Advice(MORE_BYTES_IN_FLIGHT, f"{busy}: too few bytes in flight", inputs)
     if l2.number >= LIMIT_PCT:

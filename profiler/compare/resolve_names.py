@@ -312,6 +312,8 @@ def side_of_report(report: Report, label: str) -> Side:
         gpu=report.gpu,
         compute_capability=report.compute_capability,
         session=report.session,
+        report_path=report.path,
+        report_sha256=report.sha256,
     )
 
 

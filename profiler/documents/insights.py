@@ -14,7 +14,6 @@ from profiler.advice import (
     Subject,
     find_insights,
     load_subject,
-    needs_places,
     with_places,
 )
 from profiler.advice.statement import UNKNOWN
@@ -22,12 +21,13 @@ from profiler.compare import UNKNOWN_NOISE, NoiseModel, compare, refuse_unused_f
 from profiler.compare.resolve_code import open_report_of_launch
 from profiler.documents import markdown
 from profiler.documents.document import Document
-from profiler.errors import ProfilerError
+from profiler.errors import CannotJudge
 from profiler.evidence import MetricTable, Side, formatting
-from profiler.reports import launch_detail
+from profiler.reports import LaunchDetail, launch_detail
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
+    from profiler.store import Store
 
 _METRICS_HEAD = ("#", "metric", "value", "baseline")
 
@@ -123,15 +123,21 @@ def insights_of_name(
 def _with_places(insights: Insights, name: str, store_opener: StoreOpener) -> Insights:
     """The insights with lines and instructions, where the report of the launch is there and has them."""
     measured, launch = insights.subject.measured, insights.examined
-    if measured is None or launch is None or not needs_places(insights.statements):
+    if measured is None or launch is None:
         return insights
-    try:
-        with open_report_of_launch(measured.side, name, launch, store_opener) as path:
+    side = measured.side
+    if side.launch_run_id is None and side.report_path is None:
+        return insights
+
+    def open_detail() -> LaunchDetail | None:
+        with open_report_of_launch(side, str(side.report_path or name), launch, store_opener) as path:
             if path.suffix.lower() == ".csv":
-                return insights
-            return with_places(insights, launch_detail(path, launch.ordinal))
-    except ProfilerError:  # the report was dropped, or is not here: the lever holds without its line
-        return insights
+                return None
+            detail = launch_detail(path, launch.ordinal)
+            # Another file may stand under the name by now.
+            return detail if side.report_sha256 in (None, detail.sha256) else None
+
+    return with_places(insights, open_detail)
 
 
 def insights_of_side(
@@ -140,8 +146,13 @@ def insights_of_side(
     against: Side | None = None,
     noise: NoiseModel = UNKNOWN_NOISE,
     kernel: str | None = None,
+    store_opener: StoreOpener | None = None,
 ) -> InsightsDocument:
-    """What to try next with a measured side, beside another where one is given."""
+    """What to try next with a measured side, beside another where one is given.
+
+    Levers name lines where the side's report is there: the file that it was read from, or that of its run,
+    which takes a `store_opener`.
+    """
     comparison = compare(against, side, table, noise=noise) if against else None
     subject = Subject(
         side.label,
@@ -150,7 +161,12 @@ def insights_of_side(
         baseline=against.label if against else None,
         baseline_why="asked for" if against else "no baseline was given",
     )
-    return InsightsDocument(find_insights(subject, table, kernel))
+    insights = find_insights(subject, table, kernel)
+    return InsightsDocument(_with_places(insights, side.label, store_opener or _no_index))
+
+
+def _no_index() -> Store:
+    raise CannotJudge("no index was given")
 
 
 def kind_words(statement: Statement) -> str:

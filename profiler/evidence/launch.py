@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 from profiler.evidence.values import Values
 
@@ -87,6 +88,7 @@ class Report:
     session: Session
     launches: tuple[Launch, ...]
     warnings: tuple[str, ...] = ()  # what shows that the file may have changed since it was written
+    path: Path | None = field(default=None, repr=False, compare=False)  # where it was read, absolute
 
     @property
     def gpu(self) -> str | None:

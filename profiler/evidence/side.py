@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,8 @@ class Side:
         Latency, ...
     ] = ()  # of its newest runs, newest first; of the one run where a run is meant
     earlier_counters: EarlierCounters | None = None  # None: the launches are of run_id
+    report_path: Path | None = None  # of the file that the launches were read from; None for those of a run
+    report_sha256: str | None = None  # of that file
 
     @property
     def launch_run_id(self) -> str | None:

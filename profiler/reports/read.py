@@ -264,11 +264,11 @@ class _Assembly:
 
     def report(self) -> Report:
         """The whole report; raises UnreadableReport where launches or metrics of it are missing."""
-        launches = tuple(self._launches)
+        launches, path = tuple(self._launches), self._path.absolute()
         if self._framed is None:
             assert self._form
             sha256, size_bytes, form, warnings = self._form
-            return Report(self._path.name, sha256, size_bytes, form, Session(), launches, warnings)
+            return Report(path.name, sha256, size_bytes, form, Session(), launches, warnings, path)
         if len(launches) != self._framed.declared:
             raise self._mismatch(self._framed.declared, len(launches))
         for launch, header in zip(launches, self._framed.launches, strict=bool(self._framed.launches)):
@@ -276,7 +276,8 @@ class _Assembly:
                 mismatch = f"stores {header.metrics} metrics and {len(launch.values)} can be read"
                 raise _unreadable(self._path, f"the report is damaged: launch {launch.ordinal} {mismatch}")
         framed = self._framed
-        return Report(self._path.name, framed.sha256, framed.size_bytes, "ncu-rep", framed.session, launches)
+        size_bytes = framed.size_bytes
+        return Report(path.name, framed.sha256, size_bytes, "ncu-rep", framed.session, launches, path=path)
 
     def _read(self, head: dict[str, Any], blob: bytes) -> list[Launch]:
         if self._framed is None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from profiler.advice import ComparedSide, Insights, Statement, Subject, with_places
 from profiler.advice.places import GLOBAL, SHARED, worst_access
+from profiler.errors import UnreadableReport
+from profiler.evidence import Evidence, Side
 from profiler.reports import LaunchDetail
 from profiler.reports.instances import PcColumn, SourceFile
 
@@ -58,3 +61,31 @@ def test_without_line_info_the_instruction_is_named_by_its_offset() -> None:
 )
 def test_no_place_is_named_where_the_report_does_not_tell(columns: dict[str, list[float]]) -> None:
     assert worst_access(detail(columns), GLOBAL) == ""
+
+
+def insights(name: str, lever: str | None) -> Insights:
+    statement = Statement(name, "lever", "", (), Evidence.MEASURED, "", lever)
+    subject = Subject("x", ComparedSide(Side("x", ())))
+    return Insights(subject, "transpose", "", (statement,), 0)
+
+
+def test_a_lever_about_accesses_ends_in_its_line() -> None:
+    code = detail({GLOBAL.taken: [800, 3200, 0, 0], GLOBAL.ideal: [400, 400, 0, 0]})
+    placed = with_places(insights("sectors", "coalesce"), lambda: code).statements[0].lever
+    assert placed == f"coalesce; worst: {worst_access(code, GLOBAL)}"
+
+
+def test_a_report_that_is_gone_leaves_the_lever_without_its_line() -> None:
+    def gone() -> LaunchDetail:
+        raise UnreadableReport("dropped")
+
+    for opener in (gone, lambda: None):
+        assert with_places(insights("sectors", "coalesce"), opener) == insights("sectors", "coalesce")
+
+
+@pytest.mark.parametrize(("name", "lever"), [("idle:grid", "more blocks"), ("sectors", None)])
+def test_no_report_is_opened_for_what_has_no_place(name: str, lever: str | None) -> None:
+    def never() -> LaunchDetail:
+        raise AssertionError("opened")
+
+    assert with_places(insights(name, lever), never) == insights(name, lever)

@@ -38,12 +38,14 @@ def test_a_reason_has_a_lever_unless_nothing_can_be_done(reason: str) -> None:
 
 
 def test_waiting_for_data_is_hidden_below_the_peak_and_saved_at_it() -> None:
-    hidden = advice_for_stall("long_scoreboard", metrics(sol_dram=10.0, sol_l2=20.0))
+    hidden = advice_for_stall("long_scoreboard", metrics(sol_dram=10.0, sol_l2=20.0, sol_memory=20.0))
     assert hidden.lever.startswith("prefetch: load the next tile (cp.async)")
-    filled = advice_for_stall("long_scoreboard", metrics(sol_dram=67.0, sol_l2=65.0))
+    filled = advice_for_stall("long_scoreboard", metrics(sol_dram=67.0, sol_l2=65.0, sol_memory=67.0))
     assert filled.lever.startswith("more bytes in flight"), "good kernels reach 88 % and more"
-    saved = advice_for_stall("long_scoreboard", metrics(sol_dram=90.0, sol_l2=20.0))
+    saved = advice_for_stall("long_scoreboard", metrics(sol_dram=90.0, sol_l2=20.0, sol_memory=90.0))
     assert saved.lever.startswith("move fewer bytes through DRAM")
+    full = advice_for_stall("long_scoreboard", metrics(sol_dram=10.0, sol_l2=20.0, sol_memory=75.0))
+    assert full.lever == "", "L1 is the limit: the levers on accesses say how to ask it for less"
     unknown = advice_for_stall("long_scoreboard", metrics(sol_dram=90.0))
     assert unknown.lever == ""
     assert unknown.words == "whether latency or bandwidth is to blame is unknown"

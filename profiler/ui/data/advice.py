@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from profiler.advice import ComparedSide, Statement, Subject, TrafficByWorkload, find_insights
+from profiler.advice import ComparedSide, Statement, Subject, TrafficByWorkload, find_insights, with_places
 from profiler.compare import Comparison, PairComparison
 from profiler.evidence import Evidence, Launch, MetricTable, Side, chip_of
+from profiler.reports import LaunchDetail
+
+DetailOpener = Callable[[], LaunchDetail | None]
+
+
+def _no_detail() -> LaunchDetail | None:
+    return None
 
 
 def statements_of_pair(
@@ -15,10 +22,12 @@ def statements_of_pair(
     pair: PairComparison,
     table: MetricTable,
     traffic: TrafficByWorkload | None = None,
+    open_detail: DetailOpener = _no_detail,
 ) -> Sequence[Statement]:
     """What B's launch of the pair calls for, compared with A's; of a wrong B only what is wrong.
 
-    `traffic` is B's shared memory by workload and source line, where its run keeps that.
+    `traffic` is B's shared memory by workload and source line, where its run keeps that. `open_detail` gives
+    what B's report holds of each instruction, for levers with their line.
     """
     b = comparison.b
     # The chosen launch alone: a page speaks of what it shows, not of the whole run.
@@ -31,13 +40,19 @@ def statements_of_pair(
         b.wrong,
         traffic=traffic or {},
     )
-    return find_insights(subject, table).statements
+    return with_places(find_insights(subject, table), open_detail).statements
 
 
-def statements_of_launch(launch: Launch, capability: str | None, table: MetricTable) -> Sequence[Statement]:
-    """What one measured launch calls for by itself. `capability` is its GPU's, as "9.0"."""
+def statements_of_launch(
+    launch: Launch, capability: str | None, table: MetricTable, open_detail: DetailOpener = _no_detail
+) -> Sequence[Statement]:
+    """What one measured launch calls for by itself. `capability` is its GPU's, as "9.0".
+
+    `open_detail` gives what its report holds of each instruction, for levers with their line.
+    """
     side = Side(launch.base_name, (launch,), compute_capability=capability)
-    return find_insights(Subject(side.label, ComparedSide(side)), table).statements
+    insights = find_insights(Subject(side.label, ComparedSide(side)), table)
+    return with_places(insights, open_detail).statements
 
 
 def chip_of_side(side: Side) -> str | None:

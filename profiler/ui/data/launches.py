@@ -14,6 +14,7 @@ from profiler.documents import LaunchDocument, LaunchOfSide, inside_launch, laun
 from profiler.documents.launch import InsideLaunch
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Launch, Session, Side, natural_key
+from profiler.reports import LaunchDetail
 from profiler.store import ResultInfo, RunInfo
 from profiler.ui.addresses import LaunchView, parse_version
 from profiler.ui.data import comparisons, lineages, results
@@ -167,6 +168,19 @@ def view_of_pair(
     ]
     a, b = views
     return a and b and replace(b, against=a.run, against_launch=a.launch)
+
+
+def detail_of_side(data_version: DataVersion, side: Side, launch: Launch) -> LaunchDetail | None:
+    """What the report holds of each instruction of a side's launch; None where no run keeps its report.
+
+    Raises a ProfilerError where the report was dropped, or is a CSV, which holds no instructions.
+    """
+    place = next((place for place, own in enumerate(side.launches) if own is launch), None)
+    if side.launch_run_id is None or place is None or place >= len(side.result_ids):
+        return None
+    rows = results.launches(data_version, side.launch_run_id)
+    sha256 = next((row.report_sha256 for row in rows if row.result_id == side.result_ids[place]), None)
+    return results.launch_detail(side.launch_run_id, sha256, launch.ordinal) if sha256 else None
 
 
 def _view_of_side(data_version: DataVersion, side: Side, launch: Launch) -> LaunchView | None:

@@ -67,7 +67,13 @@ def show_advice(opened: OpenedDiff) -> None:
         return
     st.html(markup.section_head("What next", advice.CAPTION_OF_PAIR))
     table = index.metric_table(opened.data_version)
-    statements = advice_data.statements_of_pair(opened.comparison, opened.pair, table)
+    b, launch = opened.comparison.b, opened.pair.b
+    statements = advice_data.statements_of_pair(
+        opened.comparison,
+        opened.pair,
+        table,
+        open_detail=lambda: launches.detail_of_side(opened.data_version, b, launch),
+    )
     st.html(advice.table(statements, advice_data.chip_of_side(opened.comparison.b)))
 
 

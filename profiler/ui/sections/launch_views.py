@@ -33,7 +33,13 @@ def show_advice(
     st.html(markup.section_head(title, advice.CAPTION_OF_LAUNCH))
     launch = results.launch(data_version, info.result_id)
     capability = run.compute_capability
-    statements = statements_of_launch(launch, capability, index.metric_table(data_version))
+    has_report = run_list.report_of(run, info.report_sha256) is not None
+    statements = statements_of_launch(
+        launch,
+        capability,
+        index.metric_table(data_version),
+        lambda: _detail(run, info, launch) if has_report else None,
+    )
     st.html(advice.table(statements, chip_of(capability) if capability else None))
 
 
