@@ -16,7 +16,9 @@ from profiler.store import RunInfo
 
 def runs(count: int) -> RunsDocument:
     """So many runs, newest first, one name of which would do something to a terminal."""
-    unknown: dict[str, Any] = dict.fromkeys(("gpu", "compute_capability", "driver", "ncu_version", "cuda", "host"))
+    unknown: dict[str, Any] = dict.fromkeys(
+        ("gpu", "compute_capability", "driver", "ncu_version", "cuda", "host")
+    )
     newest = datetime(2026, 1, 1, tzinfo=UTC)
     return RunsDocument(
         [
