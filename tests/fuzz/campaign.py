@@ -6,7 +6,7 @@ Every mutation goes to the part of the program that takes such a file from a use
 answer, or one line that says what is wrong (ProfilerError). Counted are crashes (any other exception), hangs
 (over a limit of time), growth of this process, and accepted files whose launches or metrics differ from those
 of the undamaged file, by kind: with a warning, or without a word, those nobody can see the damage of.
-Ctrl-C prints the counts so far.
+Ctrl-C, or SIGTERM, prints the counts so far.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import gc
 import io
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -331,6 +332,8 @@ def main() -> int:
         "--first", type=int, default=0, help="number of the first mutation, to repeat a case"
     )
     arguments = options.parse_args()
+    for ending in (signal.SIGINT, signal.SIGTERM):  # shells start programs in the background deaf to Ctrl-C
+        signal.signal(ending, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as name:
         made_reports.write(Path(name))
         result = run(arguments.count, arguments.seed, Path(name), first=arguments.first)
