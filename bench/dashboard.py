@@ -143,7 +143,7 @@ def free_port() -> int:
 
 
 def streamlit_command(script: Path, port: int) -> list[str]:
-    """`streamlit run` as the dashboard is run."""
+    """`streamlit run` of a script."""
     options = ["--server.headless=true", "--server.fileWatcherType=none", "--browser.gatherUsageStats=false"]
     port_options = [f"--server.port={port}", "--server.address=127.0.0.1"]
     return [sys.executable, "-m", "streamlit", "run", str(script), *port_options, *options]
@@ -161,6 +161,11 @@ def opened(browser: Any, address: str) -> tuple[float, float]:
     chart = time.perf_counter() - began
     context.close()
     return content, chart
+
+
+def dashboard_command(port: int) -> list[str]:
+    """The dashboard as its users start it."""
+    return [sys.executable, "-m", "profiler", "dashboard", "--no-browser", "--port", str(port)]
 
 
 def memory_mb(process: int) -> float:
@@ -189,13 +194,17 @@ def in_browser(folder: Path, rounds: int, pages: Sequence[str], viewer: str, rep
         stack.enter_context(server(streamlit_command(scratch / "bare.py", ports["bare"]), ports["bare"], {}))
         ours = stack.enter_context(
             server(
-                streamlit_command(ROOT / "app.py", ports["dashboard"]),
+                dashboard_command(ports["dashboard"]),
                 ports["dashboard"],
                 {"PROFILER_DATA": str(folder)},
             )
         )
         addresses = {"bare": f"http://127.0.0.1:{ports['bare']}"}
-        addresses |= {name: f"http://127.0.0.1:{ports['dashboard']}/{name}" for name in pages}
+        # Overview is what the server's own address shows.
+        addresses |= {
+            name: f"http://127.0.0.1:{ports['dashboard']}/{'' if name == 'overview' else name}"
+            for name in pages
+        }
         if viewer:
             options = f"--server.port {ports['viewer']} --server.headless true"
             command = [*shlex.split(viewer), report, *options.split()]

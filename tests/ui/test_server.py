@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
+import pytest
+
+from profiler.ui import server
 from profiler.ui.server import HEADERS, WithHeaders
 from tests.ui import asgi
 
@@ -43,3 +47,13 @@ def test_numbers_about_sessions_are_closed() -> None:
         status, headers, body = answer(path)
         assert (status, body) == (404, b"")
         assert headers == HEADERS
+
+
+def test_what_listens_sends_the_parts_of_an_answer_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    starlette_server = pytest.importorskip("streamlit.web.server.starlette.starlette_server")
+    monkeypatch.setattr(
+        starlette_server, "_bind_socket", starlette_server._bind_socket
+    )  # put back afterwards
+    server._answer_at_once()
+    with starlette_server._bind_socket("127.0.0.1", 0, 5) as listener:
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
