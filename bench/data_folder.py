@@ -31,6 +31,7 @@ from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.evidence import Evidence, Report, load_metrics
 from profiler.reports.csv_export import read_csv
 from profiler.store import open_store, sync_index
+from profiler.store.report_values import cache_report
 
 WORKLOADS = ("1x8x512x64", "1x8x512x64 causal", "2x8x2048x64", "2x8x2048x64 causal", "2x8x2048x128")
 METRICS = 60
@@ -130,6 +131,7 @@ def make(target: Path, count: int, samples: int) -> None:
     ):
         for number, (run, report, path) in enumerate(runs(count, samples, Path(scratch)), 1):
             bundle.publish(root, bundle.stage(root, run, {run.reports[0].path: path}))
+            cache_report(root, report)  # as an import does
             items.append((run, {report.sha256: report}, None))
             if len(items) == AT_ONCE or number == count:
                 store.add_many(items)

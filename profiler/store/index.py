@@ -183,15 +183,16 @@ class Store:
         """
         # One transaction: readers see the old index until all runs are in, and a kill leaves it as it was.
         count, batch = 0, []
+        newest: dict[tuple[int, int], tuple[int, str]] = {}
         with engine.writing(self._engine) as connection:
             schema.metadata.create_all(connection)  # tables that somebody may have dropped
             writer.clear(connection)
             for item in items:
                 batch.append(_rows(item))
                 if len(batch) == _RUNS_AT_ONCE:
-                    count += sum(writer.insert_runs(connection, batch))
+                    count += sum(writer.insert_runs(connection, batch, newest))
                     batch = []
-            count += sum(writer.insert_runs(connection, batch))
+            count += sum(writer.insert_runs(connection, batch, newest))
             for name, value in notes().items():
                 writer.put_meta(connection, name, value)
         return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -194,31 +195,75 @@ def _rebuild(root: Root, store: Store, progress: Progress | None) -> SyncSummary
     decided = decisions.load_labels(root)
     refused: dict[str, str] = {}
     readable = []
-    # Everything is read once before the transaction begins: reading takes longest, and fills the cache.
-    for number, (run_id, content) in enumerate(read_runs(root, sealed), 1):
-        if isinstance(content, ProfilerError):
-            refused[run_id] = str(content)
-        else:
-            readable.append(run_id)
-        if progress is not None:
-            progress(number, len(sealed), run_id)
-
-    def rows_of_readable() -> Iterator[RunRows]:
-        for run_id, content in read_runs(root, readable):
+    with contextlib.ExitStack() as stack:
+        spool = stack.enter_context(_Spool())
+        # Everything is read before the transaction begins: reading takes longest, and others may write then.
+        for number, (run_id, content) in enumerate(read_runs(root, sealed), 1):
             if isinstance(content, ProfilerError):
-                raise content  # it could be read a moment ago: keep the old index rather than half a new one
-            try:
+                refused[run_id] = str(content)
+            else:
+                try:
+                    spool.add(_make_rows(store, content, decided.labels))
+                    readable.append(run_id)
+                except BadBundle as error:
+                    refused[run_id] = str(error)
+            if progress is not None:
+                progress(number, len(sealed), run_id)
+
+        def rows_of_readable() -> Iterator[RunRows]:
+            yield from spool.rows()
+            for _run_id, content in read_runs(root, readable[spool.count :]):
+                if isinstance(content, ProfilerError):
+                    raise content  # it could be read a moment ago: keep the old index rather than half of one
                 yield _make_rows(store, content, decided.labels)
-            except BadBundle as error:
-                refused[run_id] = str(error)
 
-    def notes() -> dict[str, str]:
-        return {"decisions": decided.digest, "refused": json.dumps(refused), "root": root.url}
+        def notes() -> dict[str, str]:
+            return {"decisions": decided.digest, "refused": json.dumps(refused), "root": root.url}
 
-    store.rebuild(rows_of_readable(), notes)
+        store.rebuild(rows_of_readable(), notes)
     store.prepare_series(prepared_metrics())
-    added = tuple(run_id for run_id in readable if run_id not in refused)
-    return SyncSummary(added=added, refused=tuple(sorted(refused.items())))
+    return SyncSummary(added=tuple(readable), refused=tuple(sorted(refused.items())))
+
+
+class _Spool:
+    """Rows of runs in a temporary file, since those of a long history may not fit into memory.
+
+    Where the file has no room, `add` leaves out the run and all that come after it.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0  # of runs that are in it
+        self._is_open = True
+
+    def __enter__(self) -> _Spool:
+        self._stack = contextlib.ExitStack()
+        try:
+            folder = self._stack.enter_context(scratch_folder())
+            self._file = self._stack.enter_context((folder / "rows").open("w+b"))
+        except (OSError, ProfilerError):  # no temporary folder can be made
+            self._is_open = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(OSError):  # of what a full disk did not take
+            self._stack.close()
+
+    def add(self, rows: RunRows) -> None:
+        """Append the rows of a run."""
+        if self._is_open:
+            try:
+                pickle.dump(rows, self._file, pickle.HIGHEST_PROTOCOL)
+                self._file.flush()
+                self.count += 1
+            except OSError:
+                self._is_open = False
+
+    def rows(self) -> Iterator[RunRows]:
+        """The rows of every run that is in it, in their order. Nobody else can write to the file."""
+        if self.count:
+            self._file.seek(0)
+        for _ in range(self.count):
+            yield pickle.load(self._file)
 
 
 def read_runs(root: Root, run_ids: Sequence[str]) -> Iterator[tuple[str, RunWithReports | ProfilerError]]:

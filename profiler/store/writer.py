@@ -13,9 +13,15 @@ from profiler.store.rows import ROW_LIMIT
 from profiler.store.run_rows import Row, RunRows
 from profiler.store.statements import key_batches
 
+_Newest = dict[tuple[int, int], tuple[int, str]]  # by config and version: when a run was made, and its id
 
-def insert_runs(connection: Connection, runs: Sequence[RunRows]) -> list[bool]:
-    """Insert the runs that are not in the index yet, in a writing transaction; False for each that is."""
+
+def insert_runs(connection: Connection, runs: Sequence[RunRows], newest: _Newest | None = None) -> list[bool]:
+    """Insert the runs that are not in the index yet, in a writing transaction; False for each that is.
+
+    `newest` has the newest run of each series and version in the index, and is brought up to date: a rebuild,
+    which began with none, spares looking for them.
+    """
     existing_keys = set(
         _column(connection, schema.run.c.id, schema.run.c.id, [rows.run["id"] for rows in runs])
     )
@@ -28,7 +34,7 @@ def insert_runs(connection: Connection, runs: Sequence[RunRows]) -> list[bool]:
             new.append(rows)
     if not new:
         return is_new
-    _mark_latest(connection, new)
+    _mark_latest(connection, new, newest)
     for table, merged in (
         (schema.version, _merge(rows.versions for rows in new)),
         (schema.config, _merge(rows.configs for rows in new)),
@@ -93,18 +99,20 @@ def put_meta(connection: Connection, name: str, value: str) -> None:
         connection.execute(insert(schema.meta).values(key=name, value=value))
 
 
-def _mark_latest(connection: Connection, runs: Sequence[RunRows]) -> None:
+def _mark_latest(connection: Connection, runs: Sequence[RunRows], newest: _Newest | None) -> None:
     """Set is_latest on rows of the newest run of each series and version, and unset it on older ones."""
     # Runs arrive in any order: an import may bring a run that is older than those in the index.
     visible = [rows for rows in runs if not rows.run["hidden"]]
     pairs = {(row["config"], row["version"]) for rows in visible for row in rows.results}
-    newest, stored = _stored_latest(connection, pairs), set()
+    newest = _stored_latest(connection, pairs) if newest is None else newest
+    in_index, stored = newest.keys() & pairs, set()
     for rows in visible:
         order = (rows.run["created"], rows.run["run_id"])
         for pair in {(row["config"], row["version"]) for row in rows.results}:
             if pair not in newest or order > newest[pair]:
                 newest[pair] = order
-                stored.add(pair)
+                if pair in in_index:
+                    stored.add(pair)
     for rows in visible:
         order = (rows.run["created"], rows.run["run_id"])
         for row in rows.results:
@@ -119,9 +127,7 @@ def _mark_latest(connection: Connection, runs: Sequence[RunRows]) -> None:
         )
 
 
-def _stored_latest(
-    connection: Connection, pairs: set[tuple[int, int]]
-) -> dict[tuple[int, int], tuple[int, str]]:
+def _stored_latest(connection: Connection, pairs: set[tuple[int, int]]) -> _Newest:
     """For each pair of config and version in the index: when its newest run was made, and its id."""
     result, newest = schema.result.c, {}
     by_version = defaultdict(list)

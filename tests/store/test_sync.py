@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -180,3 +181,27 @@ def test_a_rebuild_that_is_killed_on_its_way_leaves_one_whole_state(
         sync.rebuild_index()
     assert state(store) == true_state(where, decisions.load_labels(where), first)
     store.close()
+
+
+@pytest.mark.parametrize("room_for", [0, 1, 3])
+def test_a_rebuild_without_room_for_its_rows_reads_the_runs_again(
+    where: Root, monkeypatch: pytest.MonkeyPatch, room_for: int
+) -> None:
+    for minute in range(3):
+        sealed(where, minute)
+    with open_store(where.url) as store:
+        before = store.row_digests()
+    written: list[object] = []
+    dump = pickle.dump
+
+    def dump_while_there_is_room(rows: object, *arguments: Any) -> None:
+        if len(written) == room_for:
+            raise OSError(28, "No space left on device")
+        written.append(rows)
+        dump(rows, *arguments)
+
+    monkeypatch.setattr(pickle, "dump", dump_while_there_is_room)
+    assert len(sync.rebuild_index(where.url).added) == 3
+    assert len(written) == room_for
+    with open_store(where.url, sync=False) as store:
+        assert store.row_digests() == before
