@@ -7,9 +7,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from profiler.documents.launch import InsideLaunch
+from profiler.reports.instances import Timeline
+from profiler.ui.data import launches
 from tests.ui.test_pages import NCAR, charts, page, text
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pages_of")]  # the page is run whole
@@ -114,3 +118,15 @@ def test_runs_and_diff_lead_here(made_data: Path, monkeypatch: pytest.MonkeyPatc
     links = re.findall(r'href="(\./launch[^"]*)"', html(page("diff", made_data, monkeypatch, **NCAR)))
     assert links
     assert "against=" in links[0]
+
+
+def test_metrics_that_were_sampled_as_zero_are_named_and_not_drawn(
+    made_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = np.arange(5, dtype="<i8")
+    zero = {"pmsampling:sm__inst_issued.avg": Timeline("inst", times, np.zeros(5))}
+    inside = InsideLaunch(hot=None, timelines=zero)
+    monkeypatch.setattr(launches, "inside", lambda *_: inside)
+    app = page("launch", made_data, monkeypatch, run=NCAR["b"])
+    assert not app.exception
+    assert "nothing to draw: 0 throughout, or too few samples: pmsampling:sm__inst_issued.avg" in text(app)

@@ -121,6 +121,10 @@ def _show_inside(
         lines = launch_inside.timeline_lines(inside.timelines)
         caption = launch_inside.timeline_caption(document, inside, len(lines))
         st.html(markup.section_head("Timeline", caption))
+        if not lines:
+            names = ", ".join(inside.timelines)
+            st.html(markup.note(f"nothing to draw: 0 throughout, or too few samples: {names}"))
+            return
         st.plotly_chart(
             launch_timeline.figure(lines),
             theme=None,
