@@ -96,8 +96,11 @@ def test_a_bar_of_the_waterfall_opens_what_is_behind_it_and_closes_it(filled: An
     settle(page)
 
     def click_bar(number: int) -> None:
-        bars = page.locator("[class*=st-key-diff_why] .bars path")
-        box = bars.nth(number).bounding_box()
+        bar = page.locator("[class*=st-key-diff_why] .bars path").nth(number)
+        box, before = bar.bounding_box(), None
+        while box != before:  # what was opened above or beside it may still be moving it
+            page.wait_for_timeout(300)
+            box, before = bar.bounding_box(), box
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
     head = page.get_by_role("heading", name=re.compile("Waiting for"))
