@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from profiler.history.change_points import SeriesView as SeriesView
     from profiler.history.change_points import Step as Step
     from profiler.history.change_points import find_change_points as find_change_points
+    from profiler.history.change_points import search_histories as search_histories
     from profiler.history.family_order import example_families as example_families
     from profiler.history.family_order import order_families as order_families
     from profiler.history.family_order import own_family as own_family
@@ -66,7 +67,7 @@ __getattr__ = lazy(
     baselines="Baseline Baselines LostPin Pin",
     best_versions="BestVersion load_best_versions",
     catalog_snapshot="CatalogSnapshot load_newest_snapshot load_snapshot",
-    change_points="Drift History SeriesView Step find_change_points",
+    change_points="Drift History SeriesView Step find_change_points search_histories",
     family_order="example_families order_families own_family",
     joined_parts="joined_arrays",
     lineage="Lineage VersionStatus load_lineage load_lineages",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from profiler.store import RunInfo, Store
 
 RUNS, VERSIONS = "runs", "versions"
+ACROSS = ("driver", "ncu")  # may differ along a series: a step may be due to either
 SAME_BUILD = "the machine code is the same: the environment moved"
 UNDECLARED_THRESHOLD = 0.01  # relevant change of a metric that metrics.txt does not declare
 _DRIFT_ENDS = 5  # points whose median is the level at either end of a drift
@@ -97,7 +98,7 @@ class History:
     @property
     def last_pair(self) -> tuple[TrendPoint, TrendPoint] | None:
         """The last two points with a number: a step of the last point alone is judged by comparing these."""
-        points = [point for point in self.series.points if point.on_line]
+        points = self.series.points_on_line
         return (points[-2], points[-1]) if len(points) > 1 else None
 
 
@@ -149,16 +150,33 @@ def find_change_points(
             kernel=kernel,
             evidence=evidence,
             over="time",
-            across=("driver", "ncu"),  # a step may be due to either, so neither breaks the series
+            across=ACROSS,
             wrong=wrong,
             pairing=pairing,
         )
     if version is not None and trends:
         trends = _of_one_version(trends, version)
-    find_run = cache(store.run)  # only the runs at the steps are looked up
+    return search_histories(trends, root, metric, store.run, orders=orders, version=version)
+
+
+def search_histories(
+    trends: Iterable[Trend],
+    root: Root,
+    metric: Metric | None,
+    find_run: Callable[[str], RunInfo | None],
+    *,
+    orders: Mapping[str, Sequence[str]] | None = None,
+    version: str | None = None,
+) -> list[History]:
+    """The histories of series over all runs that were loaded before, as `find_change_points` has them.
+
+    `metric` is that of the series, None for one that metrics.txt does not name. `find_run` looks up a run of
+    the index by its id, once for each run at a step. `version` is the only one in the series; None: several.
+    """
+    find_once = cache(find_run)
     load_bundle = run_code_loader(root)
     return [
-        _history(view, metric, find_run, load_bundle)
+        _history(view, metric, find_once, load_bundle)
         for series in trends
         for view in series_views(series, (orders or {}).get(series.family, ()), version)
     ]
@@ -222,14 +240,15 @@ def series_views(series: Trend, order: Sequence[str], version: str | None) -> li
 
 def by_version(series: Trend) -> list[Trend]:
     """The points of each version, oldest first; versions without a number on the line are left out."""
+    present = {point.version for point in series.points_on_line}
     of_version: dict[str, list[TrendPoint]] = defaultdict(list)
     for point in series.points:
-        of_version[point.version].append(point)
+        if point.version in present:
+            of_version[point.version].append(point)
     lines = []
     for points in of_version.values():
-        if any(point.on_line for point in points):
-            points.sort(key=lambda point: (point.created, point.run_id))
-            lines.append(replace(series, points=tuple(points)))
+        points.sort(key=lambda point: (point.created, point.run_id))
+        lines.append(replace(series, points=tuple(points)))
     return lines
 
 

@@ -99,8 +99,13 @@ class Trend:
     @property
     def newest_point(self) -> TrendPoint:
         """The newest point on the line; where there is none, the newest point."""
-        points = [point for point in self.points if point.on_line]
-        return (points or self.points)[-1]
+        return (self.points_on_line or self.points)[-1]
+
+    @cached_property
+    def points_on_line(self) -> tuple[TrendPoint, ...]:
+        """The points on the line: numbers of versions whose results are right, in order."""
+        # As TrendPoint.on_line, which would be called hundreds of thousands of times.
+        return tuple(point for point in self.points if point.value.number is not None and not point.wrong)
 
 
 def load_trends(
@@ -364,9 +369,16 @@ class _TrendBuilder:
                 if moment not in newest or _age(point) > _age(newest[moment]):
                     newest[moment] = point
         timeline = sorted(newest.values(), key=self._sort_key)
-        absent: dict[_RunVersion, TrendPoint] = {}  # one point for all parts that a moment lacks
+        # One point for all parts that a moment lacks: in a long history most runs lack most parts.
+        absent = [
+            TrendPoint(
+                moment.run_id, moment.version, moment.created, NOT_COLLECTED, "", None, None, None, ABSENT
+            )
+            for moment in timeline
+        ]
+        places = {(moment.run_id, moment.version): place for place, moment in enumerate(timeline)}
         return [
-            self._trend(part, several, timeline, absent)
+            self._trend(part, several, absent, places)
             for part, several in by_part.items()
             if any(matches(series.part) or matches(series.base_name) for series in several)
         ]
@@ -382,8 +394,8 @@ class _TrendBuilder:
         self,
         part: str,
         several: Sequence[Series],  # of one part: one for each ncu name, and name of the kernel
-        timeline: Sequence[Point],
-        absent: dict[_RunVersion, TrendPoint],
+        absent: Sequence[TrendPoint],  # what stands at each moment where its run lacks the part
+        places: Mapping[_RunVersion, int],  # of each moment's own run
     ) -> Trend:
         readings: dict[_RunVersion, dict[str, Point]] = defaultdict(dict)  # by ncu name
         kernels: dict[_RunVersion, str] = {}  # by what name a run has the kernel
@@ -391,20 +403,11 @@ class _TrendBuilder:
             for point in series.points:
                 readings[point.run_id, point.version][series.metric] = point
                 kernels[point.run_id, point.version] = series.base_name
-        points: list[TrendPoint] = []
+        points = list(absent)
         previous: TrendPoint | None = None  # the last point with a number
-        for moment in timeline:
-            # Only of the moment's own run: an older one of the version must not fill in for what it left out.
-            own = moment.run_id, moment.version
-            if own not in readings:
-                if own not in absent:
-                    absent[own] = TrendPoint(
-                        *own, moment.created, NOT_COLLECTED, "", None, None, None, ABSENT
-                    )
-                points.append(absent[own])
-                continue
-            trend_point = self._point(readings[own], kernels[own], previous)
-            points.append(trend_point)
+        # Only of the moment's own run: an older one of the version must not fill in for what it left out.
+        for place, own in sorted((places[own], own) for own in readings if own in places):
+            trend_point = points[place] = self._point(readings[own], kernels[own], previous)
             if trend_point.on_line:
                 previous = trend_point
         first = next(series for series in several if series.part == part)
@@ -503,6 +506,6 @@ class _TrendBuilder:
         if previous.value.unit != value.unit:
             differences.append(f"different units: {previous.value.unit or 'none'} and {value.unit or 'none'}")
         a, b = self.runs.get(previous.run_id), self.runs.get(point.run_id)
-        if a and b:
+        if a and b and a != b:
             differences += driver_and_ncu_differences(a, b, self.across)
         return "; ".join(differences)

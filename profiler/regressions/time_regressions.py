@@ -51,7 +51,6 @@ from profiler.store import SampleArrays
 _Size = tuple[int, int, int]
 _LaunchSize = tuple[_Size | None, _Size | None]  # grid and block
 _IsWorse = Callable[[TrendPoint, TrendPoint], bool]  # of the older and the newer
-_ACROSS = ("driver", "ncu")  # may differ along a series, since a step may be due to them
 _SHORT = "ncu durations under 50 µs, which move by themselves"
 _FEW_ROUNDS = "live pairs with too few rounds"
 _BY_CHANCE = UnclearReason(
@@ -161,7 +160,7 @@ def _check_durations(
         family=search.family,
         evidence=Evidence.MEASURED,
         over="time",
-        across=_ACROSS,
+        across=change_points.ACROSS,
         wrong=search.wrong,
         pairing=search.pairing,
     )
@@ -196,9 +195,8 @@ def _of_moved_places(trends: Sequence[Trend], search: Search) -> Iterator[Regres
             continue
         places_by_run: dict[VersionRun, dict[str, TrendPoint]] = defaultdict(dict)
         for series in several:
-            for point in series.points:
-                if point.on_line:
-                    places_by_run[_version_run(point)][series.part] = point
+            for point in series.points_on_line:
+                places_by_run[_version_run(point)][series.part] = point
         runs = sorted(places_by_run, key=lambda run: (run.created, run.run_id))
         now, earlier = runs[-1], runs[:-1]
         before = next((run for run in reversed(earlier) if run.version == now.version), None)
@@ -250,8 +248,8 @@ def _newest_runs(trends: Sequence[Trend]) -> dict[tuple[object, ...], datetime]:
     newest: dict[tuple[object, ...], datetime] = {}
     for series in trends:
         of_versions: dict[str | None, datetime] = {}
-        for point in series.points:
-            if point.on_line and point.created >= of_versions.get(point.version, point.created):
+        for point in series.points_on_line:
+            if point.created >= of_versions.get(point.version, point.created):
                 of_versions[point.version] = point.created
         if of_versions:
             of_versions[None] = max(of_versions.values())
@@ -264,7 +262,7 @@ def _newest_runs(trends: Sequence[Trend]) -> dict[tuple[object, ...], datetime]:
 def _count_lines(lines: Sequence[Trend], search: Search) -> None:
     """Count the lines that have a value before that of each run, so that it could have shown as worse."""
     for line in lines:
-        runs = [point.run_id for point in line.points if point.on_line]
+        runs = [point.run_id for point in line.points_on_line]
         for run_id in dict.fromkeys(runs[1:]):
             search.coverage.lines[line.gpu or "", run_id] += 1
 
@@ -303,7 +301,7 @@ def _steps(lines: Sequence[Trend], search: Search, metric: Metric) -> Iterator[R
     """
     for line in lines:
         steps = [_with_own_kind(step, line, search) for step in change_points.change_points_in(line, metric)]
-        points = [point for point in line.points if point.on_line]
+        points = line.points_on_line
         if not steps or not points or not line.points[-1].on_line:
             continue
         level_now = steps[-1].after
@@ -420,45 +418,45 @@ def _pairs(series: Trend, lines: Sequence[Trend], search: Search, is_worse: _IsW
     """The newest result of each line beside its past, and of each version beside its baseline."""
     pairs = []
     for line in lines:
-        points = [point for point in line.points if point.on_line]
+        points = line.points_on_line
         if len(points) > 1 and line.points[-1].on_line:
             last_good = _last_before_worse(points, is_worse)
             a, first, b = points[last_good], points[last_good + 1], points[-1]
             held_against = "" if a.version == b.version else f"the version before, {a.version}"
             pairs.append(_PointPair(series, a, b, held_against, first, RegressionKind.RUNS, line))
-    newest = {point.version: point for point in series.points if point.on_line}
-    for version in newest:
-        if point_pair := _baseline_pair(series, search, version, newest):
+    points_of: dict[str, list[TrendPoint]] = defaultdict(list)
+    for point in series.points_on_line:
+        points_of[point.version].append(point)
+    for version in points_of:
+        if point_pair := _baseline_pair(series, search, version, points_of):
             pairs.append(point_pair)
     return pairs
 
 
 def _baseline_pair(
-    series: Trend, search: Search, version: str, newest: dict[str, TrendPoint]
+    series: Trend, search: Search, version: str, points_of: Mapping[str, Sequence[TrendPoint]]
 ) -> _PointPair | None:
-    """A version's newest result beside its baseline's, of a run that timed both where there is one."""
-    baseline = search.baseline(version, series.workload or "", series.gpu or "", newest)
+    """A version's newest result beside its baseline's, of a run that timed both where there is one.
+
+    `points_of` has the points on the line of each version.
+    """
+    baseline = search.baseline(version, series.workload or "", series.gpu or "", points_of)
     if baseline is None:
         return None
-    of_baseline = [
-        point
-        for point in series.points
-        if point.on_line
-        and baseline.version in (None, point.version)
-        and baseline.run_id in (None, point.run_id)
-    ]
+    candidates = series.points_on_line if baseline.version is None else points_of.get(baseline.version, ())
+    of_baseline = [point for point in candidates if baseline.run_id in (None, point.run_id)]
+    own = points_of[version]
     # A pinned run may have several versions: then its own results of the version count.
     if len({point.version for point in of_baseline}) > 1:
         of_baseline = [point for point in of_baseline if point.version == version]
-    if not of_baseline or of_baseline[-1] is newest[version]:
+    if not of_baseline or of_baseline[-1] is own[-1]:
         return None
     by_run = {point.run_id: point for point in of_baseline}
-    own = [point for point in series.points if point.on_line and point.version == version]
     timed_together = next((point for point in reversed(own) if point.run_id in by_run), None)
     if timed_together is not None:
         a, b = by_run[timed_together.run_id], timed_together
     else:
-        a, b = of_baseline[-1], newest[version]
+        a, b = of_baseline[-1], own[-1]
     if a is b:
         return None
     is_worse = search.is_regression_against(baseline, a.version, version)

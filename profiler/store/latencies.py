@@ -28,7 +28,7 @@ from profiler.store.statements import (
 _NO_SAMPLES = SampleArrays(
     np.zeros(0, "<f4"), np.zeros(0, "<u2"), np.zeros(0, "<f4"), np.zeros(0, "<u4"), np.zeros(0, "<u2")
 )
-_RESULT_COLUMNS = ("position", "id", "config", "version", "median_ns")
+_RESULT_COLUMNS = ("created", "run", "position", "id", "config", "version", "median_ns")
 _CONFIG_COLUMNS = ("workload", "gpu", "mode", "part", "base_name")  # in the order of MedianLatency
 
 _new_median = partial(tuple.__new__, MedianLatency)  # from a tuple of its fields: five times as fast
@@ -50,7 +50,7 @@ def latencies(
 def median_latencies(connection: Connection, cache: LookupCache, selection: Selection) -> list[MedianLatency]:
     """See Store.median_latencies."""
     result, run, config = schema.result.c, schema.run.c, schema.config.c
-    # In two steps: each config is fetched once for all of its results.
+    # In three steps: each config and each run is fetched once for all of its results.
     select_configs = select(config.id, *(config[name] for name in _CONFIG_COLUMNS)).where(
         *config_conditions(selection)
     )
@@ -58,33 +58,27 @@ def median_latencies(connection: Connection, cache: LookupCache, selection: Sele
         key: (workload or None, gpu or None, *others)
         for key, workload, gpu, *others in pages(connection, select_configs, config.id)
     }
-    statement = (
-        select(result.created, run.run_id, *(result[name] for name in _RESULT_COLUMNS), run.driver)
-        .join(schema.run, run.id == result.run)
-        .where(schema.TIMED["latency"], run.hidden.is_(False))
-    )
+    statement = select(*(result[name] for name in _RESULT_COLUMNS)).where(schema.TIMED["latency"])
     # All rows of a batch at once: pages in an order of their own would sort the whole history for each.
-    rows: list[Any] = [
+    of_results: list[Any] = [
         row
         for batch in key_batches(configs)
-        for row in connection.execute(statement.where(result.config.in_(batch)))
+        for row in connection.execute(statement.where(result.config.in_(batch))).all()
     ]
-    rows.sort(key=itemgetter(0, 1, 2))  # by time, run and position
-    versions = cache.versions.get(connection, {row[5] for row in rows})
-    same: dict[str | None, str | None] = {}  # one object of each id and driver, which repeat
+    select_runs = select(run.id, run.run_id, run.driver).where(run.hidden.is_(False))
+    runs = {
+        key: (run_id, driver)
+        for batch in key_batches({row[1] for row in of_results})
+        for key, run_id, driver in connection.execute(select_runs.where(run.id.in_(batch))).all()
+    }
+    rows = [(created, *runs[run_key], *others) for created, run_key, *others in of_results if run_key in runs]
+    rows.sort(key=itemgetter(0, 1, 3))  # by time, run and position
+    versions = cache.versions.get(connection, {row[6] for row in rows})
     return [
         _new_median(
-            (
-                result_id,
-                same.setdefault(run_id, run_id),
-                versions[version],
-                moment(created),
-                median_ns,
-                same.setdefault(driver, driver),
-                *configs[config],
-            )
+            (result_id, run_id, versions[version], moment(created), median_ns, driver, *configs[config])
         )
-        for created, run_id, _position, result_id, config, version, median_ns, driver in rows
+        for created, run_id, driver, _position, result_id, config, version, median_ns in rows
     ]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 import streamlit as st
 
@@ -22,13 +24,15 @@ from profiler.history import (
     RunSpread,
     Trend,
     build_grid,
-    find_change_points,
     load_latency_trends,
     load_run_spreads,
     load_trends,
+    search_histories,
 )
+from profiler.history.change_points import ACROSS
 from profiler.history.stall_shares import STALLS
-from profiler.history.trend import newest_of_each_version
+from profiler.history.trend import LATENCY_METRIC, newest_of_each_version
+from profiler.store import RunInfo
 from profiler.ui.data import lineages, results
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, pairing, store
 
@@ -46,9 +50,7 @@ def trends(
     """One metric's series, of one kind of evidence; `over` is "versions" or "time"."""
     lineage = lineages.lineage(data_version, family)
     if metric == LATENCY:  # of timed calls, which are stored apart from launches
-        latencies = load_latency_trends(
-            store(), family=family, workload=workload, gpu=gpu, wrong=_wrong(family, lineage)
-        )
+        latencies = _latencies_at(data_version, family, workload, gpu)
         if over == "time":
             return latencies
         order = [version.version for version in lineages.versions(data_version) if version.family == family]
@@ -73,20 +75,13 @@ def histories(
     data_version: DataVersion, metric: str, family: str, workload: str, gpu: str, evidence: Evidence
 ) -> list[History]:
     """The steps of one metric's series, of one kind of evidence."""
-    lineage = lineages.lineage(data_version, family)
-    return find_change_points(
-        store(),
-        open_root(),
-        metric_table(data_version),
-        metric,
-        family=family,
-        workload=workload,
-        gpu=gpu,
-        evidence=evidence,
-        orders={family: lineage.order} if lineage else None,
-        wrong=_wrong(family, lineage),
-        pairing=pairing(data_version),
-    )
+
+    def load() -> Sequence[Trend]:
+        if metric == LATENCY:
+            return _latencies_at(data_version, family, workload, gpu)
+        return _all_runs(data_version, metric, family, evidence, workload, gpu)
+
+    return _histories(data_version, metric, family, workload, gpu, evidence, load)
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
@@ -94,34 +89,89 @@ def version_grid(
     data_version: DataVersion, metric: str, family: str, evidence: Evidence, since: datetime | None
 ) -> dict[Place, GridCell]:
     """How every version changed on every workload and GPU since a moment, by one metric."""
-    lineage = lineages.lineage(data_version, family)
-    wrong = _wrong(family, lineage)
-    found: list[Trend]
     if metric == LATENCY:
-        found = load_latency_trends(store(), family=family, wrong=wrong)
+        found = _latencies(data_version, family)
     else:
-        found = load_trends(
-            store(),
-            metric,
-            metric_table(data_version),
-            family=family,
-            over="time",
-            evidence=evidence,
-            wrong=wrong,
-            pairing=pairing(data_version),
-        )
-    steps = find_change_points(
-        store(),
+        found = _all_runs(data_version, metric, family, evidence)
+    by_place: dict[tuple[str, str], list[Trend]] = defaultdict(list)
+    for trend in found:
+        by_place[trend.workload or "", trend.gpu or ""].append(trend)
+    steps = [
+        history
+        for (workload, gpu), own in by_place.items()
+        for history in _histories(data_version, metric, family, workload, gpu, evidence, partial(list, own))
+    ]
+    return build_grid(found, steps, since)
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def _histories(
+    data_version: DataVersion,
+    metric: str,
+    family: str,
+    workload: str,
+    gpu: str,
+    evidence: Evidence,
+    _load: Callable[[], Sequence[Trend]],
+) -> list[History]:
+    """The steps of one metric's series on one workload and GPU; `_load` gives these series over all runs.
+
+    The chart and the grid of all workloads ask for the same ones, each with the series that it has.
+    """
+    lineage = lineages.lineage(data_version, family)
+    runs = _runs_by_id(data_version)
+    return search_histories(
+        _load(),
         open_root(),
-        metric_table(data_version),
-        metric,
-        family=family,
-        evidence=evidence,
+        LATENCY_METRIC if metric == LATENCY else metric_table(data_version).by_concept.get(metric),
+        lambda run_id: runs.get(run_id) or store().run(run_id),
         orders={family: lineage.order} if lineage else None,
-        wrong=wrong,
+    )
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _runs_by_id(data_version: DataVersion) -> dict[str, RunInfo]:
+    """The listed runs, by id."""
+    return {run.run_id: run for run in results.runs(data_version)}
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _latencies(data_version: DataVersion, family: str) -> list[Trend]:
+    """The medians of all timed calls of a family, which the chart, its steps and the grid share."""
+    return load_latency_trends(
+        store(), family=family, wrong=_wrong(family, lineages.lineage(data_version, family))
+    )
+
+
+def _latencies_at(data_version: DataVersion, family: str, workload: str, gpu: str) -> list[Trend]:
+    """Those on one workload and GPU. Raises UnknownName for one that the index lacks."""
+    every = _latencies(data_version, family)
+    found = [trend for trend in every if (trend.workload or "", trend.gpu or "") == (workload, gpu)]
+    return found or load_latency_trends(store(), family=family, workload=workload, gpu=gpu)
+
+
+def _all_runs(
+    data_version: DataVersion,
+    metric: str,
+    family: str,
+    evidence: Evidence,
+    workload: str | None = None,
+    gpu: str | None = None,
+) -> list[Trend]:
+    """One metric's series over all runs, as its steps are searched in them."""
+    return load_trends(
+        store(),
+        metric,
+        metric_table(data_version),
+        family=family,
+        workload=workload,
+        gpu=gpu,
+        over="time",
+        across=ACROSS,
+        evidence=evidence,
+        wrong=_wrong(family, lineages.lineage(data_version, family)),
         pairing=pairing(data_version),
     )
-    return build_grid(found, steps, since)
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
