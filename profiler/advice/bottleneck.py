@@ -189,6 +189,7 @@ def _waiting(metrics: LaunchMetrics, stalls: Mapping[str, Metric]) -> _Answers:
     if issue.number >= ISSUE_PCT:
         text = f"Schedulers issue in {issue.text} of their cycles: instructions are the limit, not waiting."
         share = issue.number / 100
+        refuted_by = "the instructions fall and the time does not"
         yield _statement(
             metrics,
             "issue",
@@ -197,7 +198,9 @@ def _waiting(metrics: LaunchMetrics, stalls: Mapping[str, Metric]) -> _Answers:
             (issue,),
             share=share,
             lever=FEWER_INSTRUCTIONS_LEVER,
+            confidence=_known("issue", refuted_by),
             techniques=(FEWER_INSTRUCTIONS,),
+            refuted_by=refuted_by,
         )
         return
     for rank, (cycles, reason) in enumerate(waits[:_MAX_WAITS]):
@@ -220,6 +223,8 @@ def _wait(
     cycles = f"{formatting.digits(stall.number)} of {latency.text}s between two issues"
     text = f"Warps wait for {meaning} ({reason}): {cycles}; schedulers issue in {issue.text} of cycles"
     text += f"; {advice.words}." if advice.words else "."
+    refuted_by = f"the cycles of {reason} fall and the time does not"
+    known = f"{_known(f'waiting:{reason}', refuted_by)}; " if advice.lever else ""
     return _statement(
         metrics,
         f"waiting:{reason}",
@@ -228,13 +233,15 @@ def _wait(
         (stall, latency, issue, *advice.inputs),
         share=min(share, 1 - issue.number / 100),
         lever=advice.lever,
-        confidence=f"{_known(advice.lever, reason)}the share is the most that less waiting could save",
+        confidence=f"{known}the share is the most that less waiting could save",
         techniques=techniques_of(advice.lever),
+        refuted_by=refuted_by,
     )
 
 
-def _known(lever: str, reason: str) -> str:
-    return f"{known_steps_words(f'waiting:{reason}')}; " if lever else ""
+def _known(name: str, refuted_by: str) -> str:
+    """How often the lever of a statement helped, and what would refute it."""
+    return f"{known_steps_words(name)}; refuted if {refuted_by}"
 
 
 def _advised(advised: Advised, metrics: LaunchMetrics) -> Statement:
@@ -252,7 +259,7 @@ def _advised(advised: Advised, metrics: LaunchMetrics) -> Statement:
         tuple({metric.name: metric for metric in inputs}.values()),
         share=advised.share,
         lever=advised.lever,
-        confidence=f"{known_steps_words(rule.id)}; refuted if {rule.refuted_by}; the share is an upper bound",
+        confidence=f"{_known(rule.id, rule.refuted_by)}; the share is an upper bound",
         techniques=rule.techniques,
         refuted_by=rule.refuted_by,
     )

@@ -281,7 +281,9 @@ def _missing_by_state(invalid: Sequence[MetricInput]) -> dict[str, str]:
     for state in dict.fromkeys(metric.state for metric in invalid):
         metrics = [metric for metric in invalid if metric.state == state]
         lines = format_line_numbers([metric.line for metric in metrics if metric.line is not None])
-        names = brief_list([metric.concept or metric.name.partition("[")[0] for metric in metrics])
+        # Several opcodes of a mix are one metric to collect.
+        distinct = dict.fromkeys(metric.concept or metric.name.partition("[")[0] for metric in metrics)
+        names = brief_list([*distinct])
         words = f"metrics.txt:{lines} ({names})" if lines else names
         sentences[state] = f"{_TO_COLLECT.get(state, f'{state.capitalize()}:')} {words}."
     return sentences

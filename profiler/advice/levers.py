@@ -24,7 +24,9 @@ INDEPENDENT_WORK = (
 EVEN_BLOCKS = "even out the blocks: a persistent grid, smaller blocks, or the longest first"
 FEWER_REGISTERS = "fewer live registers: a smaller tile a warp, or another __launch_bounds__"
 LESS_SHARED = "smaller tiles or fewer stages in shared memory"
-OTHER_BLOCK = "a block of another size: larger where the number of blocks limits, smaller where warps do"
+LARGER_BLOCKS = "larger blocks: more threads in each, since no more blocks fit"
+SMALLER_BLOCKS = "smaller blocks: fewer warps in each, so that another one fits"
+FEWER_BARRIERS = "fewer named barriers a block"
 LOCAL_ARRAYS = "keep arrays in registers: index them with constants only (unroll), fewer live registers"
 FEWER_INSTRUCTIONS_LEVER = (
     "fewer instructions: skip work that is not needed, unroll, address arithmetic out of the loop"
@@ -62,10 +64,17 @@ def room_lever(metrics: LaunchMetrics) -> SpecificLever:
         return SpecificLever("", impossible)
     blocks = min(limit.number for limit in inputs)
     binding = [name for name, limit in limits.items() if limit.number == blocks]
-    levers = {"registers": FEWER_REGISTERS, "shared memory": LESS_SHARED}
-    lever = "; ".join(levers[name] for name in binding if name in levers) or OTHER_BLOCK
+    levers = {
+        "registers": FEWER_REGISTERS,
+        "shared memory": LESS_SHARED,
+        "warps": SMALLER_BLOCKS,
+        "the number of blocks": LARGER_BLOCKS,
+        "barriers": FEWER_BARRIERS,
+    }
+    lever = "; ".join(levers[name] for name in binding)
     plural = "s" if blocks != 1 else ""
-    words = f"{' and '.join(binding)} limit an SM to {blocks:.0f} block{plural}"
+    limit = "limits" if binding in (["the number of blocks"], ["shared memory"]) else "limit"
+    words = f"{' and '.join(binding)} {limit} an SM to {blocks:.0f} block{plural}"
     return SpecificLever(f"{lever} ({words})", inputs)
 
 

@@ -308,7 +308,7 @@ RULES = (
         "dram",
         (VECTORISED, REGISTER_TILING),
         (*_DRAM_BUSIEST, at_least("dram", BUSY_PCT), below("dram", 85.0)),
-        "DRAM is the busiest unit at {dram}; good kernels reach 88 to 92 %.",
+        "DRAM is at {dram} of its peak, no unit is much busier, and good kernels reach 88 to 92 %.",
         MORE_BYTES_IN_FLIGHT,
         "dram_headroom",
         "twice the bytes in flight leave DRAM's throughput where it is",

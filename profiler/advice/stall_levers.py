@@ -63,7 +63,9 @@ def _wait_for_data(metrics: LaunchMetrics) -> Advice:
     if l2.number >= LIMIT_PCT:
         return Advice(LESS_L2, busy, inputs)
     architecture = find_architecture(metrics.chip)
-    if architecture is None or architecture.async_copy:
+    if metrics.chip is None:
+        how = "the next tile while this one is computed, by cp.async where the GPU has it (sm_80 and newer)"
+    elif architecture is None or architecture.async_copy:
         how = "the next tile (cp.async) while this one is computed"
     else:
         how = "the next tile into registers before computing on this one"

@@ -52,6 +52,7 @@ from profiler.evidence import (
 from profiler.evidence.values import pack_values
 from profiler.reports import read
 from profiler.statistics import LIVE_PAIR, STORED_BASELINE, Decision, Interval, Verdict, Wobble
+from tests import made
 
 TABLE = metric_table.load_metrics()
 NAMES = {name for metric in TABLE.metrics for name in metric.names_for(None)}
@@ -609,3 +610,12 @@ def test_two_values_share_their_unit() -> None:
     assert formatting.from_to(Value(9548), Value(17_400)) == "9.55 k → 17.4 k"
     assert formatting.from_to(Value(15_200, "inst"), Value(0, "inst")) == "15.2 k → 0"
     assert formatting.from_to(NOT_COLLECTED, Value(1.0, "%")) == "not collected → 1.0 %"
+
+
+def test_opcodes_of_one_mix_are_one_metric_to_collect() -> None:
+    metrics = LaunchMetrics(made.launch(), TABLE, "sm_80")
+    question = OpenQuestion(
+        "atomics", "whether atomics are waited for", (metrics.opcodes("RED"), metrics.every_opcode)
+    )
+    (statement,), _ = rank_statements([question])
+    assert statement.text.endswith("To collect: sass__inst_executed_per_opcode.")

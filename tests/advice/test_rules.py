@@ -273,6 +273,19 @@ def test_local_memory_that_nobody_waits_for_asks_for_nothing() -> None:
     assert waited_for.share == pytest.approx(0.8 * 0.6)
 
 
+@pytest.mark.parametrize("issue_active", [20.0, 90.0])
+def test_every_lever_says_how_often_it_helped_and_what_refutes_it(issue_active: float) -> None:
+    waits = {"warp_latency": 10.0, "issue_active": issue_active, "stall_barrier": 8.0}
+    stalls = {reason: metric for reason, metric in stall_metrics(TABLE, None).items() if reason == "barrier"}
+    answers = find_bottlenecks(launch_metrics({**PLAIN, **waits}, OPCODES, "sm_80"), stalls)
+    advised = {one.id: one for one in answers if isinstance(one, Statement) and one.lever}
+    assert ("waiting:barrier" if issue_active < 80 else "issue") in advised
+    for statement in advised.values():
+        assert statement.refuted_by
+        assert f"refuted if {statement.refuted_by}" in statement.confidence
+        assert "known step" in statement.confidence
+
+
 def test_levers_are_of_the_chip() -> None:
     numbers = {**PLAIN, "pipe_fp64": 80.0, "sol_compute": 80.0}
     ids = {
@@ -290,6 +303,26 @@ def test_one_block_is_no_blocks() -> None:
         advised = apply_rule(room, launch_metrics(numbers, OPCODES, "sm_80"))
         assert isinstance(advised, Advised)
         assert advised.lever.endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("limits", "start", "end"),
+    [
+        ({"limit_blocks": 1}, "larger blocks", "(the number of blocks limits an SM to 1 block)"),
+        (
+            {"limit_shared": 2},
+            "fewer live registers",
+            "(registers and shared memory limit an SM to 2 blocks)",
+        ),
+    ],
+)
+def test_room_is_made_where_it_is_missing(limits: Mapping[str, float], start: str, end: str) -> None:
+    room = next(rule for rule in RULES if rule.id == "occupancy:room")
+    advised = apply_rule(
+        room, launch_metrics({**PLAIN, "occupancy_theoretical": 25.0, **limits}, OPCODES, "sm_80")
+    )
+    assert isinstance(advised, Advised)
+    assert (advised.lever.startswith(start), advised.lever.endswith(end)) == (True, True), advised.lever
 
 
 def test_known_steps_are_those_of_these_rules() -> None:

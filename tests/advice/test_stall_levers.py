@@ -51,6 +51,17 @@ def test_waiting_for_data_is_hidden_below_the_peak_and_saved_at_it() -> None:
     assert unknown.words == "whether latency or bandwidth is to blame is unknown"
 
 
+def test_of_an_unknown_chip_nobody_says_that_it_has_asynchronous_copies() -> None:
+    launch = metrics(sol_dram=10.0, sol_l2=20.0, sol_memory=20.0)
+    lever = {
+        chip: advice_for_stall("long_scoreboard", replace(launch, chip=chip)).lever
+        for chip in ("sm_75", "sm_80", None)
+    }
+    assert "cp.async" not in lever["sm_75"]
+    assert "(cp.async)" in lever["sm_80"]
+    assert "cp.async where the GPU has it" in lever[None]
+
+
 def test_a_reason_that_nobody_knows_has_no_advice() -> None:
     assert advice_for_stall("brand_new", metrics()) == ("", "", ())
 
