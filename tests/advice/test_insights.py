@@ -613,7 +613,7 @@ def test_two_values_share_their_unit() -> None:
 
 
 def test_opcodes_of_one_mix_are_one_metric_to_collect() -> None:
-    metrics = LaunchMetrics(made.launch(), TABLE, "sm_80")
+    metrics = LaunchMetrics(replace(made.launch(), opcodes={}), TABLE, "sm_80")
     question = OpenQuestion(
         "atomics", "whether atomics are waited for", (metrics.opcodes("RED"), metrics.every_opcode)
     )
