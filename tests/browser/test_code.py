@@ -66,6 +66,7 @@ def large(
         yield LargeLaunch(browser, dashboard, address, count * times, small)
 
 
+@pytest.mark.long
 def test_five_thousand_instructions_take_little_more_work_than_a_few_hundred(large: LargeLaunch) -> None:
     """In a new session of a browser that was here before, and in another order within the session.
 
