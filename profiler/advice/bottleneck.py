@@ -225,15 +225,17 @@ def _wait(
     text += f"; {advice.words}." if advice.words else "."
     refuted_by = f"the cycles of {reason} fall and the time does not"
     known = f"{_known(f'waiting:{reason}', refuted_by)}; " if advice.lever else ""
+    waiting = min(share, 1 - issue.number / 100)
+    most = "less waiting could save" if waiting <= advice.at_most else "is left to the busiest unit's peak"
     return _statement(
         metrics,
         f"waiting:{reason}",
         BOTTLENECK,
         text,
         (stall, latency, issue, *advice.inputs),
-        share=min(share, 1 - issue.number / 100),
+        share=min(waiting, advice.at_most),
         lever=advice.lever,
-        confidence=f"{known}the share is the most that less waiting could save",
+        confidence=f"{known}the share is the most that {most}",
         techniques=techniques_of(advice.lever),
         refuted_by=refuted_by,
     )

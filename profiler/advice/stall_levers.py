@@ -29,6 +29,7 @@ class Advice(NamedTuple):
     lever: str = ""  # "" where nothing is to be done, or nobody knows what
     words: str = ""  # what the inputs add to the statement
     inputs: tuple[MetricInput, ...] = ()  # the counters that tell the causes of this stall apart
+    at_most: float = 1.0  # the share of the launch's time that the lever could save, however long warps wait
 
 
 class StallReason(NamedTuple):
@@ -59,7 +60,9 @@ def _wait_for_data(metrics: LaunchMetrics) -> Advice:
         words = f"{busy}, memory at {memory.text}: L1's bandwidth, which earlier loads do not widen"
         return Advice("", words, inputs)
     if dram.number >= BUSY_PCT and dram.number >= l2.number - _NEAR_PP:
-        return Advice(MORE_BYTES_IN_FLIGHT, f"{busy}: too few bytes in flight", inputs)
+        headroom = read_quantity("dram_headroom", metrics).number
+        at_most = 1.0 if headroom is None else headroom
+        return Advice(MORE_BYTES_IN_FLIGHT, f"{busy}: too few bytes in flight", inputs, at_most)
     if l2.number >= LIMIT_PCT:
         return Advice(LESS_L2, busy, inputs)
     architecture = find_architecture(metrics.chip)

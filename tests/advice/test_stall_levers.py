@@ -42,6 +42,8 @@ def test_waiting_for_data_is_hidden_below_the_peak_and_saved_at_it() -> None:
     assert hidden.lever.startswith("prefetch: load the next tile (cp.async)")
     filled = advice_for_stall("long_scoreboard", metrics(sol_dram=67.0, sol_l2=65.0, sol_memory=67.0))
     assert filled.lever.startswith("more bytes in flight"), "good kernels reach 88 % and more"
+    assert 0.2 < filled.at_most < 0.3, "however long warps wait, DRAM leaves no more than that to its peak"
+    assert hidden.at_most == 1.0
     saved = advice_for_stall("long_scoreboard", metrics(sol_dram=90.0, sol_l2=20.0, sol_memory=90.0))
     assert saved.lever.startswith("move fewer bytes through DRAM")
     full = advice_for_stall("long_scoreboard", metrics(sol_dram=10.0, sol_l2=20.0, sol_memory=75.0))
@@ -63,7 +65,7 @@ def test_of_an_unknown_chip_nobody_says_that_it_has_asynchronous_copies() -> Non
 
 
 def test_a_reason_that_nobody_knows_has_no_advice() -> None:
-    assert advice_for_stall("brand_new", metrics()) == ("", "", ())
+    assert advice_for_stall("brand_new", metrics()) == ("", "", (), 1.0)
 
 
 def test_wavefronts_are_counted_though_an_old_ncu_calls_them_sectors() -> None:
