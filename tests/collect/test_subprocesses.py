@@ -246,7 +246,7 @@ def test_ctrl_c_ends_the_gpu_tests_at_once_with_their_summary(tmp_path):
     for send in (os.kill, os.killpg):  # as `timeout` does: the program, then its group
         send(process.pid, signal.SIGINT)
         time.sleep(0.02)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=60)
     assert "FAILED test_it.py::test_first" in out
     assert "KeyboardInterrupt" in out
     assert subprocesses.kill_leftovers(tmp_path / "work") == 0

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -62,6 +63,27 @@ def workloads_of(version: Version) -> list[AttentionWorkload]:
     return [ATTENTION.workload(**one) for one in sizes if one["head_dim"] in version.head_dims]
 
 
+@contextlib.contextmanager
+def interrupted_once() -> Iterator[None]:
+    """The first Ctrl-C raises KeyboardInterrupt; any after it is ignored, from then on.
+
+    The handler itself turns the others off: in an `except` it could be too late, and the ending be ended.
+    """
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    if before is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, before)
+
+
 @dataclass(frozen=True)
 class GpuBench:
     """The libraries of the lineage, and a folder for what runs on them."""
@@ -85,21 +107,22 @@ class GpuBench:
         ending, or the summary.
         """
         pool = ThreadPoolExecutor(TOGETHER)
-        jobs = [pool.submit(work, item) for item in items]
-        try:
-            return [job.result() for job in jobs]
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
-                self.interrupted.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            subprocesses.kill_leftovers(self.folder)
-            while not all(job.done() for job in jobs):  # a job may just have been starting its program
-                time.sleep(0.1)
+        jobs: list[Future[B]] = []
+        with interrupted_once():
+            try:
+                jobs += (pool.submit(work, item) for item in items)
+                return [job.result() for job in jobs]
+            except BaseException as error:
+                if isinstance(error, KeyboardInterrupt):
+                    self.interrupted.set()
+                pool.shutdown(wait=False, cancel_futures=True)
                 subprocesses.kill_leftovers(self.folder)
-            raise
-        finally:
-            pool.shutdown()
+                while not all(job.done() for job in jobs):  # a job may just have been starting its program
+                    time.sleep(0.1)
+                    subprocesses.kill_leftovers(self.folder)
+                raise
+            finally:
+                pool.shutdown()
 
     @property
     def cases(self) -> str:
