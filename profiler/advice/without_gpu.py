@@ -17,6 +17,7 @@ from profiler.advice.levers import (
     WIDER_ACCESSES,
     tensor_cores_lever,
 )
+from profiler.advice.rules import known_steps_words
 from profiler.advice.statement import (
     BOTTLENECK,
     CHANGE,
@@ -53,6 +54,20 @@ _GROUP_PRODUCTS = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
 _ONE_MORE_STAGE = 1.5  # times the shared memory of two stages
 _ASYNC_COPIES = ("LDGSTS", "UTMALDG", "UBLKCP")  # to shared memory past the registers
 _EXACT = "exact, by the compiler"
+# What a measurement would show if a lever on facts were wrong, by the id of its statement.
+REFUTED_BY = {
+    "spills": "without spills the time is the same",
+    "room": "with one more block on an SM the time is the same",
+    "tensor:unused": "the products on tensor cores take as long",
+    "tensor:partly": "the remaining products on tensor cores take as long",
+    "tensor:wgmma": "wgmma in place of mma.sync takes as long",
+    "registers": "shared-memory wavefronts fall and the time does not",
+    "narrow": "loads of 16 bytes a lane take as long",
+    "stages": "one stage more leaves the waiting for copies where it is",
+    "copies": "copies past the registers take as long",
+    "local": "without local memory the time is the same",
+    "conflicts": "wavefronts of shared memory fall and the time does not",
+}
 _BY_MODEL = "by the model of the banks, on small workloads"
 _MAX_CHANGES = 8  # that a statement names
 # What of a version's static facts a reader asks for first.
@@ -171,11 +186,17 @@ def _static(
         text,
         inputs,
         Evidence.STATIC,
-        confidence,
+        _with_record(name, confidence) if valid_lever else confidence,
         valid_lever,
         weight=weight,
         techniques=techniques_of(valid_lever or ""),
+        refuted_by=REFUTED_BY[name] if valid_lever else "",
     )
+
+
+def _with_record(name: str, confidence: str) -> str:
+    """The confidence in a lever, with the known steps that it helped in and what would refute it."""
+    return f"{confidence}; {known_steps_words(name)}; refuted if {REFUTED_BY[name]}"
 
 
 def _over_budget(metrics: LaunchMetrics) -> Iterator[_Fact]:
@@ -387,10 +408,11 @@ def _bank_conflicts(
         text,
         inputs,
         Evidence.MODELLED,
-        _BY_MODEL,
+        _with_record("conflicts", _BY_MODEL),
         SWIZZLE,
         weight=0.2 + 0.5 * share,
         techniques=techniques_of(SWIZZLE),
+        refuted_by=REFUTED_BY["conflicts"],
     )
     yield _Fact(statement, share)
 

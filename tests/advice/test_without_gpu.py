@@ -12,6 +12,7 @@ import pytest
 
 from profiler import cli
 from profiler.advice import ComparedSide, Statement, Subject, find_insights
+from profiler.advice.without_gpu import REFUTED_BY
 from profiler.bundles import Facts
 from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values
@@ -337,3 +338,21 @@ def test_what_the_code_alone_tells(name: str, opcodes: dict[str, float], chip: s
 def test_and_what_it_does_not(name: str, opcodes: dict[str, float], chip: str) -> None:
     values: dict[str, Value] = {"opcode_LDG.128": Value(0.0, "inst")}
     assert name not in said(replace(static(opcodes, **values), gpu=chip))
+
+
+@pytest.mark.parametrize(
+    "opcodes",
+    [
+        {"FFMA": 64.0, "LDG": 8.0, "STS": 9.0},
+        {"HMMA": 8.0, "FFMA": 64.0, "STS": 9.0, "LDL": 3.0, "STL": 3.0},
+    ],
+)
+def test_every_lever_on_facts_says_its_known_steps_and_its_refutation(opcodes: dict[str, float]) -> None:
+    statements = said(static(opcodes))
+    levers = {name: statement for name, statement in statements.items() if statement.lever}
+    assert len(levers) >= 3
+    for name, statement in levers.items():
+        assert statement.refuted_by == REFUTED_BY[name]
+        assert f"refuted if {statement.refuted_by}" in statement.confidence
+        assert "known step" in statement.confidence
+    assert not any(one.refuted_by for name, one in statements.items() if name not in levers)
