@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from profiler.emulator.emulator import Emulator as Emulator
     from profiler.emulator.emulator import Schedule as Schedule
     from profiler.emulator.run_result import Defect as Defect
+    from profiler.emulator.run_result import KernelArgument as KernelArgument
     from profiler.emulator.run_result import LaunchShape as LaunchShape
     from profiler.emulator.run_result import RunResult as RunResult
     from profiler.emulator.run_result import SharedTraffic as SharedTraffic
@@ -21,5 +22,5 @@ __getattr__ = lazy(
     __name__,
     cpu_check="CheckRun VersionCheck check check_versions",
     emulator="Emulator Schedule",
-    run_result="Defect LaunchShape RunResult SharedTraffic SourceLine",
+    run_result="Defect KernelArgument LaunchShape RunResult SharedTraffic SourceLine",
 )

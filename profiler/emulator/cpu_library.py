@@ -42,6 +42,7 @@ _LAUNCH = re.compile(
     r'(\bcpucuda::launch\("[^"\n]*",)([^;]*?\[[&=]\]\s*(?:\(\s*\)\s*)?\{\s*)'
     r"([\w:]+(?:<[^(){};]*>)?|\([\w:]+(?:<[^(){};]*>)?\))(\s*\()"
 )
+_PARENTHESIS = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[()]')  # or a literal, which may hold them
 # In assembly: calls of what moves memory, and the pattern of g++ (bytes of 0xfe) where it is a number. As a
 # float that pattern is finite, and a maximum that starts with it is right; with 0xfffe above it is NaN, and
 # still an index far out of bounds.
@@ -123,8 +124,30 @@ def preprocessor() -> list[str]:
 
 
 def _with_kernel_addresses(code: str) -> str:
-    """Preprocessed code in which every LAUNCH hands over its kernel's address, which tells its bound."""
-    return _LAUNCH.sub(r"\1 cpucuda::code_of(\3),\2\3\4", code)
+    """Preprocessed code in which every LAUNCH hands over its kernel's address, and notes its arguments.
+
+    The address tells the kernel's launch bound. The arguments are written a second time, before the lambda
+    that calls the kernel with them: it stands in no other scope than they.
+    """
+    parts, end = [], 0
+    for launch in _LAUNCH.finditer(code):
+        close = _closing(code, launch.end())
+        if close is not None:
+            arguments = code[launch.end() : close]
+            noted = f" cpucuda::with_arguments({launch[3]})({arguments}),"
+            parts += [code[end : launch.end(1)], noted, code[launch.end(1) : close]]
+            end = close
+    return "".join((*parts, code[end:]))
+
+
+def _closing(code: str, start: int) -> int | None:
+    """Where the parenthesis closes that was opened before `start`; None where the code ends before it."""
+    depth = 1
+    for token in _PARENTHESIS.finditer(code, start):
+        depth += {"(": 1, ")": -1}.get(token[0], 0)
+        if not depth:
+            return token.start()
+    return None
 
 
 def _with_checked_moves(assembly: str) -> str:

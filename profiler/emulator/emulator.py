@@ -24,6 +24,7 @@ from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.catalog.version import DEFAULT_SHARED_BYTES
 from profiler.emulator.cpu_library import RUNTIME
 from profiler.emulator.run_result import (
+    AddressRange,
     Defect,
     RunResult,
     SourceLines,
@@ -101,13 +102,15 @@ class Emulator:
         limit_bytes: int = SHARED_LIMIT_BYTES,
         time_limit_s: float = TIME_LIMIT_S,
         fresh: bool = False,
+        only_launch: bool = False,
         moved_bytes: Mapping[int, int] | None = None,
     ) -> RunResult:
         """Call the library's function on a case; case.output is filled with what it wrote.
 
         `limit_bytes`: of shared memory that a block may have; with 0 every launch is refused. `fresh`: the
-        library is loaded anew, with no state of earlier calls. `moved_bytes`: how far on the
-        pointer to an array is moved, by the argument's position from 0.
+        library is loaded anew, with no state of earlier calls. `only_launch`: launches that a GPU would
+        take are taken, and no block of them is run. `moved_bytes`: how far on the pointer to an array is
+        moved, by the argument's position from 0.
         A kernel that crashes or does not end gives a result with that defect. Raises CannotJudge where the
         process fails by itself, which says nothing about the kernel.
         """
@@ -124,6 +127,7 @@ class Emulator:
             "preempt": schedule.preempt,
             "device_limit": limit_bytes,
             "budget": budget_bytes,
+            "run": not only_launch,
         }
         begun = time.perf_counter()
         reply = self._ask(job, time_limit_s)
@@ -149,7 +153,7 @@ class Emulator:
             case.check(),
             parse_defects(rows["defects"], lines),
             parse_traffic(rows["banks"], lines),
-            parse_launches(rows["launches"]),
+            parse_launches(rows["launches"], _argument_ranges(arguments, reply["base"])),
             seconds,
         )
 
@@ -255,6 +259,15 @@ class Emulator:
         if unresolved:
             lines.update(resolve_lines(library, unresolved, source_folder))
         return lines
+
+
+def _argument_ranges(arguments: list[Any], base: int) -> list[AddressRange]:
+    """Where the arrays lay in the worker, from what `_write_arrays` says and where the file was mapped."""
+    return [
+        AddressRange(position, base + value[0], value[1])
+        for position, value in enumerate(arguments)
+        if isinstance(value, list)
+    ]
 
 
 def time_limit_s(flops: int, case: Case) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from profiler.build import LaunchConfig
@@ -54,6 +55,26 @@ class SharedTraffic:
 
 
 @dataclass(frozen=True)
+class AddressRange:
+    """Where an array lay while the function ran."""
+
+    argument: int  # of the C function, counted from 0
+    start: int
+    size: int  # bytes
+
+
+@dataclass(frozen=True)
+class KernelArgument:
+    """What a launch passed for one parameter of its kernel."""
+
+    content: bytes | None  # as the parameter has it on the CPU; None for a class whose bytes say nothing
+    # Where in it a pointer into an array lies: the first byte, the C function's argument from 0, and how many
+    # bytes into that array it points.
+    pointers: tuple[tuple[int, int, int], ...]
+    is_foreign: bool = False  # a pointer to what is none of the function's arrays
+
+
+@dataclass(frozen=True)
 class LaunchShape:
     """One launch as the launcher asked for it, refused ones too."""
 
@@ -62,6 +83,9 @@ class LaunchShape:
     block: tuple[int, int, int]
     shared_bytes: int  # dynamic, a block
     returned: int  # cudaError_t
+    symbol: str = field(default="", compare=False)  # of the kernel as g++ mangles it; "" where it has none
+    # By parameter; None where the runtime was not handed the kernel itself (LAUNCH hands it over).
+    arguments: tuple[KernelArgument, ...] | None = field(default=None, compare=False, repr=False)
 
     @property
     def threads(self) -> int:
@@ -166,10 +190,31 @@ def parse_traffic(rows: Sequence[Row], lines: SourceLines) -> tuple[SharedTraffi
     return tuple(SharedTraffic(source, kind, *counts) for (source, kind), counts in ordered)
 
 
-def parse_launches(rows: Sequence[Row]) -> tuple[LaunchShape, ...]:
-    """In the order they were made. A row: kernel, what the launch returned, grid, block, shared bytes."""
+def parse_launches(rows: Sequence[Row], arrays: Sequence[AddressRange] = ()) -> tuple[LaunchShape, ...]:
+    """In the order they were made; `arrays`: those that the function was called with.
+
+    A row: kernel, what the launch returned, grid, block, shared bytes, symbol, then of each argument its
+    kind and its bytes as hexadecimal digits.
+    """
     shapes = []
-    for kernel, *numbers in rows:
-        returned, gx, gy, gz, bx, by, bz, shared = map(int, numbers)
-        shapes.append(LaunchShape(kernel, (gx, gy, gz), (bx, by, bz), shared, returned))
+    for kernel, *fields in rows:
+        returned, gx, gy, gz, bx, by, bz, shared = map(int, fields[:8])
+        arguments = tuple(_parse_argument(text, arrays) for text in fields[9:]) or None
+        shapes.append(LaunchShape(kernel, (gx, gy, gz), (bx, by, bz), shared, returned, fields[8], arguments))
     return tuple(shapes)
+
+
+def _parse_argument(text: str, arrays: Sequence[AddressRange]) -> KernelArgument:
+    """A pointer is what has a pointer's type, or in a structure 8 aligned bytes that point into an array."""
+    kind, content = text[0], bytes.fromhex(text[1:])
+    if kind == "u":
+        return KernelArgument(None, ())
+    pointers = []
+    for first in range(0, len(content) - 7, 8):
+        address = int.from_bytes(content[first : first + 8], sys.byteorder)
+        # An end of an array is a pointer into it: between two arrays there is room.
+        array = next((a for a in arrays if a.start <= address <= a.start + a.size), None)
+        if array is not None:
+            pointers.append((first, array.argument, address - array.start))
+    is_foreign = kind == "p" and not pointers and any(content)
+    return KernelArgument(content, tuple(pointers), is_foreign)

@@ -533,10 +533,13 @@ def _move(instruction: Instruction) -> Action:
 
 
 def _load_constant(instruction: Instruction) -> Action:
-    _require(instruction, "64 128")
+    _require(instruction, "64 128 U8 S8 U16 S16")
     destination, source = instruction.operands
     if source.kind != "constant":
         raise instruction.no_model("a constant at an address that is computed")
+    narrow = instruction.modifiers & {"U8", "S8", "U16", "S16"}
+    if narrow:
+        return _load_narrow_constant(instruction, next(iter(narrow)))
     count = 2 if "64" in instruction.modifiers else 4 if "128" in instruction.modifiers else 1
     pairs = [
         (reader(instruction, source, extra), writer(instruction, destination, extra))
@@ -546,6 +549,24 @@ def _load_constant(instruction: Instruction) -> Action:
     def load(m: Machine, s: Lanes) -> None:
         for read, write in pairs:
             write(m, s, read(m, s))
+
+    return load
+
+
+def _load_narrow_constant(instruction: Instruction, modifier: str) -> Action:
+    """LDC.U8 and the like: one or two bytes of a constant bank, as 32 bits."""
+    destination, source = instruction.operands
+    bits = int(modifier[1:])
+    shift, aligned = source.number % 4 * 8, replace(source, number=source.number & ~3)
+    if shift + bits > 32:
+        raise instruction.no_model("a constant that is not aligned")
+    read, write = reader(instruction, aligned), writer(instruction, destination)
+
+    def load(m: Machine, s: Lanes) -> None:
+        value = int(read(m, s)) >> shift & ((1 << bits) - 1)
+        if modifier[0] == "S" and value >> (bits - 1):
+            value -= 1 << bits
+        write(m, s, _U32(value & 0xFFFFFFFF))
 
     return load
 
@@ -589,8 +610,13 @@ def _flushed(value: Any) -> Any:
 
 
 def _float_result(instruction: Instruction, exact: Read) -> Action:
-    """Rounds what `exact` gives in fp64 to fp32, as the modifiers say, and writes it."""
+    """An operation on fp32 whose result is rounded as its modifiers say."""
     _require(instruction, "FTZ SAT RM RP RZ RN")
+    return _rounded(instruction, exact)
+
+
+def _rounded(instruction: Instruction, exact: Read) -> Action:
+    """Rounds what `exact` gives in fp64 to fp32, as the modifiers say, and writes it."""
     write = float_writer(instruction, instruction.operands[0])
     modifiers = instruction.modifiers
     rounds = modifiers & {"RM", "RP", "RZ"}
@@ -716,11 +742,15 @@ def _fchk(instruction: Instruction) -> Action:
 
 def _to_float(instruction: Instruction) -> Action:
     """I2F and I2FP: a 32-bit integer as fp32."""
-    _require(instruction, "F32 S32 U32")
-    destination, source = instruction.operands
-    read, write = reader(instruction, source), float_writer(instruction, destination)
+    _require(instruction, "F32 S32 U32 RM RP RZ RN")
+    _, source = instruction.operands
+    read = reader(instruction, source)
     signed = "U32" not in instruction.modifiers
-    return lambda m, s: write(m, s, (_signed(read(m, s)) if signed else read(m, s)).astype(np.float32))
+
+    def exact(m: Machine, s: Lanes) -> Any:
+        return np.asarray(_signed(read(m, s)) if signed else read(m, s), np.float64)
+
+    return _rounded(instruction, exact)
 
 
 _ROUND: dict[str, Callable[[Any], Any]] = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -11,29 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from profiler.build import BuiltLibrary, function_name, template_integer
+from profiler.build import BuiltLibrary, function_name
 from profiler.bundles import scratch_folder
-from profiler.catalog import Case, OutputCheck, Problem, Version, Workload, source_files
+from profiler.catalog import Case, OutputCheck, Problem, Version, Workload
 from profiler.catalog.cases import make_case
 from profiler.catalog.problem import workload_json
 from profiler.catalog.sources import include_folders, without_include_flags
 from profiler.emulator import Emulator, LaunchShape, Schedule
-from profiler.emulator.c_signature import find_signature
 from profiler.emulator.cpu_library import build_cpu_library
 from profiler.evidence import opcodes
-from profiler.model.cubin import KernelImage, Parameter, read_kernels
+from profiler.model.cubin import KernelImage, read_kernels
 from profiler.model.instructions import NoModel
 from profiler.model.interpreter import Execution, load_program, run_blocks
 from profiler.model.memory import GlobalMemory
 from profiler.sass import FunctionCode, extract_cubin, library_functions
-
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_FORMATS: Mapping[tuple[type, int], str] = {
-    (int, 4): "<i",
-    (int, 8): "<q",
-    (float, 4): "<f",
-    (float, 8): "<d",
-}
 
 
 @dataclass(frozen=True)
@@ -153,24 +142,23 @@ def run_version(
 ) -> VersionRun:
     """Run what a call with the problem's case launches, from the machine code of one architecture.
 
-    The launcher itself runs on the CPU, which says the launches. A kernel's parameters are those of the C
-    function that have their names, whatever the case of the letters. Raises NoModel where the names do not
-    fit or an instruction has no model; BuildFailed, CannotJudge where a tool fails or is missing.
+    The launcher itself runs on the CPU, which says the launches and what they pass to their kernels; one
+    launch runs after the other, on the same memory. Raises NoModel where it passes what has no counterpart
+    in the case or an instruction has no model; BuildFailed, CannotJudge where a tool fails or is missing.
     """
     case = make_case(problem, workload, seed)
     shapes = _launch_shapes(version, problem, case)
-    names = _argument_names(version, problem.symbol)
     functions = {function.name: function for function in library_functions(built.library, arch)}
     with scratch_folder() as folder:
         images = read_kernels(extract_cubin(built.library, arch, folder))
+    positions = [i for i, value in enumerate(case.arguments) if isinstance(value, np.ndarray)]
     arrays = [value for value in case.arguments if isinstance(value, np.ndarray)]
     memory = GlobalMemory(arrays)
-    addresses = {id(array): address for array, address in zip(arrays, memory.addresses, strict=True)}
-    head_dim = workload.sizes().get("head_dim")
+    addresses = dict(zip(positions, memory.addresses, strict=True))
     runs = []
     for shape in shapes:
-        image = _choose(images, shape, head_dim)
-        parameters = _parameters(version, shape, image, names, case, addresses)
+        image = _choose(images, shape)
+        parameters = _parameters(shape, image, addresses)
         function = functions[image.function]
         program = load_program(image, function.instructions)
         execution = run_blocks(program, shape.grid, shape.block, shape.shared_bytes, parameters, memory)
@@ -181,83 +169,61 @@ def run_version(
 
 
 def _launch_shapes(version: Version, problem: Problem, case: Case) -> tuple[LaunchShape, ...]:
-    """The launches that the version's launcher asks for; a CPU that refuses all of them runs none."""
+    """The launches that the version's launcher asks for, of which the CPU runs no block."""
     assert version.source is not None
     library = build_cpu_library(
         version.source, without_include_flags(version.flags), include_folders(version)
     )
     with Emulator() as emulator:
-        result = emulator.run(library, problem.symbol, case, Schedule(0), limit_bytes=0)
+        result = emulator.run(library, problem.symbol, case, Schedule(0), only_launch=True)
     case.output[...] = np.nan
     if not result.launches:
         raise NoModel(f"no model of {version.id}: its launcher launched nothing")
-    if len(result.launches) > 1:
-        raise NoModel(f"no model of {version.id}: more than one launch a call")
+    if any(shape.returned for shape in result.launches):
+        raise NoModel(f"no model of {version.id}: a GPU refuses its launch")
     return result.launches
 
 
-def _choose(images: Mapping[str, KernelImage], shape: LaunchShape, head_dim: Any) -> KernelImage:
-    """The kernel of a launch: that of its name, and of several the one with the head dim as integer."""
+def _choose(images: Mapping[str, KernelImage], shape: LaunchShape) -> KernelImage:
+    """The kernel of a launch: that of its name, and of several instances the one that was launched.
+
+    g++ mangles as nvcc does, but for types of CUDA: the instance whose name agrees with it furthest is the
+    one launched, since template arguments come before parameters.
+    """
     name = shape.config.kernel
     named = [image for function, image in images.items() if function_name(function) == name]
     if len(named) > 1:
-        named = [image for image in named if template_integer(image.function) == head_dim]
+        agreeing = [_agreement(image.function, shape.symbol) for image in named]
+        named = [image for image, length in zip(named, agreeing, strict=True) if length == max(agreeing)]
     if len(named) != 1:
         raise NoModel(f"no model of {name}: {len(named)} kernels of the binary could be the one launched")
     return named[0]
 
 
-def _argument_names(version: Version, symbol: str) -> list[str]:
-    """The names of the C function's parameters; a definition may leave out those of a declaration."""
-    names: list[str] = []
-    for path in source_files(version):
-        signature = find_signature([path], symbol)
-        if signature is not None:
-            found = [parameter.name for parameter in signature.parameters]
-            names = [a or b for a, b in zip(names, found, strict=True)] if names else found
-    return names
+def _agreement(a: str, b: str) -> int:
+    """How many characters two names begin with alike."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _kernel_parameter_names(version: Version, kernel: str) -> list[str]:
-    """The names of a kernel's parameters in the version's sources."""
-    for path in source_files(version):
-        code = _COMMENT.sub(" ", path.read_text(encoding="utf-8", errors="replace"))
-        pattern = rf"__global__[^;{{}}]*?\b{re.escape(kernel)}\s*\(([^()]*)\)\s*\{{"
-        if match := re.search(pattern, code):
-            return [re.findall(r"\w+", part)[-1] for part in match[1].split(",")]
-    raise NoModel(f"no model of {kernel}: no source of {version.id} defines it")
+def _parameters(shape: LaunchShape, image: KernelImage, addresses: Mapping[int, int]) -> list[bytes]:
+    """The bytes of a kernel's parameters, with the model's addresses in the place of the CPU's.
 
-
-def _parameters(
-    version: Version,
-    shape: LaunchShape,
-    image: KernelImage,
-    argument_names: Sequence[str],
-    case: Case,
-    addresses: Mapping[int, int],
-) -> list[bytes]:
-    """The bytes of a kernel's parameters: the arguments of the C function that have their names."""
-    kernel = shape.config.kernel
-    arguments = {
-        name.lower(): value for name, value in zip(argument_names, case.arguments, strict=False) if name
-    }
-    names = _kernel_parameter_names(version, kernel)
-    if len(names) != len(image.parameters):
-        raise NoModel(f"no model of {kernel}: its source has other parameters than its machine code")
+    addresses: of the arrays, by the C function's argument from 0.
+    """
+    kernel, arguments = shape.config.kernel, shape.arguments or ()
+    if shape.arguments is None and image.parameters:
+        raise NoModel(f"no model of {kernel}: what is passed to it is not known, LAUNCH it to have it noted")
+    if [len(a.content) if a.content is not None else -1 for a in arguments] != [
+        parameter.size for parameter in image.parameters
+    ]:
+        raise NoModel(f"no model of {kernel}: its machine code has other parameters than its source")
     values = []
-    for name, parameter in zip(names, image.parameters, strict=True):
-        if name.lower() not in arguments:
-            raise NoModel(f"no model of {kernel}: its parameter {name} is none of the C function's")
-        values.append(_bytes_of(arguments[name.lower()], parameter, addresses, f"{kernel}: {name}"))
+    for number, argument in enumerate(arguments, 1):
+        if argument.is_foreign:
+            raise NoModel(f"no model of {kernel}: argument {number} points to none of the problem's arrays")
+        assert argument.content is not None
+        content = bytearray(argument.content)
+        for first, array, distance in argument.pointers:
+            content[first : first + 8] = (addresses[array] + distance).to_bytes(8, "little")
+        values.append(bytes(content))
     return values
-
-
-def _bytes_of(value: Any, parameter: Parameter, addresses: Mapping[int, int], name: str) -> bytes:
-    if isinstance(value, np.ndarray):
-        value = addresses[id(value)]
-    elif value is None:
-        value = 0
-    form = _FORMATS.get((type(value), parameter.size))
-    if form is None:
-        raise NoModel(f"no model of {name}: a parameter of {parameter.size} bytes for {value!r}")
-    return struct.pack(form, value)

@@ -70,6 +70,7 @@ LANES = np.arange(32, dtype=np.uint32)
         (("ISETP.GE.AND P0, PT, R0, 0x9, PT", "SEL R5, RZ, 0x1, !P0"), LANES >= 9),
         (("UMOV UR6, 0x5", "ULEA UR6, UR6, UR6, 0x2", "VIADD R5, R0, UR6"), LANES + 25),
         (("LDC R5, c[0x0][0x218]",), np.full(32, 77)),
+        (("LDC.S8 R5, c[0x0][0x218]", "LDC.U8 R6, c[0x0][0x219]", "LEA R5, R6, R5, 0x8"), np.full(32, 77)),
         (("SHFL.BFLY PT, R5, R0, 0x3, 0x1f",), LANES ^ 3),
         (("SHFL.IDX PT, R5, R0, 0x9, 0x1f",), np.full(32, 9)),
         (("SHFL.DOWN PT, R5, R0, 0x4, 0x1f",), np.minimum(LANES + 4, LANES + 4 * (LANES < 28))),
@@ -106,6 +107,7 @@ def test_what_integer_instructions_compute(lines: Sequence[str], expected: np.nd
     [
         (("I2FP.F32.S32 R6, R0", "FFMA R5, R6, R6, -1"), LANES.astype(np.float32) ** 2 - 1),
         (("I2FP.F32.S32 R6, R0", "FMUL R5, |R6|, -0.5"), LANES * np.float32(-0.5)),
+        (("LEA R6, R0, 0x1000001, 0x2", "I2F.U32.RP R5, R6"), 2**24 + 2 + 4 * LANES),
         (("I2FP.F32.S32 R6, R0", "FMNMX R5, R6, 7, !PT"), np.maximum(LANES, 7)),
         (("I2FP.F32.S32 R6, R0", "MUFU.EX2 R5, -R6"), np.exp2(-LANES.astype(np.float32))),
         (("HFMA2.MMA R6, -RZ, RZ, 1.5, 0.25", "HADD2.F32 R5, -RZ, R6.H1_H1"), np.full(32, 1.5)),

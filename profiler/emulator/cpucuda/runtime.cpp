@@ -97,10 +97,23 @@ unsigned launch_bound(const void* code) {
 
 }  // namespace
 
+void note_argument(char kind, const void* bytes, size_t size) {
+  noted_arguments += '\t', noted_arguments += kind;
+  for (size_t i = 0; i < size; ++i) {
+    char digits[3];
+    snprintf(digits, sizeof digits, "%02x", static_cast<const unsigned char*>(bytes)[i]);
+    noted_arguments += digits;
+  }
+}
+
 int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size_t bytes,
                const cudaStream_t* stream, void (*run)(const void*), const void* argument) {
   auto done = [&](int rc) {
-    launches.push_back({kernel, grid, block, bytes, rc});
+    Dl_info info;
+    const bool is_named = code && dladdr(code, &info) && info.dli_sname && info.dli_saddr == code;
+    launches.push_back(
+        {kernel, grid, block, bytes, rc, is_named ? info.dli_sname : "", std::move(noted_arguments)});
+    noted_arguments.clear();
     return rc;
   };
   if (aborted) return done(LAUNCH_FAILURE);
@@ -129,6 +142,7 @@ int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size
   if (bytes > config.budget)
     report(OVER_BUDGET, nullptr, 0, "%s asks for %zu bytes of shared memory a block, the budget is %zu",
            kernel, bytes, config.budget);
+  if (!config.run) return done(0);
   int here;
   host_stack = (uintptr_t)&here;
   smem_bytes = bytes, body = run, body_argument = argument;
@@ -154,13 +168,13 @@ extern "C" {
 
 // Forgets what the last call left; everything until the next one counts as one run.
 EXPORT void cpucuda_begin(uint64_t seed, int random, double preempt, uint64_t device_limit, uint64_t budget,
-                          uint64_t stream) {
+                          uint64_t stream, int run) {
   if (!smem) set_up();  // not at the first launch: host code too may not end
-  config = {random != 0, preempt, device_limit, budget, (cudaStream_t)stream};
+  config = {random != 0, preempt, device_limit, budget, run != 0, (cudaStream_t)stream};
   rng = seed * 0x9E3779B97F4A7C15ull + 0x1234567;
   for (int i = 0; i < 8; ++i) rnd();
   defects.clear(), defect_index.clear(), banks.clear(), bank_slots.clear(), launches.clear(),
-      buffers.clear();
+      noted_arguments.clear(), buffers.clear();
   forget_global(), overwrites = 0;
   if (now > 1u << 31) {  // before times wrap
     std::memset(shadow, 0, sizeof shadow);
@@ -198,13 +212,14 @@ EXPORT const char* cpucuda_banks() {  // pc, store, requests, wavefronts, ideal
               '\t' + std::to_string(b.wavefronts) + '\t' + std::to_string(b.ideal) + '\n';
   return answer.c_str();
 }
-EXPORT const char* cpucuda_launches() {  // kernel, return code, grid x y z, block x y z, shared bytes
+// kernel, return code, grid x y z, block x y z, shared bytes, symbol, of each argument its kind and bytes
+EXPORT const char* cpucuda_launches() {
   answer.clear();
   for (const Launched& l : launches) {
     answer += field(l.kernel) + '\t' + std::to_string(l.rc);
     for (unsigned n : {l.grid.x, l.grid.y, l.grid.z, l.block.x, l.block.y, l.block.z})
       answer += '\t' + std::to_string(n);
-    answer += '\t' + std::to_string(l.bytes) + '\n';
+    answer += '\t' + std::to_string(l.bytes) + '\t' + l.symbol + l.arguments + '\n';
   }
   return answer.c_str();
 }

@@ -66,6 +66,7 @@ struct Config {
   bool random = false;                                 // false: warps and lanes in order
   double preempt = 0;                                  // chance of a switch at a memory access
   size_t device_limit = 227 << 10, budget = 99 << 10;  // shared memory a block
+  bool run = true;                                     // false: launches are taken, and no block is run
   cudaStream_t stream = nullptr;                       // that the function is called with
 } config;
 
@@ -191,8 +192,11 @@ struct Launched {
   dim3 grid, block;
   size_t bytes;
   int rc;
+  std::string symbol;     // of the kernel's instance, mangled; empty where it is not known
+  std::string arguments;  // as rows have them: a field each
 };
 std::vector<Launched> launches;
+std::string noted_arguments;  // of the launch that comes next
 
 // The runtime's own failure, not the kernel's: an exit code, where a kernel dies of a signal.
 [[noreturn]] void give_up(const char* call) {

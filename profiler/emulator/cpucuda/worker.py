@@ -28,6 +28,7 @@ def load(path: str) -> ctypes.CDLL:
         ctypes.c_uint64,
         ctypes.c_uint64,
         ctypes.c_uint64,
+        ctypes.c_int,
     ]
     library.cpucuda_end.restype = None
     library.cpucuda_buffer.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int]
@@ -48,7 +49,7 @@ def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[s
     anchor = ctypes.c_char.from_buffer(memory)
     base = ctypes.addressof(anchor)
     library.cpucuda_begin(
-        job["seed"], job["random"], job["preempt"], job["device_limit"], job["budget"], STREAM
+        *(job[name] for name in ("seed", "random", "preempt", "device_limit", "budget")), STREAM, job["run"]
     )
     arguments: list[Any] = []
     for number, value in enumerate(job["arguments"], 1):
@@ -60,7 +61,7 @@ def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[s
             arguments.append(ctypes.c_void_p(None))
         else:
             arguments.append(ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(value))
-    reply = {"rc": function(*arguments, ctypes.c_void_p(STREAM))}
+    reply = {"rc": function(*arguments, ctypes.c_void_p(STREAM)), "base": base}
     for name in TEXTS:
         reply[name] = getattr(library, f"cpucuda_{name}")().decode(errors="replace")
     del anchor

@@ -111,7 +111,7 @@ __attribute__((const)) int lane();
 __attribute__((const)) unsigned char* dyn_smem();
 
 // `code` is the kernel's address, which its launch bound is known by; null where it is not given. LAUNCH gives
-// the kernel's name alone: cpu_library.py adds the address to its expansion.
+// the kernel's name alone: cpu_library.py adds the address and a note of the arguments to its expansion.
 // `stream` is null where the launch does not say which it is for.
 int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size_t smem,
                const cudaStream_t* stream, void (*body)(const void*), const void* argument);
@@ -140,9 +140,25 @@ template <class F>
 inline int launch(const char* kernel, dim3 grid, dim3 block, size_t smem, const F& body) {
   return launch_on(nullptr, kernel, nullptr, grid, block, smem, body);
 }
+// Keeps what the next launch passes to its kernel: bytes as its parameters have them. kind: 'p', a pointer; 'v',
+// a value; 'u', a class with a destructor, whose bytes say nothing to a GPU.
+void note_argument(char kind, const void* bytes, size_t size);
 template <class... P>
-const void* code_of(void (*kernel)(P...)) {
-  return reinterpret_cast<const void*>(kernel);
+struct NotedKernel {
+  void (*kernel)(P...);
+  CPUCUDA_RAW const void* operator()(P... arguments) const {
+    (note_argument(std::is_pointer_v<P>                 ? 'p'
+                   : std::is_trivially_destructible_v<P> ? 'v'
+                                                         : 'u',
+                   __builtin_addressof(arguments), sizeof(P)),
+     ...);
+    return reinterpret_cast<const void*>(kernel);
+  }
+};
+// The kernel's address, once its arguments are noted: with_arguments(kernel)(arguments...).
+template <class... P>
+NotedKernel<P...> with_arguments(void (*kernel)(P...)) {
+  return {kernel};
 }
 
 void syncthreads(const char* file, int line, int place);
