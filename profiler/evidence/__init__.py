@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from profiler.evidence.gpu_arch import architecture_of as architecture_of
     from profiler.evidence.gpu_arch import chip_of as chip_of
     from profiler.evidence.gpu_arch import find_architecture as find_architecture
+    from profiler.evidence.gpu_parts import DEFAULT_PART as DEFAULT_PART
+    from profiler.evidence.gpu_parts import GPU_PARTS as GPU_PARTS
+    from profiler.evidence.gpu_parts import GpuPart as GpuPart
+    from profiler.evidence.gpu_parts import find_part as find_part
+    from profiler.evidence.gpu_parts import part_of_launch as part_of_launch
     from profiler.evidence.launch import Launch as Launch
     from profiler.evidence.launch import Report as Report
     from profiler.evidence.launch import Rule as Rule
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from profiler.evidence.opcodes import CLASS_NAMES as CLASS_NAMES
     from profiler.evidence.opcodes import OPCODE_CLASSES as OPCODE_CLASSES
     from profiler.evidence.opcodes import TENSOR_OPCODES as TENSOR_OPCODES
+    from profiler.evidence.opcodes import base_opcode as base_opcode
     from profiler.evidence.opcodes import class_shares as class_shares
     from profiler.evidence.opcodes import is_matrix_multiply as is_matrix_multiply
     from profiler.evidence.opcodes import opcode_class as opcode_class
@@ -54,12 +60,14 @@ __getattr__ = lazy(
     __name__,
     derived_forms="DerivedForm formula_names",
     gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
+    gpu_parts="DEFAULT_PART GPU_PARTS GpuPart find_part part_of_launch",
     launch="Launch Report Rule Session",
     metric_table="Metric MetricTable load_metrics",
     name_pattern="BadPattern Expression compile_expression compile_wildcards",
     naming="brief_list natural_key nearest_first",
     ncu_release="NcuRelease",
-    opcodes="CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES class_shares is_matrix_multiply opcode_class",
+    opcodes="CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES base_opcode class_shares is_matrix_multiply "
+    "opcode_class",
     rollups="CounterRates Rate",
     side="EarlierCounters Latency Side",
     tensor_pipes="TensorPath declared_tensor_metrics tensor_paths",

@@ -56,6 +56,26 @@ class Architecture:
     # The counter of what loads write back from L1. Shared memory is in it only on CC 7.0, which has no other.
     l1_counter: str = "l1tex__lsu_writeback_active_mem_lgds"
 
+    # What the model of time reads. Lanes are those of one SM: a warp takes 32 / (lanes / partitions) cycles
+    # of its partition's pipe. Source: the CUDA C++ Programming Guide's throughput table and NVIDIA's
+    # whitepapers.
+    fp32_lanes: int = 128
+    half2_lanes: int = 128  # packed pairs of fp16
+    integer_lanes: int = 64
+    address_lanes: int = 32  # of the load/store unit
+    # Of the tensor rate above, what mma.sync reaches. Source: arXiv 2402.13499 for sm_90, where wgmma alone
+    # reaches all of it.
+    mma_sync_share: float = 1.0
+    l1_bytes: int  # L1 and shared memory together, of one SM
+    l2_bytes_per_clock: int  # of the whole chip
+    # Cycles from issue to data where nothing is in the way. Source: arXiv 1804.06826 (sm_70), 1903.07486
+    # (sm_75), 2208.11174 (sm_80), 2402.13499 (sm_89, sm_90), those of DRAM fitted on reports; sm_86 as sm_89,
+    # sm_100 as sm_90, sm_120 estimated.
+    shared_latency: int = 23
+    l1_latency: int = 33
+    l2_latency: int
+    dram_latency: int
+
     @property
     def compute_capability(self) -> str:
         """9.0: the last digit of the name is the minor number."""
@@ -90,6 +110,14 @@ ARCHITECTURES: dict[str, Architecture] = {
             sparse_tensors=False,
             async_copy=False,
             l1_counter="l1tex__lsu_writeback_active",
+            fp32_lanes=64,
+            half2_lanes=64,
+            l1_bytes=128 << 10,
+            l2_bytes_per_clock=2048,
+            shared_latency=19,
+            l1_latency=28,
+            l2_latency=193,
+            dram_latency=450,
         ),
         Architecture(
             name="sm_75",
@@ -105,6 +133,14 @@ ARCHITECTURES: dict[str, Architecture] = {
             sparse_tensors=False,
             async_copy=False,
             l1_counter="l1tex__lsu_writeback_active_mem_lg",
+            fp32_lanes=64,
+            address_lanes=16,
+            l1_bytes=96 << 10,
+            l2_bytes_per_clock=1536,
+            shared_latency=19,
+            l1_latency=32,
+            l2_latency=188,
+            dram_latency=450,
         ),
         Architecture(
             name="sm_80",
@@ -118,6 +154,11 @@ ARCHITECTURES: dict[str, Architecture] = {
             fp64_operations=32,
             fp8_tensors=False,
             l1_counter="l1tex__lsu_writeback_active_mem_lg",
+            fp32_lanes=64,
+            l1_bytes=192 << 10,
+            l2_bytes_per_clock=4096,
+            l2_latency=230,
+            dram_latency=530,
         ),
         Architecture(
             name="sm_86",
@@ -129,6 +170,11 @@ ARCHITECTURES: dict[str, Architecture] = {
             tensor_flops=1024,
             fp8_tensors=False,
             l1_counter="l1tex__lsu_writeback_active_mem_lg",
+            address_lanes=16,
+            l1_bytes=128 << 10,
+            l2_bytes_per_clock=2048,
+            l2_latency=220,
+            dram_latency=480,
         ),
         Architecture(
             name="sm_89",
@@ -140,6 +186,11 @@ ARCHITECTURES: dict[str, Architecture] = {
             limits_barriers=False,
             tensor_flops=1024,
             l1_counter="l1tex__lsu_writeback_active_mem_lg",
+            address_lanes=16,
+            l1_bytes=128 << 10,
+            l2_bytes_per_clock=2560,
+            l2_latency=270,
+            dram_latency=560,
         ),
         Architecture(
             name="sm_90",
@@ -151,6 +202,11 @@ ARCHITECTURES: dict[str, Architecture] = {
             tensor_flops=4096,
             fp64_operations=64,
             matrix_instruction="wgmma",
+            mma_sync_share=0.63,
+            l1_bytes=256 << 10,
+            l2_bytes_per_clock=4096,
+            l2_latency=265,
+            dram_latency=650,
         ),
         Architecture(
             name="sm_100",
@@ -161,6 +217,11 @@ ARCHITECTURES: dict[str, Architecture] = {
             tensor_flops=8192,
             fp64_operations=64,
             matrix_instruction="tcgen05",
+            mma_sync_share=0.63,
+            l1_bytes=256 << 10,
+            l2_bytes_per_clock=4096,
+            l2_latency=265,
+            dram_latency=650,
         ),
         Architecture(
             name="sm_120",
@@ -169,6 +230,11 @@ ARCHITECTURES: dict[str, Architecture] = {
             max_blocks=24,
             shared_bytes=100 << 10,
             tensor_flops=1024,
+            address_lanes=16,
+            l1_bytes=128 << 10,
+            l2_bytes_per_clock=3072,
+            l2_latency=300,
+            dram_latency=600,
         ),
     )
 }

@@ -37,6 +37,10 @@ NEW = Architecture(
     shared_bytes=300 << 10,
     tensor_flops=16384,
     l1_counter="l1tex__new_counter",
+    l1_bytes=256 << 10,
+    l2_bytes_per_clock=4096,
+    l2_latency=300,
+    dram_latency=700,
 )
 GPU = {"compute_capability": "13.0", "sms": 100, "max_sm_mhz": 2000}
 

@@ -1,0 +1,417 @@
+"""How long a launch takes, from its machine code and counts: bounds, Little's law, and a simulated SM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.build.occupancy import occupancy
+from profiler.evidence import GpuPart, base_opcode
+from profiler.model import pipes
+from profiler.model.control_words import NO_SCOREBOARD, ControlWords
+from profiler.model.cycle_simulation import Code, Finish, Machine, Simulated, Stall, Unit, simulate
+from profiler.model.pipes import Pipe, opcode_of
+from profiler.model.warp_trace import ExecutedCode, WarpTrace, make_trace
+
+# Fitted on the reports that docs/predictions.md names as tuned on.
+LAUNCH_CYCLES = 2500.0  # from the start of a launch to its first block, and from its last one to the end
+DRAM_EFFICIENCY = 0.85  # of the rate of the memory clock
+CONSTANT_MISS_CYCLES = 200.0
+BARRIER_CYCLES = 20.0  # source: arXiv 2503.20481
+QUEUED_LOADS = 8
+L2_BYTES_PER_CLOCK_SM = 64.0  # that one SM can take. Source: arXiv 2402.13499
+TRACE = 6000  # instructions of a warp that are simulated; and twice as many, where loops were cut
+SPECIAL_LATENCY, SPECIAL_REGISTER_LATENCY = 16.0, 22.0  # cycles. Source: arXiv 1804.06826, 2402.13499
+_FULL_WAVES = 4  # from so many waves on, blocks do not march in step
+_SIMULATED_WAVES = 3
+_BUSY_SHARE = 0.6  # of a resource below which no resource is the limit
+
+_READS_REGISTERS = frozenset(
+    [
+        "FFMA",
+        "FADD",
+        "FMUL",
+        "IMAD",
+        "IADD3",
+        "LOP3",
+        "SHF",
+        "LEA",
+        "ISETP",
+        "FSETP",
+        "SEL",
+        "FMNMX",
+        "IMNMX",
+        "PRMT",
+        "HFMA2",
+        "HMUL2",
+        "HADD2",
+        "MOV",
+        "FSEL",
+    ]
+)
+_SHORT_LOADS = frozenset(["LDS", "LDSM", "ATOMS", "LDC", "SHFL", "STSM", "MATCH"])
+_LOADS = frozenset(["LDG", "LD", "LDL", "ATOM", "ATOMG", "TEX", "TLD", "SULD"])
+_STORES = frozenset(["STG", "ST", "STL", "RED", "REDG", "SUST"])
+_SPECIAL_REGISTERS = frozenset(["S2R", "S2UR", "B2R", "VOTEU", "R2UR"])
+_SHARED = frozenset(["LDS", "STS", "LDSM", "ATOMS"])
+_SOURCE = re.compile(r"(?<![A-Z0-9_])[-|~!]*R(\d+)(\.reuse)?")
+_CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+)\]")
+_COPIES_LEFT = re.compile(r"SB\d, (0x[0-9a-f]+)")
+_CONSTANT_LINE_BYTES = 64
+
+
+@dataclass(frozen=True)
+class HitRates:
+    """Where accesses are served, shares from 0 to 1."""
+
+    l1: float  # of the sectors that loads ask for
+    l2: float  # of the loaded sectors that miss L1
+    stores: float  # of the stored sectors, those that do not go on to DRAM
+
+
+ALL_IN_L2 = HitRates(0.0, 1.0, 1.0)
+ALL_FROM_DRAM = HitRates(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class LaunchInputs:
+    """All that the model reads of a launch. What is None or NaN is not known."""
+
+    gpu: GpuPart
+    blocks: int
+    threads: int  # of a block
+    registers: int  # of a thread
+    shared_bytes: int  # of a block, static and dynamic
+    code: ExecutedCode
+    controls: ControlWords | None  # of shape [instructions]; None: the binary is not at hand
+    # A request's cost, of shape [instructions]: sectors of 32 bytes of global and local memory; passes of
+    # the L1 data stage; and how many of these another layout of shared memory needs. NaN: not known.
+    sectors: NDArray[np.float64]
+    wavefronts: NDArray[np.float64]
+    ideal_wavefronts: NDArray[np.float64]
+    without_lanes: NDArray[np.bool_]  # no lane ever takes part: the instruction only passes through issue
+    resident: int | None = None  # blocks on an SM; None: by the architecture's limits
+
+    @property
+    def block_warps(self) -> int:
+        """Warps of a block."""
+        return -(-self.threads // 32)
+
+    @cached_property
+    def resident_blocks(self) -> int:
+        """Blocks that one SM has at a time, at least one."""
+        if self.resident is not None:
+            return max(1, self.resident)
+        fit = occupancy(self.gpu.arch, self.registers, self.threads, self.shared_bytes)
+        return max(1, fit.blocks)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one level of the model says of a launch."""
+
+    cycles: float  # of the whole launch, at the SMs' clock
+    limiter: str  # the resource that is busiest, "latency" where none is busy
+    utilisation: Mapping[str, float]  # by resource, from 0 to 1
+    stalls: Mapping[str, float] = field(default_factory=dict)  # shares of warp-cycles by ncu's stall reason
+    by_instruction: NDArray[np.float64] | None = None  # shares of warp-cycles, of shape [instructions]
+
+
+class LaunchModel:
+    """The model of one launch. Raises nothing: what cannot be modelled is refused where inputs are made."""
+
+    def __init__(self, inputs: LaunchInputs) -> None:
+        self.inputs = inputs
+        self.architecture = inputs.gpu.architecture
+        texts = inputs.code.texts
+        uses = [pipes.pipe_use(text, inputs.gpu) for text in texts]
+        self.pipe = np.array([use.pipe for use in uses], np.int64)
+        self.pipe_cycles = np.array([use.cycles for use in uses])
+        self.finish = np.zeros(len(texts), np.int64)
+        self.latency = np.zeros(len(texts))
+        self.wavefronts = np.ones(len(texts))
+        self.sectors = np.zeros(len(texts))
+        self.is_global = np.zeros(len(texts), bool)
+        self.copy_groups = np.zeros(len(texts), np.int64)
+        for position, text in enumerate(texts):
+            self._set_instruction(position, opcode_of(text), text)
+        self.dram_bytes_per_clock = inputs.gpu.dram_bytes_per_s / inputs.gpu.clock_hz
+
+    def _set_instruction(self, position: int, opcode: str, text: str) -> None:
+        """How an instruction finishes, and what its request costs."""
+        inputs, architecture = self.inputs, self.architecture
+        base = base_opcode(opcode)
+        modifiers = opcode[len(base) :]
+        pipe = self.pipe[position]
+        if inputs.without_lanes[position]:
+            self.pipe[position], self.pipe_cycles[position] = Pipe.NONE, 1.0
+            return
+        finish, latency = Finish.FIXED, 0.0
+        if base in _SHORT_LOADS:
+            finish, latency = Finish.SHORT, architecture.shared_latency
+        elif base in _LOADS:
+            finish, latency = Finish.LOAD, architecture.l2_latency
+        elif base in _STORES:
+            finish = Finish.STORE
+        elif base == "LDGSTS":
+            finish = Finish.COPY
+        elif base == "LDGDEPBAR":
+            finish = Finish.COPY_COMMIT
+        elif base == "DEPBAR" and ".LE" in modifiers and "SB" in text:
+            finish = Finish.COPY_WAIT
+            left = _COPIES_LEFT.search(text)
+            self.copy_groups[position] = int(left[1], 16) if left else 0
+        elif base == "BAR" and ("SYNC" in modifiers or "RED" in modifiers):
+            finish = Finish.BARRIER
+        elif base == "EXIT" and inputs.code.counts[position] > 0:
+            finish = Finish.EXIT
+        elif pipe == Pipe.XU or (pipe == Pipe.FP64 and architecture.fp64_operations < 32):
+            finish, latency = Finish.SHORT, SPECIAL_LATENCY
+        elif base in _SPECIAL_REGISTERS:
+            finish, latency = Finish.SHORT, SPECIAL_REGISTER_LATENCY
+        self.finish[position], self.latency[position] = finish, latency
+        wavefronts = inputs.wavefronts[position]
+        if np.isnan(wavefronts):
+            wavefronts = _least_wavefronts(base, modifiers) if pipe == Pipe.LSU else 1.0
+        if base in pipes.GLOBAL_ACCESSES:
+            self.is_global[position] = True
+            sectors = inputs.sectors[position]
+            if np.isnan(sectors) or sectors == 0:
+                sectors = 4.0 * _words_a_lane(modifiers)
+            self.sectors[position] = sectors
+            wavefronts = max(1.0 if base == "LDGSTS" else wavefronts, sectors / 4.0)
+        self.wavefronts[position] = wavefronts
+
+    def block_cycles(self, hits: HitRates | None = None) -> dict[str, float]:
+        """Cycles that a block keeps each resource of an SM busy at least; L2 and DRAM with hit rates only."""
+        inputs = self.inputs
+        executed = inputs.code.counts * inputs.block_warps
+        partitions = self.architecture.partitions
+        cycles = {"issue": float(executed.sum()) / partitions}
+        for pipe in Pipe:
+            chosen = self.pipe == pipe
+            if pipe not in (Pipe.NONE, Pipe.LSU, Pipe.FMA_HEAVY) and chosen.any():
+                cycles[pipe.label] = float((executed * self.pipe_cycles)[chosen].sum()) / partitions
+        heavy = self.pipe == Pipe.FMA_HEAVY
+        if heavy.any():
+            shared = cycles.get(Pipe.FMA.label, 0.0) + float(executed[heavy].sum()) / partitions
+            own = float((executed * self.pipe_cycles)[heavy].sum()) / partitions
+            cycles[Pipe.FMA.label] = max(shared, own)
+        memory = self.pipe == Pipe.LSU
+        cycles[Pipe.LSU.label] = float((executed * self.pipe_cycles)[memory].sum())
+        cycles["L1 data"] = float((executed * self.wavefronts)[memory].sum())
+        if hits is not None:
+            loaded, stored = (size / inputs.blocks for size in self.requested_bytes())
+            active = min(inputs.gpu.sms, inputs.blocks)
+            l2_rate = min(L2_BYTES_PER_CLOCK_SM, self.architecture.l2_bytes_per_clock / active)
+            missed = loaded * (1 - hits.l1)
+            cycles["L2"] = (missed + stored) / l2_rate
+            from_dram = missed * (1 - hits.l2) + stored * (1 - hits.stores)
+            cycles["DRAM"] = from_dram * active / (self.dram_bytes_per_clock * DRAM_EFFICIENCY)
+        return cycles
+
+    def requested_bytes(self) -> tuple[float, float]:
+        """Bytes of sectors that global and local loads and stores ask for, of the whole launch."""
+        inputs = self.inputs
+        sizes = inputs.code.counts * inputs.block_warps * inputs.blocks * self.sectors * 32
+        stores = self.finish == Finish.STORE
+        return float(sizes[self.is_global & ~stores].sum()), float(sizes[self.is_global & stores].sum())
+
+    def bounds(self, hits: HitRates | None = None) -> Outcome:
+        """Level 0: the busiest resource, full all the time, and every SM with the same number of blocks."""
+        blocks = self.inputs.blocks / self.inputs.gpu.sms
+        cycles = {name: amount * blocks for name, amount in self.block_cycles(hits).items()}
+        limiter = max(cycles, key=lambda name: cycles[name])
+        longest = max(cycles[limiter], 1e-9)
+        return Outcome(cycles[limiter], limiter, {name: amount / longest for name, amount in cycles.items()})
+
+    def littles_law(self, hits: HitRates) -> Outcome:
+        """Level 1: a wave of blocks takes as long as one warp alone, or as its busiest resource."""
+        inputs = self.inputs
+        alone, _ = self._whole(lambda trace: self._alone(trace, hits))
+        cycles = self.block_cycles(hits)
+        limiter = max(cycles, key=lambda name: cycles[name])
+        bound, resident = cycles[limiter], inputs.resident_blocks
+        waves, tail = divmod(-(-inputs.blocks // inputs.gpu.sms), resident)
+        if waves >= _FULL_WAVES:
+            total = inputs.blocks / inputs.gpu.sms / resident * max(alone, bound * resident)
+        else:
+            total = waves * max(alone, bound * resident) + (max(alone, bound * tail) if tail else 0.0)
+        used = {name: amount * inputs.blocks / inputs.gpu.sms / total for name, amount in cycles.items()}
+        name = limiter if used[limiter] > _BUSY_SHARE else "latency"
+        return Outcome(LAUNCH_CYCLES + total, name, used)
+
+    def simulation(self, hits: HitRates) -> Outcome:
+        """Level 2: one SM simulated cycle by cycle."""
+        total, simulated = self._whole(lambda trace: self._grid(trace, hits))
+        used = self._utilisation(simulated)
+        limiter = max(used, key=lambda name: used[name])
+        all_stalls = max(float(simulated.stalls.sum()), 1e-9)
+        waited = max(float(simulated.by_instruction.sum()), 1e-9)
+        return Outcome(
+            LAUNCH_CYCLES + total,
+            limiter if used[limiter] > _BUSY_SHARE else "latency",
+            used,
+            {stall.name.lower(): float(simulated.stalls[stall]) / all_stalls for stall in Stall},
+            simulated.by_instruction / waited,
+        )
+
+    def _utilisation(self, simulated: Simulated) -> dict[str, float]:
+        partitions, cycles = self.architecture.partitions, max(simulated.cycles, 1e-9)
+        used = {"issue": simulated.issued / cycles / partitions}
+        for pipe in Pipe:
+            if pipe not in (Pipe.NONE, Pipe.BRANCH, Pipe.FMA_HEAVY):
+                ports = 1 if pipe == Pipe.LSU else partitions
+                used[pipe.label] = float(simulated.busy[pipe]) / cycles / ports
+        heavy = float(simulated.busy[Pipe.FMA_HEAVY]) / cycles / partitions
+        used[Pipe.FMA.label] = max(used[Pipe.FMA.label], heavy)
+        for name, unit in (("L1 data", Unit.L1_DATA), ("L2", Unit.L2), ("DRAM", Unit.DRAM)):
+            used[name] = float(simulated.busy[unit]) / cycles
+        return used
+
+    def _whole(self, run: Callable[[WarpTrace], tuple[float, Simulated]]) -> tuple[float, Simulated]:
+        """The cycles of uncut loops: two traces with loops cut differently, drawn out to the true number."""
+        short = self._trace(TRACE)
+        cycles, rest = run(short)
+        if short.shortened < 1.02:
+            return cycles * short.shortened, rest
+        long = self._trace(2 * TRACE)
+        more = len(long.positions) - len(short.positions)
+        if more < 0.2 * len(short.positions):
+            return cycles * short.shortened, rest
+        longer, rest = run(long)
+        left = len(short.positions) * (short.shortened - 1)
+        return cycles + (longer - cycles) * left / more, rest
+
+    def _trace(self, limit: int) -> WarpTrace:
+        if limit not in self._traces:
+            self._traces[limit] = make_trace(self.inputs.code, limit)
+        return self._traces[limit]
+
+    @cached_property
+    def _traces(self) -> dict[int, WarpTrace]:
+        return {}
+
+    def _alone(self, trace: WarpTrace, hits: HitRates) -> tuple[float, Simulated]:
+        """Cycles of one warp that has an SM for itself."""
+        simulated = self._simulate(trace, hits, 1, 1, 1, self.inputs.gpu.sms)
+        return simulated.cycles, simulated
+
+    def _grid(self, trace: WarpTrace, hits: HitRates) -> tuple[float, Simulated]:
+        """Cycles of the whole grid, all warps of which run the trace."""
+        inputs = self.inputs
+        sms, blocks = inputs.gpu.sms, inputs.blocks
+        each_sm = -(-blocks // sms)
+        resident, active = min(inputs.resident_blocks, each_sm), min(sms, blocks)
+        warps = inputs.block_warps
+        if each_sm <= _SIMULATED_WAVES * resident:
+            simulated = self._simulate(trace, hits, warps, resident, each_sm, active)
+            return simulated.cycles, simulated
+        two = self._simulate(trace, hits, warps, resident, 2 * resident, active)
+        four = self._simulate(trace, hits, warps, resident, 4 * resident, active)
+        a_block = (four.cycles - two.cycles) / (2 * resident)
+        return four.cycles + (blocks / sms - 4 * resident) * a_block, four
+
+    def _simulate(
+        self, trace: WarpTrace, hits: HitRates, warps: int, resident: int, blocks: int, active_sms: int
+    ) -> Simulated:
+        architecture = self.architecture
+        machine = Machine(
+            float(hits.l1),
+            float(hits.l2),
+            float(hits.stores),
+            min(L2_BYTES_PER_CLOCK_SM, architecture.l2_bytes_per_clock / active_sms),
+            self.dram_bytes_per_clock * DRAM_EFFICIENCY / active_sms,
+            L2_BYTES_PER_CLOCK_SM,
+            float(architecture.l1_latency),
+            float(architecture.l2_latency),
+            float(architecture.dram_latency),
+            BARRIER_CYCLES,
+            CONSTANT_MISS_CYCLES,
+            QUEUED_LOADS,
+        )
+        return simulate(trace.positions, self._code, machine, warps, resident, blocks)
+
+    @cached_property
+    def _code(self) -> Code:
+        texts = self.inputs.code.texts
+        lines: dict[tuple[str, int], int] = {}
+        constant_line = np.full(len(texts), -1, np.int64)
+        for position, text in enumerate(texts):
+            if match := _CONSTANT.search(text):
+                line = (match[1], int(match[2], 16) // _CONSTANT_LINE_BYTES)
+                constant_line[position] = lines.setdefault(line, len(lines))
+        even, odd = _bank_reads(texts)
+        controls = self.inputs.controls or _default_controls(len(texts))
+        return Code(
+            self.pipe,
+            self.pipe_cycles,
+            self.finish,
+            self.latency,
+            self.wavefronts,
+            self.sectors,
+            self.is_global,
+            constant_line,
+            self.copy_groups,
+            even,
+            odd,
+            controls.stall,
+            controls.write_scoreboard,
+            controls.read_scoreboard,
+            controls.waits,
+        )
+
+
+def _default_controls(count: int) -> ControlWords:
+    """No dependence that a scoreboard tells, and a cycle or two between instructions."""
+    none = np.full(count, NO_SCOREBOARD, np.int64)
+    return ControlWords(np.full(count, 2, np.int64), none, none, np.zeros(count, np.int64))
+
+
+def _words_a_lane(modifiers: str) -> float:
+    """How many 32-bit words a lane moves."""
+    width = re.search(r"\.(128|64)\b", modifiers)
+    return {"128": 4.0, "64": 2.0}[width[1]] if width else 1.0
+
+
+def _least_wavefronts(base: str, modifiers: str) -> float:
+    """The passes of an access that nothing is known of: those without a conflict."""
+    if base in ("LDSM", "STSM"):
+        return 4.0 if modifiers.endswith(".4") else 2.0 if modifiers.endswith(".2") else 1.0
+    if base in _SHARED or base in pipes.GLOBAL_ACCESSES:
+        return _words_a_lane(modifiers)
+    return 1.0
+
+
+def _bank_reads(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The registers that each instruction reads from the even and the odd bank.
+
+    What an instruction's operand keeps for the next one (`.reuse`) is not read again.
+    """
+    reads = np.zeros((2, len(texts)))
+    kept: dict[int, int] = {}
+    for position, text in enumerate(texts):
+        opcode = opcode_of(text)
+        base = base_opcode(opcode)
+        now: dict[int, int] = {}
+        if base in _READS_REGISTERS and ".WIDE" not in opcode and ".X" not in opcode:
+            words = text.split(" ", 2 if text.startswith("@") else 1)[-1].split(", ")
+            for slot, word in enumerate(words[0 if base in ("ISETP", "FSETP") else 1 :]):
+                if match := _SOURCE.search(word):
+                    register = int(match[1])
+                    if kept.get(slot) != register:
+                        reads[register & 1, position] += 1
+                    if match[2]:
+                        now[slot] = register
+        kept = now
+    return reads[0], reads[1]
+
+
+def with_wavefronts(inputs: LaunchInputs, wavefronts: NDArray[np.float64]) -> LaunchInputs:
+    """The same launch with other passes of the L1 data stage."""
+    return replace(inputs, wavefronts=wavefronts)

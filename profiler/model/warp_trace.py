@@ -1,0 +1,145 @@
+"""What an average warp executes, in order: loops unrolled by how often each instruction was executed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.evidence import base_opcode
+from profiler.model.pipes import opcode_of
+
+LEAST_TRIPS = 4.0  # of a loop that is cut
+_ENTERED_ONCE = 1.2  # trips below which a loop is taken for code in a row
+
+
+@dataclass(frozen=True)
+class WarpTrace:
+    """The instructions of one warp, loops cut where the whole would be too long."""
+
+    positions: NDArray[np.int64]  # indices of instructions, in the order of execution
+    shortened: float  # instructions of the whole over those of the trace
+
+
+@dataclass(frozen=True)
+class ExecutedCode:
+    """Instructions of the functions of a launch, and how often a warp executes each."""
+
+    texts: Sequence[str]
+    targets: Sequence[int]  # index of the instruction that a branch goes to; -1: none, or not known
+    counts: NDArray[np.float64]  # executions a warp, on average over the launch
+    starts: Sequence[int]  # where each function begins, ascending
+    kernel: int = 0  # which of the functions the launch starts
+
+
+def make_trace(code: ExecutedCode, limit: int) -> WarpTrace:
+    """A trace of about `limit` instructions at most, whose mix is that of the whole.
+
+    Only outermost and very long loops are cut: inner ones keep their trips.
+    """
+    total = float(code.counts.sum())
+    walker = _Walker(code, limit, min(1.0, limit / max(total, 1.0)))
+    ranges = list(zip(code.starts, [*code.starts[1:], len(code.texts)], strict=True))
+    start, end = ranges.pop(code.kernel)
+    walker.walk_function(start, end)
+    positions = [
+        position
+        for position in walker.positions
+        if base_opcode(opcode_of(code.texts[position])) != "EXIT" or code.counts[position] <= 0
+    ]
+    kernel_total = float(code.counts[start:end].sum())
+    kept = len(positions)
+    for start, end in ranges:
+        # A called function's instructions follow in the right number; where in time they stand is lost.
+        body = [position for position in range(start, end) if code.counts[position] > 0]
+        executed = float(code.counts[start:end].sum())
+        if body:
+            times = round(executed / len(body) * kept / max(kernel_total, 1e-9))
+            positions += body * times
+    return WarpTrace(np.array(positions, np.int64), total / max(1, len(positions)))
+
+
+class _Walker:
+    """Goes through a function, and round its loops as often as the counts say.
+
+    Fractions of an execution add up: what half of the warps execute is taken every second time.
+    """
+
+    def __init__(self, code: ExecutedCode, limit: int, shrink: float) -> None:
+        self.counts = code.counts
+        self.texts = code.texts
+        self.targets = code.targets
+        self.limit = limit
+        self.shrink = shrink
+        self.positions: list[int] = []
+        self.credits: dict[tuple[str, int], float] = {}
+
+    def walk_function(self, start: int, end: int) -> None:
+        loops: dict[int, int] = {}
+        for position in range(start, end):
+            target = self.targets[position]
+            is_jump = base_opcode(opcode_of(self.texts[position])) == "BRA"
+            if (
+                is_jump
+                and start <= target < position
+                and self.counts[position] > 0
+                and self.counts[target] > 0
+            ):
+                loops[target] = max(loops.get(target, 0), position)
+        scale = max(1e-9, min(1.0, float(self.counts[start])) or 1.0)
+        self._walk(start, end - 1, loops, scale, None, 0)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self.positions) >= 4 * self.limit
+
+    def _walk(
+        self, first: int, last: int, loops: dict[int, int], scale: float, head: int | None, depth: int
+    ) -> None:
+        """Take the instructions from first to last once; scale: how often the whole is executed."""
+        position = first
+        while position <= last and not self._is_full:
+            end = loops.get(position)
+            if end is not None and end <= last and position != head:
+                trips = self._trips(position, end)
+                if trips > _ENTERED_ONCE:
+                    is_cut = depth == 0 or trips * (end + 1 - position) > self.limit / 4
+                    share = self.shrink if is_cut else 1.0
+                    if trips * share <= LEAST_TRIPS:
+                        share = max(share, min(1.0, LEAST_TRIPS / trips))
+                    for _ in range(self._whole(("loop", position), trips * share)):
+                        self._walk(position, end, loops, float(self.counts[position]), position, depth + 1)
+                        if self._is_full:
+                            return
+                    position = end + 1
+                    continue
+            share = float(self.counts[position]) / scale
+            if share > 0:
+                share = min(share, 1.0 if head is not None else 4.0)
+                self.positions += [position] * self._whole(("instruction", position), share)
+            position += 1
+
+    def _trips(self, head: int, end: int) -> float:
+        """How often a loop goes round each time that it is entered."""
+        counts = self.counts
+        behind = counts[end + 1] if end + 1 < len(counts) else 0.0
+        went_back = max(0.0, float(counts[end]) - float(behind))
+        entered = float(counts[head]) - went_back
+        if head > 0 and counts[head - 1] > 0:
+            before = self.texts[head - 1]
+            if base_opcode(opcode_of(before)) != "EXIT":
+                if entered <= 0:
+                    entered = float(counts[head - 1])
+                if not re.match(r"BRA\b", before):
+                    entered = min(entered, float(counts[head - 1]))
+        return float(counts[head]) / max(entered, 1e-6)
+
+    def _whole(self, key: tuple[str, int], amount: float) -> int:
+        """The whole part of what has added up under a key; the rest stays."""
+        credit = self.credits.get(key, 0.5) + amount + 1e-9
+        whole = int(credit)
+        self.credits[key] = credit - whole
+        return whole

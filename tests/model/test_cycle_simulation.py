@@ -1,0 +1,177 @@
+"""The simulated SM and the levels above it, on code whose cycles can be counted by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from profiler.errors import CannotJudge
+from profiler.evidence import GPU_PARTS, GpuPart, find_part
+from profiler.model.control_words import NO_SCOREBOARD, ControlWords
+from profiler.model.launch_model import (
+    ALL_FROM_DRAM,
+    ALL_IN_L2,
+    LAUNCH_CYCLES,
+    HitRates,
+    LaunchInputs,
+    LaunchModel,
+)
+from profiler.model.pipes import Pipe, pipe_use
+from profiler.model.warp_trace import ExecutedCode, make_trace
+
+A100 = GPU_PARTS["A100-80GB"]
+H100 = GPU_PARTS["H100-SXM"]
+
+
+def inputs(
+    texts: Sequence[str],
+    counts: Sequence[float],
+    *,
+    stall: Sequence[int] | int = 2,
+    writes: Sequence[int] = (),
+    waits: Sequence[int] = (),
+    targets: Sequence[int] = (),
+    blocks: int = 1,
+    threads: int = 32,
+    gpu: GpuPart = A100,
+) -> LaunchInputs:
+    """A launch of this code, its accesses unknown."""
+    size = len(texts)
+    unknown = np.full(size, np.nan)
+    stalls = np.broadcast_to(np.array(stall, np.int64), (size,)).copy()
+    controls = ControlWords(
+        stalls,
+        np.array(writes or [NO_SCOREBOARD] * size, np.int64),
+        np.full(size, NO_SCOREBOARD, np.int64),
+        np.array(waits or [0] * size, np.int64),
+    )
+    code = ExecutedCode(texts, targets or [-1] * size, np.array(counts, float), (0,))
+    none = np.zeros(size, bool)
+    return LaunchInputs(gpu, blocks, threads, 32, 0, code, controls, unknown, unknown, unknown, none)
+
+
+def cycles(launch: LaunchInputs, hits: HitRates = ALL_IN_L2) -> float:
+    return LaunchModel(launch).simulation(hits).cycles - LAUNCH_CYCLES
+
+
+def test_a_chain_takes_the_cycles_that_its_control_words_count() -> None:
+    chain = ["FFMA R0, R0, R3, R4"] * 100  # two registers of the even bank, one of the odd
+    assert cycles(inputs(chain, [1] * 100, stall=4)) == pytest.approx(400, abs=6)
+    # Four warps on one partition hide it, until its pipe is full: 16 lanes take two cycles a warp.
+    many = inputs(chain, [1] * 100, stall=4, threads=32 * 16)
+    assert cycles(many) == pytest.approx(4 * 100 * 2, rel=0.03)
+    assert LaunchModel(many).simulation(ALL_IN_L2).limiter == "FMA"
+    assert LaunchModel(many).bounds().cycles * A100.sms == pytest.approx(800)
+
+
+def test_a_load_is_waited_for_through_its_scoreboard() -> None:
+    texts = ["LDG.E R0, [R2.64]", "FADD R4, R0, R0"]
+    waiting = inputs(texts, [1, 1], writes=[0, NO_SCOREBOARD], waits=[0, 1])
+    from_l2, from_dram = cycles(waiting), cycles(waiting, ALL_FROM_DRAM)
+    architecture = A100.architecture
+    assert from_dram - from_l2 == pytest.approx(architecture.dram_latency - architecture.l2_latency, abs=3)
+    assert from_l2 > architecture.l2_latency
+    stalls = LaunchModel(waiting).simulation(ALL_IN_L2).stalls
+    assert max(stalls, key=lambda name: stalls[name]) == "long_scoreboard"
+    assert cycles(inputs(texts, [1, 1])) < 20  # nothing waits for it
+
+
+def test_conflicts_keep_the_data_stage() -> None:
+    texts = ["LDS R0, [R2]"] * 200
+    free = inputs(texts, [1] * 200, threads=256)
+    conflicts = replace(free, wavefronts=np.full(200, 8.0))
+    assert cycles(conflicts) == pytest.approx(8 * 200 * 8, rel=0.02)
+    assert LaunchModel(conflicts).simulation(ALL_IN_L2).limiter == "L1 data"
+    assert cycles(free) < 0.3 * cycles(conflicts)
+
+
+def test_warps_of_a_block_meet_at_a_barrier() -> None:
+    texts = ["BAR.SYNC.DEFER_BLOCKING 0x0"] * 10
+    alone, many = inputs(texts, [1] * 10), inputs(texts, [1] * 10, threads=1024)
+    assert cycles(many) > cycles(alone) > 9 * 20
+    assert LaunchModel(many).simulation(ALL_IN_L2).stalls["barrier"] > 0.5
+
+
+def test_long_loops_are_drawn_out_to_their_true_number() -> None:
+    body = ["FADD R0, R0, R2"] * 9 + ["@P0 BRA 0x10"]
+    texts = ["MOV R0, RZ", *body, "EXIT"]
+    targets = [-1] * 10 + [1] + [-1]
+
+    def loop(trips: int) -> LaunchInputs:
+        return inputs(texts, [1, *([trips] * 10), 1], stall=4, targets=targets)
+
+    trace = make_trace(loop(50).code, 6000)
+    assert len(trace.positions) == 501
+    assert trace.shortened == pytest.approx(1, abs=0.01)
+    short = make_trace(loop(100_000).code, 6000)
+    assert len(short.positions) <= 6600
+    assert short.shortened * len(short.positions) == pytest.approx(1e6, rel=0.01)
+    assert cycles(loop(100_000)) == pytest.approx(1000 * cycles(loop(100)), rel=0.02)
+
+
+def test_code_that_half_of_the_warps_execute_is_taken_every_second_time() -> None:
+    texts = ["MOV R0, RZ", "MUFU.EX2 R1, R0", "FADD R0, R0, R1", "@P0 BRA 0x0", "EXIT"]
+    code = ExecutedCode(texts, [-1, -1, -1, 0, -1], np.array([40.0, 20, 40, 40, 1]), (0,))
+    executed = np.bincount(make_trace(code, 6000).positions, minlength=5)
+    assert executed.tolist() == [40, 20, 40, 40, 0]
+
+
+def test_waves_of_blocks_follow_each_other() -> None:
+    texts = ["FFMA R0, R0, R2, R4"] * 500
+
+    def grid(blocks: int) -> float:
+        return cycles(inputs(texts, [1] * 500, stall=4, threads=1024, blocks=blocks))
+
+    one_wave = grid(2 * A100.sms)  # two blocks of 1,024 threads fill an SM
+    assert grid(1) < one_wave
+    assert grid(4 * A100.sms) == pytest.approx(2 * one_wave, rel=0.05)
+    assert grid(40 * A100.sms) == pytest.approx(20 * one_wave, rel=0.05)
+
+
+def test_levels_agree_where_one_resource_is_all() -> None:
+    texts = ["LDG.E.128 R0, [R2.64]"] * 50
+    launch = inputs(texts, [1] * 50, threads=1024, blocks=100 * A100.sms)
+    model = LaunchModel(launch)
+    times = [outcome(ALL_FROM_DRAM) for outcome in (model.bounds, model.littles_law, model.simulation)]
+    assert [time.limiter for time in times] == ["DRAM"] * 3
+    loaded = 50 * 32 * 100 * A100.sms * 512
+    seconds = loaded / A100.dram_bytes_per_s
+    for time in times:
+        assert time.cycles / A100.clock_hz == pytest.approx(seconds / 0.85, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "expected"),
+    [
+        ("HMMA.16816.F32 R4, R8, R10, R4", A100, (Pipe.TENSOR, 8)),  # 2,048 products at 256 a cycle
+        ("HMMA.16816.F32 R4, R8, R10, R4", GPU_PARTS["L4"], (Pipe.TENSOR, 16)),
+        ("HMMA.16816.F32 R4, R8, R10, R4", GPU_PARTS["RTX-4090"], (Pipe.TENSOR, 32)),
+        ("HMMA.16816.F32 R4, R8, R10, R4", H100, (Pipe.TENSOR, 2048 / 512 / 0.63)),
+        ("@!P0 FFMA R0, R1, R2, R3", H100, (Pipe.FMA, 1)),
+        ("FFMA R0, R1, R2, R3", A100, (Pipe.FMA, 2)),
+        ("MUFU.EX2 R0, R1", H100, (Pipe.XU, 8)),
+        ("DFMA R0, R2, R4, R6", GPU_PARTS["T4"], (Pipe.FP64, 64)),
+        ("DFMA R0, R2, R4, R6", H100, (Pipe.FP64, 2)),
+        ("IMAD.MOV.U32 R0, RZ, RZ, R1", H100, (Pipe.FMA, 1)),
+        ("IMAD.WIDE R0, R1, R2, R4", H100, (Pipe.FMA_HEAVY, 4)),
+        ("LDS.128 R0, [R1]", GPU_PARTS["L4"], (Pipe.LSU, 2)),
+        ("UIADD3 UR4, UR5, 0x1, URZ", H100, (Pipe.UNIFORM, 2)),
+    ],
+)
+def test_what_an_instruction_takes(text: str, part: GpuPart, expected: tuple[Pipe, float]) -> None:
+    use = pipe_use(text, part)
+    assert use.pipe == expected[0]
+    assert use.cycles == pytest.approx(expected[1])
+
+
+def test_a_gpu_is_found_by_the_beginning_of_its_name() -> None:
+    assert find_part("h100 sxm") is find_part("H100-SXM") is H100
+    assert find_part("l4") is GPU_PARTS["L4"]
+    assert find_part("A100-8") is A100
+    with pytest.raises(CannotJudge, match=r"H100-PCIe, H100-SXM"):
+        find_part("h100")
+    with pytest.raises(CannotJudge, match="V100-SXM2"):
+        find_part("B9000")
