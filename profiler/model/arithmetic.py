@@ -141,14 +141,12 @@ def _imad(instruction: Instruction) -> Action:
         return wide
     write = writer(instruction, destination)
     if "HI" in modifiers:
+        read_addend = wide_reader(instruction, c)  # 64 bits: divisions add a register pair
 
         def high(m: Machine, s: Lanes) -> None:
-            if signed:
-                product = _as_i64(read_a(m, s), True) * _as_i64(read_b(m, s), True)
-                result = (product >> _I64(32)).astype(_I32).view(_U32)
-            else:
-                result = (_U64(read_a(m, s)) * _U64(read_b(m, s)) >> _U64(32)).astype(_U32)
-            write(m, s, result + read_c(m, s))
+            product = _as_i64(read_a(m, s), signed) * _as_i64(read_b(m, s), signed)
+            total = product.view(_U64) + read_addend(m, s)
+            write(m, s, (total >> _U64(32)).astype(_U32))
 
         return high
     if "X" in modifiers:

@@ -72,7 +72,7 @@ def parameter_bytes(kernel: KernelImage, values: Sequence[bytes]) -> dict[int, b
     """The constant banks of a launch with these parameters."""
     bank = bytearray(kernel.constants.get(0, b""))
     end = max((p.offset + p.size for p in kernel.parameters), default=0) + kernel.parameter_base
-    bank.extend(bytes(max(0, end - len(bank))))
+    bank.extend(bytes(max(0, -(-end // 4) * 4 - len(bank))))  # read as words, whatever its last parameter is
     for parameter, value in zip(kernel.parameters, values, strict=True):
         start = kernel.parameter_base + parameter.offset
         bank[start : start + parameter.size] = value

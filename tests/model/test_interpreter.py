@@ -56,6 +56,8 @@ LANES = np.arange(32, dtype=np.uint32)
         (("IADD3 R6, P0, R0, -R0, RZ", "IMAD.X R5, RZ, RZ, RZ, P0"), np.ones(32)),
         (("IMAD R5, R0, R0, -R0",), LANES * LANES - LANES),
         (("IMAD.HI R5, R0, 0x40000000, RZ",), LANES >> 2),
+        # The addend is a register pair: here 5 * 2^32, so that 5 is added.
+        (("MOV R6, RZ", "MOV R7, 0x5", "IMAD.HI.U32 R5, R0, 0x40000000, R6"), (LANES >> 2) + 5),
         (("LEA R5, R0, 0x3, 0x4",), LANES * 16 + 3),
         (("LEA.HI R5, R0, R0, RZ, 0x1f",), LANES + (LANES >> 1)),
         (("IADD3 R6, -R0, RZ, RZ", "LEA.HI.X.SX32 R5, R6, 0x5, 0x1, !PT"), np.where(LANES, 4, 5)),
