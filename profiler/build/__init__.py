@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from profiler.build.lower_bounds import LowerBounds as LowerBounds
     from profiler.build.lower_bounds import PeakRates as PeakRates
     from profiler.build.lower_bounds import workload_bounds as workload_bounds
+    from profiler.build.occupancy import NextBlock as NextBlock
     from profiler.build.occupancy import Occupancy as Occupancy
+    from profiler.build.occupancy import next_block as next_block
     from profiler.build.opcode_counts import CodeSummary as CodeSummary
     from profiler.build.resources import FunctionResources as FunctionResources
     from profiler.build.resources import LaunchConfig as LaunchConfig
@@ -31,7 +33,7 @@ __getattr__ = lazy(
     kernel_names="function_name template_integer",
     library="BuiltLibrary FailedBuild ResourceUsage build",
     lower_bounds="LowerBounds PeakRates workload_bounds",
-    occupancy="Occupancy",
+    occupancy="NextBlock Occupancy next_block",
     opcode_counts="CodeSummary",
     resources="FunctionResources LaunchConfig VersionResources version_resources",
     toolchain="Tool find_tool require_tool",

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from profiler.errors import CannotJudge
-from profiler.evidence import ARCHITECTURES, find_architecture
+from profiler.evidence import ARCHITECTURES, Architecture, find_architecture
+
+_FEWEST_REGISTERS = 16  # that ptxas limits a thread to
 
 
 class Occupancy(NamedTuple):
@@ -23,9 +25,7 @@ def occupancy(arch: str, registers: int, threads: int, shared_bytes: int) -> Occ
 
     Raises CannotJudge for an architecture whose limits are not known here.
     """
-    limits = find_architecture(arch)
-    if limits is None:
-        raise CannotJudge(f"the limits of {arch} are not known here: it knows {', '.join(ARCHITECTURES)}")
+    limits = _limits(arch)
     warps = -(-threads // 32)
     registers_of_warp = _round_up(max(registers, 1) * 32, limits.register_unit)
     warps_of_partition = limits.registers // limits.partitions // registers_of_warp
@@ -39,6 +39,79 @@ def occupancy(arch: str, registers: int, threads: int, shared_bytes: int) -> Occ
     blocks = min(fits.values())
     limiters = tuple(name for name, count in fits.items() if count == blocks)
     return Occupancy(blocks, 100.0 * blocks * warps / limits.max_warps, limiters, fits)
+
+
+def _limits(arch: str) -> Architecture:
+    limits = find_architecture(arch)
+    if limits is None:
+        raise CannotJudge(f"the limits of {arch} are not known here: it knows {', '.join(ARCHITECTURES)}")
+    return limits
+
+
+class NextBlock(NamedTuple):
+    """What one more block on an SM asks for: registers and shared memory no larger than these."""
+
+    blocks: int  # with the block that is added
+    registers_now: int
+    registers: int  # at most, of a thread; registers_now where they are few enough
+    shared_bytes_now: int
+    shared_bytes: int  # at most, of a block, static and dynamic; shared_bytes_now where it is little enough
+
+    @property
+    def needs(self) -> str:
+        """What must be kept: `at most 128 registers a thread instead of 165`."""
+        parts = []
+        if self.registers < self.registers_now:
+            parts.append(f"at most {self.registers} registers a thread instead of {self.registers_now}")
+        if self.shared_bytes < self.shared_bytes_now:
+            room, now = self.shared_bytes / 1024, self.shared_bytes_now / 1024
+            parts.append(f"at most {room:.1f} KB of shared memory a block instead of {now:.1f}")
+        return " and ".join(parts)
+
+    @property
+    def words(self) -> str:
+        """What must be saved: `37 registers a thread fewer give 4 blocks on an SM instead of 3`."""
+        parts = []
+        if fewer := self.registers_now - self.registers:
+            parts.append(f"{fewer} register{'s' if fewer > 1 else ''} a thread fewer")
+        if less := self.shared_bytes_now - self.shared_bytes:
+            amount = f"{less / 1024:.1f} KB" if less >= 103 else f"{less} bytes"
+            parts.append(f"{amount} of shared memory a block less")
+        give = "gives" if self.registers == self.registers_now else "give"
+        blocks = f"{self.blocks} block{'s' if self.blocks > 1 else ''}"
+        return f"{' and '.join(parts)} {give} {blocks} on an SM instead of {self.blocks - 1}"
+
+    @property
+    def is_near(self) -> bool:
+        """Whether a quarter less of each is enough: what a change of the code can hope to save."""
+        return 4 * self.registers >= 3 * self.registers_now and 4 * self.shared_bytes >= (
+            3 * self.shared_bytes_now
+        )
+
+
+def next_block(arch: str, registers: int, threads: int, shared_bytes: int) -> NextBlock | None:
+    """What one more block on an SM than now asks for; None where fewer registers and less memory give none.
+
+    Raises CannotJudge as occupancy does.
+    """
+    now = occupancy(arch, registers, threads, shared_bytes)
+    more = now.blocks + 1
+    if now.fits["warps"] < more or now.fits["blocks"] < more:
+        return None
+    enough = (
+        count
+        for count in range(registers, _FEWEST_REGISTERS - 1, -1)
+        if occupancy(arch, count, threads, 0).fits["registers"] >= more
+    )
+    most_registers = registers if now.fits["registers"] >= more else next(enough, 0)
+    most_shared = shared_bytes
+    if now.fits["shared memory"] < more:
+        limits = _limits(arch)
+        room = limits.shared_bytes // more // limits.shared_unit * limits.shared_unit
+        most_shared = room - limits.reserved_shared_bytes
+    if not most_registers or most_shared < 0:
+        return None
+    return NextBlock(more, registers, most_registers, shared_bytes, most_shared)
 
 
 def _round_up(number: int, unit: int) -> int:

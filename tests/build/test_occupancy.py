@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build.occupancy import occupancy
+from profiler.build.occupancy import next_block, occupancy
 from profiler.errors import CannotJudge
 from profiler.evidence import chip_of
 from profiler.reports import read as reports_read
@@ -86,3 +86,70 @@ def test_a_block_of_odd_size_takes_whole_warps() -> None:
 def test_an_unknown_architecture_cannot_be_judged() -> None:
     with pytest.raises(CannotJudge, match="the limits of sm_37 are not known here: it knows sm_70"):
         occupancy("sm_37", 32, 32, 0)
+
+
+@pytest.mark.parametrize(
+    ("arch", "registers", "threads", "shared_kb", "needs", "words"),
+    [
+        # 65536 registers over 4 blocks of 4 warps are 4096 a warp: 128 a thread
+        (
+            "sm_90a",
+            165,
+            128,
+            48,
+            (4, 128, 48),
+            "37 registers a thread fewer give 4 blocks on an SM instead of 3",
+        ),
+        # 100 KB over 2 blocks, less the 1 KB that the system takes of each
+        (
+            "sm_89",
+            99,
+            128,
+            56,
+            (2, 99, 49),
+            "7.0 KB of shared memory a block less gives 2 blocks on an SM instead",
+        ),
+        (
+            "sm_89",
+            200,
+            256,
+            56,
+            (2, 128, 49),
+            "72 registers a thread fewer and 7.0 KB of shared memory a block",
+        ),
+        # more than a block may have: the first block is what is missing
+        (
+            "sm_90a",
+            40,
+            256,
+            302,
+            (1, 40, 227),
+            "75.0 KB of shared memory a block less gives 1 block on an SM",
+        ),
+    ],
+)
+def test_the_next_block_asks_for_so_much(
+    arch: str, registers: int, threads: int, shared_kb: int, needs: tuple[int, int, int], words: str
+) -> None:
+    following = next_block(arch, registers, threads, shared_kb << 10)
+    assert following is not None
+    assert (following.blocks, following.registers, following.shared_bytes >> 10) == needs
+    assert following.words.startswith(words)
+    # With what it asks for the block fits; with one register or one step of memory more it does not.
+    assert occupancy(arch, following.registers, threads, following.shared_bytes).blocks == following.blocks
+    more_registers = following.registers + (following.registers < registers)
+    more_bytes = following.shared_bytes + (following.shared_bytes < shared_kb << 10)
+    assert occupancy(arch, more_registers, threads, more_bytes).blocks < following.blocks
+
+
+def test_no_next_block_where_registers_and_memory_are_not_the_limit() -> None:
+    assert next_block("sm_90a", 32, 1024, 0) is None, "all 64 warps are there"
+    assert next_block("sm_90a", 16, 32, 0) is None, "32 blocks are the most"
+
+
+def test_a_block_is_near_where_a_quarter_less_is_enough() -> None:
+    near, far = next_block("sm_90a", 165, 128, 0), next_block("sm_90a", 255, 256, 0)
+    assert near
+    assert far
+    assert (near.registers, near.is_near, far.registers, far.is_near) == (128, True, 128, False)
+    assert near.needs == "at most 128 registers a thread instead of 165"
