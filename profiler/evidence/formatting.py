@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 from profiler.evidence.values import State, Value
@@ -86,7 +87,7 @@ def digits(number: float, *, whole: bool = True) -> str:
     """Three significant digits, thin spaces, a true minus; a whole number without a point if `whole`."""
     if not number or (whole and number == int(number)) or abs(number) >= 999.5:
         return _signed(f"{number:,.0f}".replace(",", THIN))
-    exponent = int(f"{abs(number):.2e}".split("e")[1])
+    exponent = int(f"{abs(number):.2e}"[5:])  # after 1.23e
     if exponent < -3:
         mantissa, power = f"{number:.2e}".split("e")
         return _signed(f"{mantissa}e{int(power)}")
@@ -160,6 +161,7 @@ def state_words(value: Value, *, explained: bool = False) -> str:
     return f"{state.words} ({': '.join(details)})" if details else state.words
 
 
+@lru_cache(maxsize=4096)  # launches of a long history have few sizes
 def dimensions(size: tuple[int, int, int] | None) -> str:
     """A grid or block: `65 535`, `24 × 4`; trailing ones fall away. A dash where the report does not say."""
     if size is None:
@@ -170,6 +172,7 @@ def dimensions(size: tuple[int, int, int] | None) -> str:
     return f" {TIMES} ".join(digits(extent) for extent in extents)
 
 
+@lru_cache(maxsize=65_536)  # all points of a run share one time
 def timestamp(when: datetime | None) -> str:
     """A time in UTC to the minute, or a dash."""
     return "–" if when is None else when.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -350,9 +350,8 @@ def newest_and_before(
     versions: Sequence[str], versions_present: Collection[str]
 ) -> tuple[str | None, str | None]:
     """The newest version that is present and the one before it; `versions` are sorted by their runs."""
-    present = [version for version in versions if version in versions_present]
-    newest, before = [*present[-2:][::-1], None, None][:2]
-    return newest, before
+    present = (version for version in reversed(versions) if version in versions_present)
+    return next(present, None), next(present, None)
 
 
 def run_before(own: str, created: Mapping[str, datetime]) -> RunBefore:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -65,6 +65,7 @@ def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
                     continue
                 created[point.run_id] = point.created
                 by_run[key].append((history, step))
+    spans = list(_spans(over_runs)) if by_run else []
     shared: list[SharedStep] = []
     taken: set[int] = set()
 
@@ -77,9 +78,10 @@ def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
         steps = [pair for pair in by_run[gpu, run_id, direction] if id(pair[1]) not in taken]
         could_show = [
             history
-            for history in over_runs
-            if id(history) not in by_code[gpu, run_id, direction]
-            and _could_show(history, gpu, created[run_id])
+            for history, of_gpu, first, last in spans
+            if of_gpu == gpu
+            and first < created[run_id] <= last
+            and id(history) not in by_code[gpu, run_id, direction]
         ]
         if len(steps) < MIN_SHARED or len(steps) < MIN_SHARE * len(could_show):
             continue
@@ -110,10 +112,10 @@ def _runs_near(history: History, step: Step) -> Sequence[TrendPoint]:
     return history.series.points[max(0, place.earliest - 1) : place.latest + 2]
 
 
-def _could_show(history: History, gpu: str | None, at: datetime) -> bool:
-    """Whether a step at a moment could have been found in a history: it has enough points, on both sides."""
-    series = history.series
-    if series.gpu != gpu or series.evidence is not Evidence.MEASURED or history.points < MIN_POINTS:
-        return False
-    moments = [point.created for point in series.points if point.on_line]
-    return min(moments) < at <= max(moments)
+def _spans(histories: Sequence[History]) -> Iterator[tuple[History, str | None, datetime, datetime]]:
+    """The histories with enough points for a step: GPU, and the first and last moment with a point."""
+    for history in histories:
+        series = history.series
+        if series.evidence is Evidence.MEASURED and history.points >= MIN_POINTS:
+            moments = [point.created for point in series.points_on_line]
+            yield history, series.gpu, min(moments), max(moments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
@@ -40,6 +40,7 @@ LATENCY_METRIC = Metric(
 _Cell = tuple[str | None, str | None, Evidence, str]  # workload, GPU, evidence, mode
 _Moment = tuple[str, str]  # version and, where each run is a point of its own, the run
 _RunVersion = tuple[str, str]  # run and version
+_Part = tuple[str, str]  # part and short name of the kernel
 
 
 class TrendPoint(NamedTuple):  # thousands of a long history: a dataclass takes five times as long to make
@@ -151,10 +152,10 @@ def load_trends(
             evidence=evidence,
             latest=over == "versions",  # no point is shown of a version's older runs
         )
+        runs = store.environments({point.run_id for member in series for point in member.points})
         if metric and metric.forms:
             carried = [member for member in series if member.metric in ncu_names]
-            series = [*carried, *_derived_series(metric, series)]
-        runs = store.environments({point.run_id for member in series for point in member.points})
+            series = [*carried, *_derived_series(metric, series, _with_number(metric, carried, runs))]
         wrong_versions = (wrong or {}).get(family_name, {})
         kept = pairing.kept(family_name)
         for cell, members in _by_cell(series).items():
@@ -299,8 +300,26 @@ def _by_cell(series: Iterable[Series]) -> dict[_Cell, list[Series]]:
     return cells
 
 
-def _derived_series(metric: Metric, series: Iterable[Series]) -> Iterator[Series]:
-    """A series for each derived form of which a launch has the numbers, under the name of the form."""
+def _with_number(
+    metric: Metric, carried: Iterable[Series], runs: Mapping[str, Environment]
+) -> frozenset[int]:
+    """The results whose launches carry a number of the metric, so that no form of it is read of them."""
+    own_names = {run_id: frozenset(metric.names_for(_chip(run))) for run_id, run in runs.items()}
+    return frozenset(
+        point.result_id
+        for member in carried
+        for point in member.points
+        if point.value.number is not None and member.metric in own_names.get(point.run_id, ())
+    )
+
+
+def _derived_series(
+    metric: Metric, series: Iterable[Series], with_number: Collection[int]
+) -> Iterator[Series]:
+    """A series for each derived form of which a launch has the numbers, under the name of the form.
+
+    It is not computed for the results `with_number`, whose own number comes first.
+    """
     # All series of a part have the same points, so that values of one launch are found by its result.
     by_part: dict[tuple[object, ...], dict[str, Series]] = defaultdict(dict)
     for member in series:
@@ -310,13 +329,19 @@ def _derived_series(metric: Metric, series: Iterable[Series]) -> Iterator[Series
         for form in metric.forms:
             if not all(name in members for name in form.names):
                 continue
+            first = members[form.names[0]]
+            if all(point.result_id in with_number for point in first.points):
+                continue
             values: dict[int, dict[str, Value]] = defaultdict(dict)
             for name in (*form.names, *(name for name in form.size_names if name in members)):
                 for point in members[name].points:
                     values[point.result_id][name] = point.value
-            first = members[form.names[0]]
             points = tuple(
-                point._replace(value=form.read(values[point.result_id], metric.unit) or NOT_COLLECTED)
+                point._replace(
+                    value=NOT_COLLECTED
+                    if point.result_id in with_number
+                    else form.read(values[point.result_id], metric.unit) or NOT_COLLECTED
+                )
                 for point in first.points
             )
             if any(point.value.number is not None for point in points):
@@ -341,6 +366,10 @@ def _latency_point(timing: MedianLatency, wrong: Mapping[str, str]) -> TrendPoin
     )
 
 
+def _chip(run: Environment | None) -> str | None:
+    return chip_of(run.compute_capability if run else None)
+
+
 def _age(point: Point) -> tuple[datetime, str]:
     """A sort key for runs, the same as in the index."""
     return point.created, point.run_id
@@ -358,15 +387,21 @@ class _TrendBuilder:
     across: frozenset[str]
     wrong: Mapping[str, str]
     joined: Mapping[str, str]  # the newest name of each part that has an older one
+    _names_by_chip: dict[str | None, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
 
     def trends(self, members: Sequence[Series], matches: Callable[[str], bool]) -> list[Trend]:
         by_part: dict[str, list[Series]] = defaultdict(list)
         newest: dict[_Moment, Point] = {}  # at each moment a point of its newest run, of any kernel
+        seen: set[_Part] = set()  # series of one part have the points of the same launches
         for series in members:
             by_part[self.joined.get(series.part, series.part)].append(series)
+            if (series.part, series.base_name) in seen:
+                continue
+            seen.add((series.part, series.base_name))
             for point in series.points:
                 moment = self._moment(point)
-                if moment not in newest or _age(point) > _age(newest[moment]):
+                other = newest.setdefault(moment, point)
+                if other is not point and _age(point) > _age(other):
                     newest[moment] = point
         timeline = sorted(newest.values(), key=self._sort_key)
         # One point for all parts that a moment lacks: in a long history most runs lack most parts.
@@ -483,16 +518,21 @@ class _TrendBuilder:
 
     def _ncu_names(self, run_id: str) -> tuple[str, ...]:
         """The metric's names on the chip of the run; an ncu name that is no concept is its own name."""
-        return (self.name,) if self.metric is None else self.metric.names_for(self._chip(run_id))
+        return (self.name,) if self.metric is None else self._names_on(self._chip(run_id))[0]
 
     def _form_names(self, run_id: str) -> tuple[str, ...]:
         """The names of the metric's derived forms on the chip of the run."""
-        forms = self.metric.forms_for(self._chip(run_id)) if self.metric else ()
-        return tuple(form.name for form in forms)
+        return self._names_on(self._chip(run_id))[1] if self.metric else ()
+
+    def _names_on(self, chip: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names of the metric on a chip, and of its derived forms there."""
+        if chip not in self._names_by_chip and self.metric:
+            forms = tuple(form.name for form in self.metric.forms_for(chip))
+            self._names_by_chip[chip] = self.metric.names_for(chip), forms
+        return self._names_by_chip[chip]
 
     def _chip(self, run_id: str) -> str | None:
-        run = self.runs.get(run_id)
-        return chip_of(run.compute_capability if run else None)
+        return _chip(self.runs.get(run_id))
 
     def _breaks(self, previous: TrendPoint, point: Point, kernel: str, name: str) -> str:
         """Why the value must not be joined to the number before it; "" where it may."""

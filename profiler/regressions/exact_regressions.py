@@ -122,8 +122,7 @@ def find_exact_regressions(search: Search) -> Iterator[Regression]:
     newest_by_kernel = _newest_by_kernel(parts)
     for part in parts:
         search.coverage.series[part.evidence.value] += sum(name in rules for name in part.metrics)
-        for index, version in enumerate(part.versions):
-            rows = np.flatnonzero(part.version == index)
+        for version, rows in zip(part.versions, _rows_by_version(part), strict=True):
             # One run has no past; a rejected version has nothing to lose.
             if version in search.rejected or len(rows) < 2:
                 continue
@@ -160,12 +159,18 @@ def _newest_by_kernel(parts: Sequence[PartArrays]) -> dict[tuple[object, ...], i
     """By kernel and version, when the newest run that has it was made, in microseconds since 1970."""
     newest: dict[tuple[object, ...], int] = {}
     for part in parts:
-        for index, version in enumerate(part.versions):
-            created = part.created_us[part.version == index]
-            if len(created):
-                key = (*_kernel_of(part), version)
-                newest[key] = max(int(created.max()), newest.get(key, 0))
+        kernel = _kernel_of(part)
+        for version, rows in zip(part.versions, _rows_by_version(part), strict=True):
+            if len(rows):
+                key = (*kernel, version)
+                newest[key] = max(int(part.created_us[rows].max()), newest.get(key, 0))
     return newest
+
+
+def _rows_by_version(part: PartArrays) -> list[NDArray[np.intp]]:
+    """The indices of each version's elements in the arrays, in their order."""
+    order = np.argsort(part.version, kind="stable")
+    return np.split(order, np.searchsorted(part.version[order], np.arange(1, len(part.versions))))
 
 
 def _of_one_size(part: PartArrays, rows: NDArray[np.intp]) -> NDArray[np.intp]:

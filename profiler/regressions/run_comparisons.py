@@ -51,6 +51,7 @@ class RunComparisons:
                         workload=series.workload,
                         gpu=series.gpu,
                         evidence=series.evidence,
+                        with_latencies=False,
                     )
                     for run in (before, now)
                 )

@@ -262,6 +262,11 @@ class Store:
         with engine.reading(self._engine) as connection:
             return listing.runs(connection, family=family, hidden=hidden, limit=limit)
 
+    def listed_run_ids(self) -> list[str]:
+        """The ids of the runs that `runs` lists, newest first: much less to fetch."""
+        with engine.reading(self._engine) as connection:
+            return listing.run_ids(connection)
+
     def run(self, run_id: str) -> RunInfo | None:
         """One run, also a hidden one; None where there is no such run."""
         with engine.reading(self._engine) as connection:
@@ -298,7 +303,7 @@ class Store:
     def cells(self, family: str | None = None) -> Rows[CellInfo]:
         """Which evidence there is of which version, on which workload and GPU, sorted in that order."""
         with engine.reading(self._engine) as connection:
-            return listing.cells(connection, family)
+            return listing.cells(connection, self._cache, family)
 
     def kernels(self) -> Rows[tuple[str, str]]:
         """Family and short name of every kernel that was profiled, sorted."""
@@ -366,16 +371,17 @@ class Store:
         gpu: str | None = None,
         evidence: Evidence | None = None,
         label: str | None = None,
+        with_latencies: bool = True,
     ) -> Side:
         """One side of a comparison: a run's launches, or those of the newest run that has the version.
 
         Without `evidence`: measured launches if there are any, else modelled, else static facts. Raises
         UnknownName where nothing is selected, and where several versions, workloads or GPUs are: it lists
-        them.
+        them. Without `with_latencies` it has no timed calls.
         """
         selection = Selection(family, version, workload, gpu, None, evidence, None, run_id)
         with engine.reading(self._engine) as connection:
-            return sides.side(connection, self._cache, selection, label)
+            return sides.side(connection, self._cache, selection, label, with_latencies=with_latencies)
 
     def series(
         self,

@@ -125,8 +125,13 @@ def workloads(connection: Connection, family: str | None) -> Rows[WorkloadInfo]:
     return Rows(infos, combinations.truncated)
 
 
-def cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
-    """See Store.cells."""
+def cells(connection: Connection, cache: LookupCache, family: str | None) -> Rows[CellInfo]:
+    """See Store.cells. A page asks for them with nearly every series."""
+    infos = cache.cell_infos.get(data_version(connection), family, lambda: _cells(connection, family))
+    return Rows(infos, infos.truncated)
+
+
+def _cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
     result, config, version = schema.result.c, schema.config.c, schema.version.c
     # In two steps, lest a database take the family first and then all results that its configs ever had.
     kinds = (*schema.VALUED, "latency")
@@ -179,6 +184,15 @@ def runs(
     keys = [row.id for row in rows]
     reports, labels = _reports(connection, keys), _labels(connection, keys)
     return Rows((_run_info(row, reports[row.id], labels[row.id]) for row in rows), rows.truncated)
+
+
+def run_ids(connection: Connection) -> list[str]:
+    """See Store.listed_run_ids."""
+    run = schema.run.c
+    statement = select(run.run_id).where(run.hidden.is_(False))
+    return [
+        row.run_id for row in capped(connection, statement.order_by(run.created.desc(), run.run_id.desc()))
+    ]
 
 
 def provenances(connection: Connection, run_ids: Iterable[str]) -> dict[str, Mapping[str, Json]]:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, select
 
 from profiler.evidence import MetricSet
 from profiler.store import schema
-from profiler.store.rows import Environment, Rows, VersionInfo
+from profiler.store.rows import CellInfo, Environment, Rows, VersionInfo
 from profiler.store.statements import key_batches
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ Q = TypeVar("Q")
 
 
 class LookupCache:
-    """Metric sets, run ids, environments of runs and version names, by their keys; versions, by family.
+    """Metric sets, run ids, environments of runs and version names, by their keys; versions, cells.
 
     Threads may share it.
     """
@@ -32,6 +32,7 @@ class LookupCache:
         self.environments = _Lookup(select(run.id, *environment), run.id, Environment)
         self.versions = _Lookup(select(version.id, version.name), version.id, str)
         self.version_infos: _OfOneState[str | None, Rows[VersionInfo]] = _OfOneState()  # by family
+        self.cell_infos: _OfOneState[str | None, Rows[CellInfo]] = _OfOneState()  # by family
 
 
 class _OfOneState(Generic[Q, T]):

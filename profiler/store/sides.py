@@ -23,14 +23,25 @@ _MAX_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a fe
 _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
 
 
-def side(connection: Connection, cache: LookupCache, selection: Selection, label: str | None) -> Side:
+def side(
+    connection: Connection,
+    cache: LookupCache,
+    selection: Selection,
+    label: str | None,
+    *,
+    with_latencies: bool = True,
+) -> Side:
     """See Store.side."""
     name = (
         label or selection.run_id or "/".join(part for part in (selection.family, selection.version) if part)
     )
-    chosen = _choose(connection, selection, name)
     result = schema.result.c
-    rows = _valued_rows(connection, chosen, name)
+    # Where all is named there is nothing to choose, if it has values.
+    rows = _valued_rows(connection, selection, name) if _is_whole(selection) else []
+    chosen = selection
+    if not rows:
+        chosen = _choose(connection, selection, name)
+        rows = _valued_rows(connection, chosen, name)
     session, capability = _origin(connection, chosen, rows[0].report if rows else None)
     about = json.loads(
         connection.scalar(
@@ -69,9 +80,15 @@ def side(connection: Connection, cache: LookupCache, selection: Selection, label
         run_id=chosen.run_id,
         result_ids=ids,
         wrong=_wrong(connection, chosen, selection.run_id),
-        latencies=_latencies(connection, chosen, selection.run_id),
+        latencies=_latencies(connection, chosen, selection.run_id) if with_latencies else (),
         earlier_counters=earlier,
     )
+
+
+def _is_whole(selection: Selection) -> bool:
+    """Whether a selection names a run, and one version, workload, GPU and evidence in it."""
+    named = (selection.family, selection.version, selection.workload, selection.gpu, selection.evidence)
+    return selection.run_id is not None and None not in named
 
 
 def _valued_rows(connection: Connection, chosen: Selection, name: str) -> Sequence[Any]:

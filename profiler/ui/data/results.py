@@ -32,6 +32,12 @@ def runs(data_version: DataVersion) -> Rows[RunInfo]:
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
+def run_ids(data_version: DataVersion) -> list[str]:
+    """The ids of these runs, newest first: a page that lists no run needs no more of them."""
+    return store().listed_run_ids()
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
 def mixed_families(data_version: DataVersion) -> list[FamilyMix]:
     """The families that mix the reports of several folders."""
     return family_mixes(runs(data_version), store().import_folders())

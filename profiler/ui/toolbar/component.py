@@ -88,13 +88,13 @@ def _announce(data_version: index.DataVersion) -> None:
     known = st.session_state.get("known_data_version")
     if known == data_version:
         return
-    runs = results.runs(data_version)
+    run_ids = results.run_ids(data_version)
     known_runs = st.session_state.get("known_runs")
     st.session_state["known_data_version"] = data_version
-    st.session_state["known_runs"] = {run.run_id for run in runs}
+    st.session_state["known_runs"] = frozenset(run_ids)
     if known_runs is None:
         return
-    new = [run for run in runs if run.run_id not in known_runs]
+    new = [run_id for run_id in run_ids if run_id not in known_runs]
     if new:
-        what = f"run {new[0].run_id}" if len(new) == 1 else f"{len(new)} runs"
-        st.toast(f"New: {what} · [open](./runs?run={new[0].run_id}) · [show here](#refresh)", duration="long")
+        what = f"run {new[0]}" if len(new) == 1 else f"{len(new)} runs"
+        st.toast(f"New: {what} · [open](./runs?run={new[0]}) · [show here](#refresh)", duration="long")
