@@ -23,7 +23,7 @@ from profiler.errors import ProfilerError, UnknownName
 from profiler.store.rows import DamagedIndex, IndexNotWritable
 
 _WRITE = "profiler_write"
-_READ_ONLY = "profiler_read_only"
+_READ_ONLY = "profiler_read_only"  # of an engine that must not write: the reason in words
 _WRITER_LOCK = 0x70726F66  # any number, the same in every process: PostgreSQL's advisory lock for writers
 _BUSY_MS = 120_000  # how long a writer waits for another one
 _RETRY_S = 0.005  # between two tries where SQLite does not wait by itself
@@ -50,10 +50,11 @@ _WAYS_OUT = {  # what to do, by words of the database's message
 }
 
 
-def connect(url: str | Path, *, read_only: bool = False) -> Engine:
+def connect(url: str | Path, *, unwritable: str = "") -> Engine:
     """An engine for the index; a path is a SQLite file. Raises ProfilerError for a URL that no driver takes.
 
-    A SQLite file that may not be written is opened for reading only, as is any with `read_only`.
+    A SQLite file that may not be written is opened for reading only, as is any with `unwritable`: the
+    sentence that says to writers why.
     """
     try:
         parsed = URL.create("sqlite", database=str(url)) if isinstance(url, Path) else make_url(url)
@@ -61,11 +62,12 @@ def connect(url: str | Path, *, read_only: bool = False) -> Engine:
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() == "sqlite":
             path = Path(parsed.database or ":memory:")
-            if read_only:
-                return _read_only(parsed, path)
+            if unwritable:
+                return _read_only(parsed, path, unwritable)
             path.parent.mkdir(parents=True, exist_ok=True)
             if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-                return _read_only(parsed, path)
+                reason = f"the index {path} is to be changed, and read-only: {_ELSEWHERE}"
+                return _read_only(parsed, path, reason)
             # A database in memory is of one connection unless they share it, and ends with the last one.
             pool = QueuePool if "mode" in parsed.query else None
             engine = create_engine(parsed, poolclass=pool, connect_args={"timeout": _BUSY_MS / 1000})
@@ -101,10 +103,8 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextlib.contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """One transaction, all or nothing; writers wait for each other."""
-    if engine.get_execution_options().get(_READ_ONLY):
-        raise IndexNotWritable(
-            f"the index {engine.url.database} is to be changed, and read-only: {_ELSEWHERE}"
-        )
+    if reason := engine.get_execution_options().get(_READ_ONLY):
+        raise IndexNotWritable(reason)
     with _explain_failures(engine), engine.connect() as plain:
         # Read committed: after waiting for the lock a writer must see what the one before it wrote.
         level = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {}
@@ -157,7 +157,7 @@ def _binary_cursor() -> type[Any]:
     return BinaryCursor
 
 
-def _read_only(url: URL, path: Path) -> Engine:
+def _read_only(url: URL, path: Path, reason: str) -> Engine:
     """An engine that writes nothing, not even the -wal and -shm files that SQLite's readers share."""
     if not path.exists():
         raise IndexNotWritable(f"there is no index in {path.parent}, which is read-only: {_ELSEWHERE}")
@@ -171,7 +171,7 @@ def _read_only(url: URL, path: Path) -> Engine:
         return connection
 
     # A new connection every time: SQLite never looks for changes in a file opened as immutable.
-    engine = create_engine(url, creator=opened, poolclass=NullPool, execution_options={_READ_ONLY: True})
+    engine = create_engine(url, creator=opened, poolclass=NullPool, execution_options={_READ_ONLY: reason})
     event.listen(engine, "begin", _begin_sqlite)
     return engine
 

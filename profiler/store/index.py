@@ -65,11 +65,11 @@ class Store:
     `workload=""` and `gpu=""` select results where nobody named one; None selects all.
     """
 
-    def __init__(self, url: str | Path, data: str | None = None, *, read_only: bool = False) -> None:
+    def __init__(self, url: str | Path, data: str | None = None, *, unwritable: str = "") -> None:
         self.url = url
         self.data = data  # the folder or URL of the bundles it was made from; None where nobody said
         self.behind = ""  # a sentence, where the index could not be brought in step with the bundles
-        self._engine = engine.connect(url, read_only=read_only)
+        self._engine = engine.connect(url, unwritable=unwritable)
         self._cache = LookupCache()
 
     @staticmethod
@@ -86,12 +86,14 @@ class Store:
         return store
 
     @staticmethod
-    def open_unchanged(path: Path, data: str | None = None) -> Store:
+    def open_unchanged(path: Path, data: str | None, reason: str) -> Store:
         """Open the index in a SQLite file to read it where nothing can be written, not even beside the file.
+
+        Who tries to write gets an IndexNotWritable with the `reason`.
 
         Raises ProfilerError where that is not possible, or it has another layout.
         """
-        store = Store(path, data, read_only=True)
+        store = Store(path, data, unwritable=reason)
         if store._layout() != schema.SCHEMA:
             raise ProfilerError(f"the index {path} cannot be read as it is")
         return store

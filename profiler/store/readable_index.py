@@ -28,7 +28,7 @@ def open_readable(root: Root, place: str | Path, reason: IndexNotWritable) -> St
         raise reason  # there are no data
     if isinstance(place, Path) and place.exists():
         with contextlib.suppress(ProfilerError):
-            store = Store.open_unchanged(place, root.url)
+            store = Store.open_unchanged(place, root.url, str(reason))
             store.behind = behind_words(root, store, reason)
             return store
     openers: tuple[Callable[[Root], Store], ...] = (_in_scratch_folder, _in_memory)

@@ -35,4 +35,6 @@ def test_a_page_on_a_full_disk_shows_the_runs_of_the_index(
     monkeypatch.setattr(engine, "_prepare_sqlite", prepared)
     shown = text(page("runs", data, monkeypatch))
     assert "2 runs of" in shown
+    assert "database or disk is full; check the space on the disk" in shown
+    assert "read-only" not in shown
     assert "keep one at another place, such as PROFILER_DB=" in shown
