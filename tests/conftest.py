@@ -14,8 +14,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests import toolchain
@@ -109,6 +111,25 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
         return made
 
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loops_compiled_once(made_once: Callable[[str, Callable[[Path], object]], Path]) -> None:
+    """Of the workers that look for change points the first compiles the loops, and the others wait for it.
+
+    It takes 12 s, which each would spend at the same time: numba keeps what it compiled at the end.
+    """
+    from profiler.statistics import changepoint
+
+    loops = changepoint._compiled_loops
+
+    def compiled_once() -> ModuleType:
+        changepoint._compiled_loops = loops
+        stepped = [*np.linspace(1.0, 1.01, 20), *np.linspace(2.0, 2.01, 20)]
+        made_once("loops", lambda _: changepoint.change_points(stepped))
+        return loops()
+
+    changepoint._compiled_loops = compiled_once
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,6 +13,7 @@ from profiler.cli.output import (
     add_evidence,
     add_filters,
     add_json,
+    add_metrics,
     add_pairing,
     evidence_of,
     note_forgotten,
@@ -79,13 +80,7 @@ def add(commands: Commands) -> None:
         "names", nargs="+", metavar="NAME", help="A, which is judged against, and B; or a table of more"
     )
     compare.add_argument("--against", metavar="BASE", help="a table of all names against this one")
-    compare.add_argument(
-        "--metrics",
-        type=lambda text: [concept for concept in text.split(",") if concept],
-        default=[],
-        metavar="CONCEPT,…",
-        help="which counters and facts the table has (default: a few of each kind)",
-    )
+    add_metrics(compare, "which counters and facts the table has")
     compare.add_argument(
         "--out",
         action="append",

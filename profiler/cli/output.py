@@ -295,6 +295,17 @@ def add_filters(command: argparse.ArgumentParser, *names: str) -> None:
         command.add_argument(f"--{name}", **offered[name])
 
 
+def add_metrics(command: argparse.ArgumentParser, what: str) -> None:
+    """Add --metrics, concepts parted by commas; `what` says what they are for."""
+    command.add_argument(
+        "--metrics",
+        type=lambda text: [concept for concept in text.split(",") if concept],
+        default=[],
+        metavar="CONCEPT,…",
+        help=f"{what} (default: a few of each kind)",
+    )
+
+
 def add_pair(command: argparse.ArgumentParser) -> None:
     """Add `--pair`."""
     command.add_argument(

@@ -11,6 +11,7 @@ from profiler.cli.output import (
     add_evidence,
     add_filters,
     add_json,
+    add_metrics,
     add_pairing,
     evidence_of,
     note_forgotten,
@@ -40,13 +41,7 @@ def add(commands: Commands) -> None:
     command.add_argument("names", nargs="+", metavar="VERSION", help="versions, runs or reports")
     command.add_argument("--out", metavar="FILE.html", default="report.html", help="the file (report.html)")
     command.add_argument("--against", metavar="BASE", help="the baseline (default: the first name)")
-    command.add_argument(
-        "--metrics",
-        type=lambda text: [concept for concept in text.split(",") if concept],
-        default=[],
-        metavar="CONCEPT,…",
-        help="which counters and facts stand beside the times (default: a few of each kind)",
-    )
+    add_metrics(command, "which counters and facts stand beside the times")
     command.add_argument(
         "--diff",
         action="append",

@@ -19,13 +19,13 @@ from profiler.regressions.regression import Regression, RegressionKind, SeriesKe
 from profiler.regressions.report import RegressionReport, find_regressions, with_acknowledgements
 from profiler.regressions.search import Coverage, UnclearReason
 from profiler.statistics import Interval, LevelKind, NoiseFloor
-from profiler.store.typed_json import TypedJson
+from profiler.store.object_json import ObjectJson
 
 if TYPE_CHECKING:
     from profiler.store import Store
 
 _REPORT, _CAUSES = "regressions", "causes of regressions"  # names of answers
-_JSON = TypedJson(
+_JSON = ObjectJson(
     (
         *(Regression, RegressionKind, SeriesKey, VersionRun, Cause, UnclearReason),
         *(Value, State, Derivation, Evidence, Interval, LevelKind, NoiseFloor),

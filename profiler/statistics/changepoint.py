@@ -137,7 +137,7 @@ def change_points(
     if not starts.size:
         return ()
     kinds, related = _compiled_kinds().level_kinds(
-        smoothed, starts, scale, memory, min_step, min_share, tuning.min_t, tuning.window
+        smoothed, np.sort(smoothed), starts, scale, memory, min_step, min_share, tuning.min_t, tuning.window
     )
     edges = [0, *starts.tolist(), numbers.size]
     return tuple(

@@ -1,4 +1,7 @@
-"""What a step leads to: a new level, one that was there before, or none where values drift; compiled."""
+"""What a step leads to: a new level, one that was there before, or none where values drift; compiled.
+
+Numbers are taken one by one: an operation on whole arrays takes numba seconds to compile.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,12 @@ _LINE_VARIANCES = 8.0  # by which the lines may fit worse than the levels, a ste
 
 
 @compiled
-def two_states(z: _Floats) -> tuple[float, float, float]:
-    """The two means that leave the least squares, low and high, and the deviation of the values from them."""
-    ordered = np.sort(z)
-    n = z.size
+def two_states(ordered: _Floats) -> tuple[float, float, float]:
+    """The two means that leave the least squares, low and high, and the deviation of the values from them.
+
+    The values are sorted.
+    """
+    n = ordered.size
     total, squares = 0.0, 0.0
     for value in ordered:
         total += value
@@ -157,23 +162,26 @@ def drifting_steps(z: _Floats, edges: _Indices, means: _Floats, scale: float, wi
             # Where half of the steps drift, so may one beside them that is no larger than they are and that
             # two lines do not fit as well: the drift bends there, and nearer to the step less.
             beside = drifts[k - 1] or drifts[k + 1]
-            if not drifts[k] and beside and 2 * drifts.sum() >= edges.size - 2:
-                largest = 0.0
+            if not drifts[k] and beside:
+                largest, count = 0.0, 0
                 for j in range(1, edges.size - 1):
                     if drifts[j]:
                         largest = max(largest, abs(means[j] - means[j - 1]))
-                if abs(means[k] - means[k - 1]) > largest:
+                        count += 1
+                if 2 * count < edges.size - 2 or abs(means[k] - means[k - 1]) > largest:
                     continue
                 for near in (window, window // 2):
                     if not drifts[k]:
                         drifts[k] = is_drift(z, edges, means, sharp, k, scale, near, _JUMP_SHARE_BESIDE_DRIFT)
-        sharp[:] = ~drifts
+        for k in range(edges.size):
+            sharp[k] = not drifts[k]
     return drifts
 
 
 @compiled
 def level_kinds(
     z: _Floats,
+    ordered: _Floats,
     starts: _Indices,
     scale: float,
     memory: float,
@@ -186,7 +194,7 @@ def level_kinds(
 
     KNOWN: the first value of the same level before. LEFT: the first value after it of a level from before it.
     Whether a level is known depends on the values before it and those of its own alone, except where the
-    whole series alternates between two states.
+    whole series alternates between two states. `ordered` has the values sorted.
     """
     n, m = z.size, starts.size
     kinds, related = np.zeros(m, np.int64), np.full(m, -1, np.int64)
@@ -194,12 +202,13 @@ def level_kinds(
         return kinds, related
     edges = np.empty(m + 2, np.int64)
     edges[0], edges[m + 1] = 0, n
-    edges[1 : m + 1] = starts
+    for k in range(m):
+        edges[k + 1] = starts[k]
     means = np.empty(m + 1)
     for k in range(m + 1):
         means[k] = mean_and_squares(z, edges[k], edges[k + 1])[0]
     deviation = np.sqrt(max(residual_noise(z, starts)[0], scale * scale))
-    low, high, within = two_states(z)
+    low, high, within = two_states(ordered)
     # Noise about a level between the two would pass for changes of the state.
     alternates = high - low > _GAP * within and state_changes(z, low, high) >= _CHANGES
     alternates = alternates and not has_other_level(z, edges, low, high, within, memory)

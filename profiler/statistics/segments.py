@@ -199,11 +199,13 @@ def without_scattered_tail(
     """
     if starts.size == 0 or z.size - starts[-1] >= shortest:
         return starts
-    begin = starts[-2] if starts.size > 1 else 0
-    tail = z[starts[-1] :]
-    step = abs(tail.mean() - mean_and_squares(z, begin, starts[-1])[0])
-    is_scattered = tail.max() - tail.min() > max(tail_range * scale, _TAIL_SHARE * step)
-    return starts[:-1].copy() if is_scattered else starts
+    begin, at = starts[-2] if starts.size > 1 else 0, starts[-1]
+    step = abs(mean_and_squares(z, at, z.size)[0] - mean_and_squares(z, begin, at)[0])
+    lowest, highest = z[at], z[at]
+    for i in range(at + 1, z.size):
+        lowest, highest = min(lowest, z[i]), max(highest, z[i])
+    is_scattered = highest - lowest > max(tail_range * scale, _TAIL_SHARE * step)
+    return starts[:-1] if is_scattered else starts
 
 
 @compiled

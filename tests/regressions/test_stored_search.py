@@ -24,7 +24,7 @@ from profiler.regressions import (
     stored_search,
 )
 from profiler.store import answers, forget_run, open_store, rebuild_index
-from profiler.store.typed_json import TypedJson
+from profiler.store.object_json import ObjectJson
 from tests import timed_runs
 from tests.timed_runs import run
 
@@ -179,8 +179,8 @@ def test_a_damaged_answer_is_found_anew(tmp_path: Path, searches: list[None]) ->
         KnownCauses(CauseFinder(store, location.open_root(str(tmp_path)), load_metrics()))
 
 
-def test_typed_json_gives_equal_values_and_makes_no_other_class() -> None:
-    written = TypedJson((Value, State, Evidence))
+def test_object_json_gives_equal_values_and_makes_no_other_class() -> None:
+    written = ObjectJson((Value, State, Evidence))
     value = (
         Value(1, "ns"),
         Evidence.STATIC,
@@ -194,4 +194,4 @@ def test_typed_json_gives_equal_values_and_makes_no_other_class() -> None:
     with pytest.raises(TypeError, match="Path"):
         written.dump(Path())
     with pytest.raises(LookupError):
-        TypedJson(()).load(content)
+        ObjectJson(()).load(content)

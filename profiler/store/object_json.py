@@ -13,7 +13,7 @@ _PLAIN = (bool, int, float, str, type(None))
 _TUPLE, _TIME, _PAIRS = "()", "@", "{}"
 
 
-class TypedJson:
+class ObjectJson:
     """JSON of tuples, times, mappings, and enums, named tuples and dataclasses of the classes given.
 
     An object is a list that begins with the name of its class. Reading makes no object of another class, so
