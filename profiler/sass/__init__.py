@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from profiler.sass.listing import listing_of_launch as listing_of_launch
     from profiler.sass.listing import make_listing as make_listing
     from profiler.sass.listing import select_functions as select_functions
+    from profiler.sass.live_registers import LiveRegisters as LiveRegisters
+    from profiler.sass.live_registers import count_live_registers as count_live_registers
     from profiler.sass.registers import Renaming as Renaming
     from profiler.sass.source_diff import FlagChange as FlagChange
     from profiler.sass.source_diff import LineTraffic as LineTraffic
@@ -49,6 +51,7 @@ __getattr__ = lazy(
     hotspots="CodeLocation HotRow HotSpot HotSpotChange hot_spot_changes hottest hottest_rows",
     hottest_places="HotPlace StaticLine hot_places static_lines",
     listing="FunctionCode Listing SassLine listing_of_launch make_listing select_functions",
+    live_registers="LiveRegisters count_live_registers",
     registers="Renaming",
     source_diff="FlagChange LineTraffic SourceRow TrafficRow compare_traffic side_by_side",
     stored_code="CodeNotStored StoredCode find_code",

@@ -1,0 +1,278 @@
+"""How many registers hold a value that is still read, at each instruction and at each source line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from profiler.sass.listing import FileLine, Listing, SassLine
+from profiler.sass.register_operands import NEVER, RegisterUse, opposite, predicate_of, register_use
+
+# What is live, as the bits of registers by the condition under which it is: 0 whatever happens, else the
+# number of a guard (register_operands.guard_condition).
+_Live = dict[int, int]
+_STACK_POINTER = 1 << 1  # R1
+_ARGUMENTS = ((1 << 12) - 1) << 4  # R4 to R15: what a function of the ABI may be given
+
+
+@dataclass(frozen=True)
+class LiveRegisters:
+    """The live registers of one function: those whose value some later instruction may read."""
+
+    function: str  # mangled, or as a report calls it
+    first: int  # the position of its first instruction in the listing
+    counts: tuple[int, ...]  # by instruction, with what it reads and writes itself
+    sources: tuple[FileLine | None, ...]
+    unknown_calls: int = 0  # of functions whose code is not here: the counts around them are too low
+
+    @property
+    def highest(self) -> int:
+        """The most at any instruction."""
+        return max(self.counts, default=0)
+
+    @property
+    def highest_position(self) -> int:
+        """Which instruction of the function that is, the first of several."""
+        return self.counts.index(self.highest)
+
+    @property
+    def highest_line(self) -> FileLine | None:
+        """The source line of it; None where the code has no line information."""
+        return self.sources[self.highest_position] if self.counts else None
+
+    @cached_property
+    def by_line(self) -> Mapping[FileLine, int]:
+        """The most at any instruction of each source line."""
+        most: dict[FileLine, int] = {}
+        for count, source in zip(self.counts, self.sources, strict=True):
+            if source is not None:
+                most[source] = max(count, most.get(source, 0))
+        return most
+
+    @property
+    def words(self) -> str:
+        """`128 live at v2d.cu:142`."""
+        source = self.highest_line
+        if source is None:
+            return f"{self.highest} live at +{16 * self.highest_position:#x}" if self.counts else "no code"
+        return f"{self.highest} live at {source[0].rpartition('/')[2]}:{source[1]}"
+
+
+def count_live_registers(listing: Listing) -> tuple[LiveRegisters, ...]:
+    """Of each function of a listing, which must have its text.
+
+    A register is live before an instruction if a path from there reads it before it is written; a write
+    under a predicate ends that only for the lanes that have the predicate. ptxas allocates at least as many
+    registers as live at once, and more where groups of registers must be aligned or where calls fix them.
+    """
+    return tuple(_function(listing, index, lines) for index, lines in enumerate(listing.ranges) if len(lines))
+
+
+def _function(listing: Listing, index: int, lines: range) -> LiveRegisters:
+    rows = [listing.lines[position] for position in lines]
+    analysis = _Analysis(rows, index)
+    sources = tuple(row.source for row in rows)
+    return LiveRegisters(
+        listing.functions[index], lines.start, analysis.counts(), sources, analysis.unknown_calls
+    )
+
+
+_JUMPS = frozenset(("BRA", "JMP"))
+_INDIRECT = frozenset(("BRX", "BRXU", "JMX", "JMXU"))
+_LEAVES = frozenset(("EXIT", "RET", "KILL"))
+_EVERYTHING = (1 << 255) - 1
+
+
+class _Analysis:
+    """Backward data flow over the code of one function: blocks, their successors, calls inside of it."""
+
+    def __init__(self, rows: Sequence[SassLine], function: int) -> None:
+        at = {row.offset: position for position, row in enumerate(rows)}
+        self.uses = [register_use(row.text) if row.text else _NOTHING for row in rows]
+        self.bases = [row.opcode.partition(".")[0] for row in rows]
+        self.has_condition = [  # beside its guard
+            base in _JUMPS and "," in (row.text or "") for base, row in zip(self.bases, rows, strict=True)
+        ]
+        self.targets = [
+            at.get(row.target[1]) if row.target and row.target[0] == function else None for row in rows
+        ]
+        self.starts = self._block_starts()
+        self.ends = dict(pairwise([*self.starts, len(rows)]))
+        self.unknown_calls = sum(
+            base == "CALL" and target is None and use.condition != NEVER
+            for base, target, use in zip(self.bases, self.targets, self.uses, strict=True)
+        )
+        self.callees: dict[int, tuple[int, int] | None] = {}  # by first instruction; None while it is made
+        self.most = [0] * len(rows)
+        # The stack pointer stays for the whole kernel, whether any instruction needs it again or not.
+        self.stack_pointer = _STACK_POINTER if any(use.writes & _STACK_POINTER for use in self.uses) else 0
+
+    def _block_starts(self) -> list[int]:
+        starts = {0}
+        for position, base in enumerate(self.bases):
+            target = self.targets[position]
+            if base in _JUMPS or base in _INDIRECT or base in _LEAVES or base == "CALL":
+                starts.add(position + 1)
+                if target is not None:
+                    starts.add(target)
+        return sorted(start for start in starts if start < len(self.bases))
+
+    def counts(self) -> tuple[int, ...]:
+        """Live registers by instruction; 0 where no path leads."""
+        self._solve(0, 0, is_counted=True)
+        return tuple(self.most)
+
+    def _successors(self, start: int) -> list[tuple[int, int]]:
+        """The blocks that may follow one, with the guard under which they do; 0 for no guard."""
+        last = self.ends[start] - 1
+        base, target, condition = self.bases[last], self.targets[last], self.uses[last].condition
+        following = [(last + 1, 0)] if last + 1 < len(self.bases) else []
+        if condition == NEVER:
+            return following
+        if base in _JUMPS:
+            taken = [(target, condition)] if target is not None else []
+            if self.has_condition[last]:
+                return taken + following
+            return taken + [(place, opposite(condition)) for place, _ in following if condition]
+        if base in _INDIRECT:  # the table of its targets is not in the listing
+            return [(place, 0) for place in self.starts]
+        if base in _LEAVES:
+            return [(place, opposite(condition)) for place, _ in following if condition]
+        return following
+
+    def _solve(self, entry: int, after_return: int, is_counted: bool) -> int:
+        """What is live at an instruction from which on code is entered, whatever the predicates.
+
+        after_return: what is live behind RET, which is where such code goes back to.
+        """
+        blocks = self._reachable(entry)
+        before: dict[int, _Live] = {block: {} for block in blocks}
+        users: dict[int, list[int]] = {block: [] for block in blocks}
+        for block in blocks:
+            for following, _ in self._successors(block):
+                users[following].append(block)
+        pending = sorted(blocks)
+        while pending:
+            block = pending.pop()
+            live = self._block(block, before, after_return, None)
+            if live != before[block]:
+                before[block] = live
+                pending += [user for user in users[block] if user not in pending]
+        if is_counted:
+            for block in blocks:
+                self._block(block, before, after_return, self.most)
+        return _union(before[entry])
+
+    def _reachable(self, entry: int) -> set[int]:
+        found, pending = {entry}, [entry]
+        while pending:
+            for following, _ in self._successors(pending.pop()):
+                if following not in found:
+                    found.add(following)
+                    pending.append(following)
+        return found
+
+    def _block(
+        self, start: int, before: Mapping[int, _Live], after_return: int, most: list[int] | None
+    ) -> _Live:
+        """What is live before a block, from what is live before those that follow."""
+        live: _Live = {}
+        for following, condition in self._successors(start):
+            _add(live, _on_edge(before[following], condition))
+        for position in range(self.ends[start] - 1, start - 1, -1):
+            use, base = self.uses[position], self.bases[position]
+            if base == "RET" and use.condition != NEVER:
+                _add(live, {use.condition: after_return})
+            elif base == "EXIT" and use.condition != NEVER:
+                _add(live, {use.condition: self.stack_pointer})
+            elif base == "CALL" and use.condition != NEVER:
+                live = self._call(position, live, most is not None)
+            _step(live, use)
+            if most is not None:
+                most[position] = max(most[position], (_union(live) | use.writes).bit_count())
+        return live
+
+    def _call(self, position: int, live: _Live, is_counted: bool) -> _Live:
+        """What is live before a call, from what is live behind it."""
+        entry = self.targets[position]
+        behind = _union(live)
+        if entry is None:
+            return {0: behind | _ARGUMENTS}
+        if entry not in self.callees:
+            self.callees[entry] = None
+            # Data flow treats each register by itself: two runs say what it does for any set.
+            self.callees[entry] = (
+                self._solve(entry, 0, is_counted=False),
+                self._solve(entry, _EVERYTHING, is_counted=False),
+            )
+        summary = self.callees[entry]
+        if summary is None:  # it calls itself
+            return {0: behind | _ARGUMENTS}
+        if is_counted:
+            self._solve(entry, behind, is_counted=True)
+        needed, passed = summary
+        inside = needed | (passed & behind)
+        if self.uses[position].condition:
+            inside |= behind
+        return {0: inside}
+
+
+_NOTHING = RegisterUse(0, 0, 0, 0)
+
+
+def _union(live: _Live) -> int:
+    registers = 0
+    for some in live.values():
+        registers |= some
+    return registers
+
+
+def _add(live: _Live, other: _Live) -> None:
+    """Add what is live under some conditions; under a predicate and its opposite is always."""
+    for condition, registers in other.items():
+        always = live.get(0, 0)
+        if condition == 0:
+            for known in live:
+                live[known] &= ~registers
+            live[0] = always | registers
+        elif registers := registers & ~always:
+            both = registers & live.get(opposite(condition), 0)
+            live[condition] = live.get(condition, 0) | registers
+            if both:
+                _add(live, {0: both})
+    for condition in [condition for condition, registers in live.items() if not registers]:
+        del live[condition]
+
+
+def _on_edge(live: _Live, condition: int) -> _Live:
+    """What is live on a branch that is taken under a condition, for all lanes before it."""
+    if not condition:
+        return live
+    under: _Live = {}
+    for known, registers in live.items():
+        if known == 0:
+            _add(under, {condition: registers})
+        elif known != opposite(condition):
+            _add(under, {known: registers})
+    return under
+
+
+def _step(live: _Live, use: RegisterUse) -> None:
+    """From behind an instruction to before it."""
+    if use.condition == NEVER:
+        return
+    if use.predicate_writes:  # what the predicates were before it says nothing of what they are behind it
+        for condition in [c for c in live if c and use.predicate_writes >> predicate_of(c) & 1]:
+            _add(live, {0: live.pop(condition)})
+    if use.writes and not use.condition:
+        for condition in live:
+            live[condition] &= ~use.writes
+    elif use.writes:
+        if use.condition in live:
+            live[use.condition] &= ~use.writes
+        if still := live.get(0, 0) & use.writes:
+            live[0] &= ~still
+            _add(live, {opposite(use.condition): still})
+    _add(live, {use.condition: use.reads})
