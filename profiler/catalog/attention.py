@@ -160,17 +160,15 @@ class Attention:
         the score of every visible key as 0. A row that sees no key is 0 in P and O, and -inf in S.
         """
         w = workload
-        tensors: list[Array] = [tensor.astype(np.float16) for tensor in _draw_inputs(w, seed)]
-        # What the C function is given and what that stands for: the same, unless it is given 8-bit codes.
-        inputs, exact, scales = tensors, tensors, None
+        tensors, arguments, output = _draw_arguments(w, seed, stage)
+        exact = tensors
         if w.dtype == "fp8":
-            quantized = [fp8.quantize(tensor) for tensor in tensors]
-            inputs = [codes for codes, _ in quantized]
-            scales = np.stack([head_scales for _, head_scales in quantized])
-            exact = [fp8.dequantize(codes, head_scales) for codes, head_scales in quantized]
+            scales = arguments[4]
+            exact = [
+                fp8.dequantize(codes, head_scales)
+                for codes, head_scales in zip(arguments[:3], scales, strict=True)
+            ]
         writes_scores = stage in ("QK", "SOFTMAX")
-        output_shape = (w.batch, w.heads, w.len_q, w.len_kv if writes_scores else w.head_dim)
-        output = np.full(output_shape, np.nan, np.float32 if writes_scores else np.float16)
         reference = attention_reference(exact, w.scale, w.causal, stage)
         magnitude = input_error = None
         if w.dtype == "fp8" and stage == ALL_STAGES:
@@ -179,9 +177,8 @@ class Attention:
             q, k, v = exact
             magnitude = np.abs(reference) + attention_reference((q, k, np.abs(v)), w.scale, w.causal, stage)
         tolerances = {"QK": _SCORES_TOLERANCE, "SOFTMAX": _SOFTMAX_TOLERANCE}
-        sizes = (w.batch, w.heads, w.len_q, w.len_kv, w.head_dim)
         return Case(
-            arguments=(*inputs, output, scales, *sizes, w.scale, int(w.causal)),
+            arguments=arguments,
             operands=(*exact, w.scale, w.causal),
             output=output,
             reference=reference,
@@ -189,6 +186,11 @@ class Attention:
             magnitude=magnitude,
             input_error=input_error,
         )
+
+    def inputs(self, workload: AttentionWorkload, seed: int) -> tuple[tuple[Any, ...], Array]:
+        """See Problem."""
+        _, arguments, output = _draw_arguments(workload, seed, ALL_STAGES)
+        return arguments, output
 
     def contract_calls(self, workload: AttentionWorkload, sizes: Sequence[int]) -> list[ContractCall]:
         """See Problem: what kernels/attention.h says is refused, by its parameters from 0."""
@@ -228,6 +230,25 @@ class Attention:
                 input_elements + 3 * heads * 4 + output_bytes
             )  # a code is a byte, a scale of q, k or v four
         return 2 * input_elements + output_bytes
+
+
+def _draw_arguments(
+    workload: AttentionWorkload, seed: int, stage: str
+) -> tuple[list[Array], tuple[Any, ...], Array]:
+    """q, k and v as fp16, the C function's arguments, and the one of them that is its output."""
+    w = workload
+    tensors: list[Array] = [tensor.astype(np.float16) for tensor in _draw_inputs(w, seed)]
+    # What the C function is given stands for the tensors: the same, unless it is given 8-bit codes.
+    inputs, scales = tensors, None
+    if w.dtype == "fp8":
+        quantized = [fp8.quantize(tensor) for tensor in tensors]
+        inputs = [codes for codes, _ in quantized]
+        scales = np.stack([head_scales for _, head_scales in quantized])
+    writes_scores = stage in ("QK", "SOFTMAX")
+    output_shape = (w.batch, w.heads, w.len_q, w.len_kv if writes_scores else w.head_dim)
+    output = np.full(output_shape, np.nan, np.float32 if writes_scores else np.float16)
+    sizes = (w.batch, w.heads, w.len_q, w.len_kv, w.head_dim)
+    return tensors, (*inputs, output, scales, *sizes, w.scale, int(w.causal)), output
 
 
 def _draw_inputs(workload: AttentionWorkload, seed: int) -> list[NDArray[np.float32]]:

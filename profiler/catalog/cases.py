@@ -107,6 +107,18 @@ def make_case(problem: Problem, workload: Workload, seed: int, stage: str = ALL_
     return replace(case, arguments=arguments)
 
 
+def make_inputs(problem: Problem, workload: Workload, seed: int) -> Case:
+    """The problem's case without its reference, which is all zeros, where the problem can do without.
+
+    That is where it has `inputs(workload, seed)`, which gives the arguments and the output of its case.
+    """
+    if not callable(getattr(problem, "inputs", None)):
+        return make_case(problem, workload, seed)
+    arguments, output = call_problem(problem, "inputs", workload, seed, of=workload.label)
+    reference = np.broadcast_to(np.float64(0), output.shape)
+    return Case(tuple(arguments), (), output, reference, Tolerance(0.0, 0.0))
+
+
 def _argument(value: Any, where: str) -> Any:
     """The argument as a C function can be called with it."""
     if isinstance(value, np.ndarray):

@@ -87,6 +87,8 @@ class Problem(Protocol):
 
     It may also have `acceptance_workloads(dtype)`: the workloads that are measured on a GPU. Without it these
     are the ones of check_workloads.
+    It may have `inputs(workload, seed)`: the arguments of its case and the output among them, without the
+    reference, which takes long for large workloads and is not needed where nothing is compared with it.
     It may have `contract_calls(workload, sizes)`: the calls of a workload's case with something changed that
     the C function must refuse (ContractCall); `sizes` as for check_workloads. With it `profiler check` makes
     them of every good version, and an equal call twice; the workload is the one with the fewest flops.

@@ -6,17 +6,23 @@ from profiler import lazy
 
 if TYPE_CHECKING:
     from profiler.model.accesses import AccessCounts as AccessCounts
+    from profiler.model.block_sample import BlockSample as BlockSample
+    from profiler.model.block_sample import sample_blocks as sample_blocks
     from profiler.model.cubin import KernelImage as KernelImage
     from profiler.model.cubin import Parameter as Parameter
     from profiler.model.cubin import read_kernels as read_kernels
     from profiler.model.instructions import Instruction as Instruction
     from profiler.model.instructions import NoModel as NoModel
     from profiler.model.instructions import parse_instruction as parse_instruction
+    from profiler.model.interpreter import BlockCounts as BlockCounts
     from profiler.model.interpreter import Execution as Execution
     from profiler.model.interpreter import Program as Program
+    from profiler.model.interpreter import count_blocks as count_blocks
     from profiler.model.interpreter import load_program as load_program
     from profiler.model.interpreter import run_blocks as run_blocks
     from profiler.model.memory import GlobalMemory as GlobalMemory
+    from profiler.model.traffic import Traffic as Traffic
+    from profiler.model.traffic import estimate_traffic as estimate_traffic
     from profiler.model.version_run import LaunchRun as LaunchRun
     from profiler.model.version_run import VersionRun as VersionRun
     from profiler.model.version_run import run_version as run_version
@@ -24,9 +30,11 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     accesses="AccessCounts",
+    block_sample="BlockSample sample_blocks",
     cubin="KernelImage Parameter read_kernels",
     instructions="Instruction NoModel parse_instruction",
-    interpreter="Execution Program load_program run_blocks",
+    interpreter="BlockCounts Execution Program count_blocks load_program run_blocks",
     memory="GlobalMemory",
+    traffic="Traffic estimate_traffic",
     version_run="LaunchRun VersionRun run_version",
 )

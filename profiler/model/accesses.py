@@ -21,7 +21,7 @@ from profiler.model.machine import (
     wide_reader,
     writer,
 )
-from profiler.model.memory import LINE, SECTOR, OutOfBounds, distinct_units, wavefronts
+from profiler.model.memory import LINE, SECTOR, WARP_SHIFT, OutOfBounds, unit_keys, wavefronts
 
 _U32, _U64, _I64 = np.uint32, np.uint64, np.int64
 
@@ -39,6 +39,7 @@ class AccessCounts:
     lines: int = 0  # of 128 bytes, distinct within a request
     wavefronts: int = 0  # of shared memory
     ideal_wavefronts: int = 0  # without any conflict
+    passes_l1: bool = False  # a load or copy of global memory that L1 keeps nothing of
 
     @property
     def conflicts(self) -> int:
@@ -46,7 +47,87 @@ class AccessCounts:
         return self.wavefronts - self.ideal_wavefronts
 
 
-Compile = Callable[[Instruction], tuple[Action, AccessCounts]]
+COUNTED = ("requests", "global_bytes", "sectors", "lines", "wavefronts", "ideal_wavefronts")
+_REQUESTS, _BYTES, _SECTORS, _LINES, _WAVEFRONTS, _IDEAL = range(len(COUNTED))
+
+
+class AccessTally:
+    """Counts what one instruction on memory asks for, by block of the machine that executes it.
+
+    Most accesses of a loop are those of the round before, moved: what they cost is then known already.
+    """
+
+    def __init__(self, instruction: Instruction, space: str, kind: str, width: int) -> None:
+        passes = kind == "copy" and "BYPASS" in instruction.modifiers
+        passes |= kind == "load" and bool(instruction.modifiers & {"STRONG", "CV", "NA"})
+        self.empty = AccessCounts(space, kind, width, passes_l1=passes and space == "global")
+        self.position = -1  # of the instruction in its code
+        self.counts = np.zeros((len(COUNTED), 0), np.int64)  # by COUNTED and block
+        self._lanes: Lanes | None = None  # of the last access whose cost was computed
+        self._addresses = self._keys = np.zeros(0, np.int64)
+        self._sectors = np.zeros(0, np.int64)
+        self._cost = self.counts
+        self._shared_lanes: Lanes | None = None
+        self._shared_addresses = self._keys
+        self._shared_cost = self.counts
+
+    def start(self, blocks: int) -> None:
+        """Forget everything; what is counted next is for so many blocks."""
+        self.counts = np.zeros((len(COUNTED), blocks), np.int64)
+        self._lanes = self._shared_lanes = None
+
+    def add_requests(self, m: Machine, s: Lanes) -> None:
+        """Count the warps."""
+        self.counts[_REQUESTS] += s.per_block(m)[0]
+
+    def add_global(self, m: Machine, s: Lanes, offsets: Array, width: int) -> None:
+        """Count an access of global memory: offsets of the lanes."""
+        sectors = offsets >> 5
+        moved = 0
+        is_known = False
+        if s is self._lanes:
+            distance = sectors - self._sectors
+            moved = int(distance[0])
+            is_known = moved % (LINE // SECTOR) == 0 and bool((distance == moved).all())
+        if not is_known:
+            moved = 0
+            keys = unit_keys(s.words, sectors)
+            lines = keys >> 2
+            lines = lines[np.diff(lines, prepend=-1) != 0]
+            per_block = m.block_threads // 32
+            self._cost = np.stack(
+                [
+                    s.per_block(m)[1] * width,
+                    np.bincount((keys >> WARP_SHIFT) // per_block, minlength=m.blocks),
+                    np.bincount((lines >> (WARP_SHIFT - 2)) // per_block, minlength=m.blocks),
+                ]
+            )
+            self._lanes, self._sectors, self._keys = s, sectors, keys
+        self.counts[_BYTES : _LINES + 1] += self._cost
+        if m.trace is not None:
+            m.trace.append((self.position, self._keys, moved))
+
+    def add_shared(self, m: Machine, s: Lanes, addresses: Array, width: int) -> None:
+        """Count an access of shared memory: addresses in the blocks' own."""
+        if s is self._shared_lanes:
+            distance = addresses - self._shared_addresses
+            if not int(distance[0]) & 3 and (distance == distance[0]).all():
+                self.counts[_WAVEFRONTS:] += self._shared_cost
+                return
+        warps, most = wavefronts(s.lane_warps, s.ids & 31, addresses, width)
+        blocks = warps // (m.block_threads // 32)
+        self._shared_cost = np.stack(
+            [
+                np.bincount(blocks, weights=most, minlength=m.blocks).astype(np.int64),
+                np.bincount(blocks, minlength=m.blocks),
+            ]
+        )
+        self._shared_lanes, self._shared_addresses = s, addresses
+        self.counts[_WAVEFRONTS:] += self._shared_cost
+
+
+# An access, with or without the values that it moves: its action, and what counts it.
+Compile = Callable[[Instruction, bool], tuple[Action, AccessTally]]
 # Modifiers of caching, scope and order: they change neither what a lane reads nor what is counted here.
 _IGNORED = frozenset(
     ("E", "EF", "EL", "LU", "STRONG", "GPU", "SYS", "CTA", "CONSTANT", "BYPASS", "ACCESS", "LTC128B", "NA")
@@ -93,25 +174,20 @@ def _address(instruction: Instruction, operand: Operand) -> Read:
         total: Any = offset
         for part in parts:
             total = total + part(m, s)
-        return np.broadcast_to(np.asarray(total, _U64), (s.size,))
+        values: Array = total if np.ndim(total) else np.full(s.size, total, _U64)
+        return values
 
     return address
 
 
-def _shared_offsets(instruction: Instruction, m: Machine, s: Lanes, addresses: Array, width: int) -> Array:
-    """Where in the machine's shared memory the accesses lie. Raises NoModel outside of the block's."""
+def _shared_addresses(instruction: Instruction, m: Machine, addresses: Array, width: int) -> Array:
+    """Where in the shared memory of their block the accesses lie. Raises NoModel outside of it."""
     inside = addresses.astype(_U32).astype(_I64)
     if int(inside.max()) + width > m.shared_limit or int(inside.min()) < 0:
         raise instruction.no_model("it leaves the shared memory of its block")
-    if (inside % width).any():
+    if (inside & (width - 1)).any():
         raise instruction.no_model(f"an access of {width} bytes to an address that is no multiple of it")
-    return inside + m.block_of[s.index] * m.shared_stride
-
-
-def _count_shared(counts: AccessCounts, s: Lanes, addresses: Array, width: int) -> None:
-    total, ideal = wavefronts(s.lane_warps, s.ids & 31, addresses, width)
-    counts.wavefronts += total
-    counts.ideal_wavefronts += ideal
+    return inside
 
 
 def _global_offsets(instruction: Instruction, m: Machine, addresses: Array, width: int) -> Array:
@@ -119,12 +195,6 @@ def _global_offsets(instruction: Instruction, m: Machine, addresses: Array, widt
         return m.memory.offsets(addresses, width)
     except OutOfBounds as error:
         raise instruction.no_model(str(error)) from None
-
-
-def _count_global(counts: AccessCounts, s: Lanes, offsets: Array, width: int) -> None:
-    counts.global_bytes += s.size * width
-    counts.sectors += distinct_units(s.lane_warps, offsets, SECTOR)
-    counts.lines += distinct_units(s.lane_warps, offsets, LINE)
 
 
 def _extend(values: Array, instruction: Instruction) -> Array:
@@ -137,120 +207,129 @@ def _extend(values: Array, instruction: Instruction) -> Array:
     return values
 
 
-def _ldg(instruction: Instruction) -> tuple[Action, AccessCounts]:
+def _ldg(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     destination, source = instruction.operands
     width = _width(instruction)
     address = _address(instruction, source)
-    counts = AccessCounts("global", "load", width)
+    tally = AccessTally(instruction, "global", "load", width)
     writes = [writer(instruction, destination, extra) for extra in range(max(1, width // 4))]
 
     def load(m: Machine, s: Lanes) -> None:
         offsets = _global_offsets(instruction, m, address(m, s), width)
-        counts.requests += s.warp_count
-        _count_global(counts, s, offsets, width)
-        for position, write in enumerate(writes):
-            values = m.memory.load(offsets + 4 * position, min(width, 4))
-            write(m, s, _extend(values, instruction))
+        tally.add_requests(m, s)
+        tally.add_global(m, s, offsets, width)
+        if moves:
+            for position, write in enumerate(writes):
+                values = m.memory.load(offsets + 4 * position, min(width, 4))
+                write(m, s, _extend(values, instruction))
 
-    return load, counts
+    return load, tally
 
 
-def _stg(instruction: Instruction) -> tuple[Action, AccessCounts]:
+def _stg(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     target, source = instruction.operands
     width = _width(instruction)
     address = _address(instruction, target)
-    counts = AccessCounts("global", "store", width)
-    reads = [reader(instruction, source, extra) for extra in range(max(1, width // 4))]
+    tally = AccessTally(instruction, "global", "store", width)
+    words = range(max(1, width // 4)) if moves else ()
+    reads = [reader(instruction, source, extra) for extra in words]
 
     def store(m: Machine, s: Lanes) -> None:
         offsets = _global_offsets(instruction, m, address(m, s), width)
-        counts.requests += s.warp_count
-        _count_global(counts, s, offsets, width)
+        tally.add_requests(m, s)
+        tally.add_global(m, s, offsets, width)
         for position, read in enumerate(reads):
             m.memory.store(offsets + 4 * position, min(width, 4), read(m, s))
 
-    return store, counts
+    return store, tally
 
 
 def _shared_view(m: Machine, size: int) -> Array:
     return m.shared if size == 1 else m.shared.view(np.uint16 if size == 2 else _U32)
 
 
-def _lds(instruction: Instruction) -> tuple[Action, AccessCounts]:
+def _lds(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     destination, source = instruction.operands
     width = _width(instruction)
     address = _address(instruction, source)
-    counts = AccessCounts("shared", "load", width)
+    tally = AccessTally(instruction, "shared", "load", width)
     writes = [writer(instruction, destination, extra) for extra in range(max(1, width // 4))]
     size = min(width, 4)
 
     def load(m: Machine, s: Lanes) -> None:
-        addresses = address(m, s)
-        offsets = _shared_offsets(instruction, m, s, addresses, width)
-        counts.requests += s.warp_count
-        _count_shared(counts, s, addresses, width)
-        view = _shared_view(m, size)
-        for position, write in enumerate(writes):
-            write(m, s, _extend(view[offsets // size + position], instruction))
+        inside = _shared_addresses(instruction, m, address(m, s), width)
+        tally.add_requests(m, s)
+        tally.add_shared(m, s, inside, width)
+        if moves:
+            places = (inside + m.block_of[s.index] * m.shared_stride) // size
+            view = _shared_view(m, size)
+            for position, write in enumerate(writes):
+                write(m, s, _extend(view[places + position], instruction))
 
-    return load, counts
+    return load, tally
 
 
-def _sts(instruction: Instruction) -> tuple[Action, AccessCounts]:
+def _sts(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     target, source = instruction.operands
     width = _width(instruction)
     address = _address(instruction, target)
-    counts = AccessCounts("shared", "store", width)
-    reads = [reader(instruction, source, extra) for extra in range(max(1, width // 4))]
+    tally = AccessTally(instruction, "shared", "store", width)
+    words = range(max(1, width // 4)) if moves else ()
+    reads = [reader(instruction, source, extra) for extra in words]
     size = min(width, 4)
 
     def store(m: Machine, s: Lanes) -> None:
-        addresses = address(m, s)
-        offsets = _shared_offsets(instruction, m, s, addresses, width)
-        counts.requests += s.warp_count
-        _count_shared(counts, s, addresses, width)
-        view = _shared_view(m, size)
-        for position, read in enumerate(reads):
-            view[offsets // size + position] = read(m, s)
+        inside = _shared_addresses(instruction, m, address(m, s), width)
+        tally.add_requests(m, s)
+        tally.add_shared(m, s, inside, width)
+        if moves:
+            places = (inside + m.block_of[s.index] * m.shared_stride) // size
+            view = _shared_view(m, size)
+            for position, read in enumerate(reads):
+                view[places + position] = read(m, s)
 
-    return store, counts
+    return store, tally
 
 
-def _ldgsts(instruction: Instruction) -> tuple[Action, AccessCounts]:
+def _ldgsts(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     """cp.async: from global to shared memory at once; where its predicate is false it writes zeros."""
     target, source, *rest = instruction.operands
     width = _width(instruction)
     to, origin = _address(instruction, target), _address(instruction, source)
-    counts = AccessCounts("global", "copy", width)
+    tally = AccessTally(instruction, "global", "copy", width)
     if len(rest) > 1:
         raise instruction.no_model("a copy of another form")
     is_read = predicate_reader(instruction, rest[0]) if rest else None
 
     def copy(m: Machine, s: Lanes) -> None:
-        counts.requests += s.warp_count
-        addresses = to(m, s)
-        offsets = _shared_offsets(instruction, m, s, addresses, width)
-        _count_shared(counts, s, addresses, width)
+        tally.add_requests(m, s)
+        inside = _shared_addresses(instruction, m, to(m, s), width)
+        tally.add_shared(m, s, inside, width)
         words = width // 4
-        places = offsets[:, None] // 4 + np.arange(words)
-        view = m.shared.view(_U32)
-        view[places] = 0
+        places = view = inside
+        if moves:
+            offsets = inside + m.block_of[s.index] * m.shared_stride
+            places = offsets[:, None] // 4 + np.arange(words)
+            view = m.shared.view(_U32)
+            view[places] = 0
         sources = origin(m, s)
         readers = s
         if is_read is not None:
             mask = is_read(m, s)
             if not mask.any():
                 return
-            readers, sources, places = s.where(mask), sources[mask], places[mask]
+            if not mask.all():
+                readers, sources, places = s.where(mask), sources[mask], places[mask]
         from_offsets = _global_offsets(instruction, m, sources, width)
-        _count_global(counts, readers, from_offsets, width)
-        for position in range(words):
-            view[places[:, position]] = m.memory.load(from_offsets + 4 * position, 4)
+        tally.add_global(m, readers, from_offsets, width)
+        if moves:
+            for position in range(words):
+                view[places[:, position]] = m.memory.load(from_offsets + 4 * position, 4)
 
-    return copy, counts
+    return copy, tally
 
 
-def _ldsm(instruction: Instruction) -> tuple[Action, AccessCounts]:
+def _ldsm(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     """ldmatrix: 8 x 8 halves each, whose rows eight lanes point to; .MT gives them transposed."""
     unknown = instruction.modifiers - {"16", "M88", "MT88", "2", "4"}
     if unknown:
@@ -259,18 +338,23 @@ def _ldsm(instruction: Instruction) -> tuple[Action, AccessCounts]:
     transposed = "MT88" in instruction.modifiers
     destination, source = instruction.operands
     address = _address(instruction, source)
-    counts = AccessCounts("shared", "load", 16)
+    tally = AccessTally(instruction, "shared", "load", 16)
     writes = [writer(instruction, destination, extra) for extra in range(matrices)]
+    does_point = np.arange(32) < 8 * matrices
 
     def load(m: Machine, s: Lanes) -> None:
         if not s.are_whole_warps:
             raise instruction.no_model("a part of a warp executes it")
-        counts.requests += s.warp_count
-        addresses = address(m, s).reshape(-1, 32)[:, : 8 * matrices]
-        pointing = Lanes(s.ids.reshape(-1, 32)[:, : 8 * matrices].reshape(-1)) if matrices < 4 else s
-        flat = np.ascontiguousarray(addresses).reshape(-1)
-        offsets = _shared_offsets(instruction, m, pointing, flat, 16)
-        _count_shared(counts, pointing, flat, 16)
+        tally.add_requests(m, s)
+        addresses, pointing = address(m, s), s
+        if matrices < 4:
+            mask = np.tile(does_point, s.warp_count)
+            addresses, pointing = addresses[mask], s.where(mask)
+        inside = _shared_addresses(instruction, m, addresses, 16)
+        tally.add_shared(m, pointing, inside, 16)
+        if not moves:
+            return
+        offsets = inside + m.block_of[pointing.index] * m.shared_stride
         rows = m.shared.view(_U32)[offsets[:, None] // 4 + np.arange(4)]  # [warps * matrices * 8, 4]
         rows = rows.reshape(-1, matrices, 8, 4)
         if transposed:
@@ -280,34 +364,34 @@ def _ldsm(instruction: Instruction) -> tuple[Action, AccessCounts]:
         for matrix, write in enumerate(writes):
             write(m, s, np.ascontiguousarray(rows[:, matrix]).reshape(-1))
 
-    return load, counts
+    return load, tally
 
 
-def _local(instruction: Instruction) -> tuple[Action, AccessCounts]:
+def _local(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     loads = instruction.base == "LDL"
     memory, register = instruction.operands[::-1] if loads else instruction.operands
     width = _width(instruction)
     if width < 4:
         raise instruction.no_model("a part of a word of local memory")
     address = _address(instruction, memory)
-    counts = AccessCounts("local", "load" if loads else "store", width)
-
+    tally = AccessTally(instruction, "local", "load" if loads else "store", width)
     words = range(width // 4)
-    reads = [] if loads else [reader(instruction, register, extra) for extra in words]
+    reads = [reader(instruction, register, extra) for extra in words] if moves and not loads else []
     writes = [writer(instruction, register, extra) for extra in words] if loads else []
 
     def access(m: Machine, s: Lanes) -> None:
-        counts.requests += s.warp_count
+        tally.add_requests(m, s)
         offsets = address(m, s).astype(_I64)
         if int(offsets.max()) + width > STACK_BYTES or int(offsets.min()) < 0:
             raise instruction.no_model("it leaves the local memory of its thread")
-        view = m.local.view(_U32)
-        for position, write in enumerate(writes):
-            write(m, s, view[s.ids, offsets // 4 + position])
-        for position, read in enumerate(reads):
-            view[s.ids, offsets // 4 + position] = read(m, s)
+        if moves:
+            view = m.local.view(_U32)
+            for position, write in enumerate(writes):
+                write(m, s, view[s.ids, offsets // 4 + position])
+            for position, read in enumerate(reads):
+                view[s.ids, offsets // 4 + position] = read(m, s)
 
-    return access, counts
+    return access, tally
 
 
 ACCESSES: dict[str, Compile] = {
@@ -320,3 +404,6 @@ ACCESSES: dict[str, Compile] = {
     "LDL": _local,
     "STL": _local,
 }
+# Of which memory each reads values, and into which it writes values.
+READS_FROM = {"LDG": "global", "LDGSTS": "global", "LDS": "shared", "LDSM": "shared", "LDL": "local"}
+WRITES_TO = {"STG": "global", "LDGSTS": "shared", "STS": "shared", "STL": "local"}

@@ -17,6 +17,8 @@ from profiler.model.machine import (
     Read,
     float_reader,
     float_writer,
+    note_read,
+    note_write,
     predicate_reader,
     predicate_writer,
     reader,
@@ -450,6 +452,8 @@ def _predicates_from_register(instruction: Instruction) -> Action:
     first = 8 * int(source.half[1]) if source.half.startswith("B") else 0
     read = reader(instruction, replace(source, half=""))
     numbers = [number for number in range(PT) if mask.number >> number & 1]
+    for number in numbers:
+        note_write("P", number)
 
     def set_predicates(m: Machine, s: Lanes) -> None:
         value = read(m, s)
@@ -468,6 +472,8 @@ def _register_from_predicates(instruction: Instruction) -> Action:
     first = 8 * _byte_of(instruction)
     read, write = reader(instruction, source), writer(instruction, destination)
     numbers = [number for number in range(PT) if mask.number >> number & 1]
+    for number in numbers:
+        note_read("P", number)
     kept = ~_U32((mask.number & 0xFF) << first)
 
     def pack(m: Machine, s: Lanes) -> None:
@@ -593,6 +599,8 @@ def _to_uniform(instruction: Instruction) -> Action:
     destination, source = instruction.operands
     if source.kind != "register" or source.negative or source.inverted:
         raise instruction.no_model("a value of another form")
+    note_read("R", source.number)
+    note_write("U", destination.number)
 
     def move(m: Machine, s: Lanes) -> None:
         m.U[destination.number, s.warps] = m.R[source.number, s.first_of_warp] if source.number != RZ else 0

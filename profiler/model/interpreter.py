@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from profiler.model.accesses import ACCESSES, AccessCounts
+from profiler.model.accesses import ACCESSES, COUNTED, READS_FROM, WRITES_TO, AccessCounts, AccessTally
 from profiler.model.arithmetic import ARITHMETIC
+from profiler.model.control_slice import InstructionUse, steering_positions, value_dependent
 from profiler.model.cubin import KernelImage
 from profiler.model.instructions import Instruction, NoModel, Operand, parse_instruction
-from profiler.model.machine import STACK_BYTES, Action, Array, Lanes, Machine, predicate_reader, reader
-from profiler.model.memory import GlobalMemory
+from profiler.model.machine import (
+    STACK_BYTES,
+    Action,
+    Array,
+    Lanes,
+    Machine,
+    RegisterUse,
+    noted_registers,
+    predicate_reader,
+    predicate_writer,
+    reader,
+)
+from profiler.model.memory import WARP_SHIFT, GlobalMemory
 from profiler.model.warp_wide import WARP_WIDE
 
 STEPS = 10_000_000  # branches of a group of threads: some minutes
+BLOCKS_AT_ONCE_THREADS = 1 << 18  # counts of so many threads' blocks are added up before others are run
 THREADS_AT_ONCE = 1 << 14  # as many blocks run together as have so many threads: their registers fit a cache
 _CONTROL = frozenset(["BRA", "EXIT", "BSSY", "BSYNC", "BREAK", "BAR", "CALL", "RET", "WARPSYNC", "YIELD"])
 _BLOCK_SIZE, _GRID_SIZE, _STACK = 0x0, 0xC, 0x28  # in constant bank 0, below the parameters
 _DESCRIPTORS = (0x118, 0x208)  # of global memory, two words: what they say is not needed to run a load
 _BARRIERS = 16
+_FLOAT = frozenset(["FADD", "FMUL", "FFMA", "FMNMX", "FSETP", "FSEL", "FCHK", "MUFU", "F2FP", "F2I", "HMMA"])
+_FLOAT |= {"HADD2", "HMUL2", "HFMA2"}
+_MOST_LANES = 1 << 12  # that are kept because they may come again
+_SECTOR_MASK = (1 << WARP_SHIFT) - 1
 Grid = tuple[int, int, int]
 
 
@@ -51,6 +69,44 @@ class Execution:
     active: Array  # how many lanes were there, whatever their guard
     accesses: dict[int, AccessCounts]  # by position, of those that access memory
     blocks: int
+
+
+@dataclass(frozen=True)
+class BlockCounts:
+    """What some blocks of a launch executed, each for itself."""
+
+    instructions: tuple[Instruction, ...]
+    blocks: Array  # [n, 3], the indices x, y, z of each
+    warps: Array  # [n, instructions], as Execution has it
+    threads: Array
+    active: Array
+    accesses: dict[int, AccessCounts]  # by position: space, kind and width, and no counts
+    access_counts: Array  # [accesses, COUNTED, n], in the order of `accesses`
+    # Positions of branches that depend on floating-point numbers out of memory, at which nobody looked: they
+    # were not taken. And of accesses with guards that do: these were true.
+    assumed: tuple[int, ...]
+    # In the order in which the sectors of global memory were asked for:
+    trace_positions: Array  # of the instruction
+    trace_blocks: Array  # number in `blocks`
+    trace_sectors: Array  # number of the sector in memory
+
+    def total(self, weights: Array | None = None) -> Execution:
+        """The sum over the blocks; weights: how many blocks of the launch each stands for, 1 unless given."""
+        if weights is None:
+            weights = np.ones(len(self.blocks), np.int64)
+
+        def add(counts: Array) -> Array:
+            total: Array = np.rint(counts.T @ weights).astype(np.int64)
+            return total
+
+        accesses = {}
+        for (position, empty), counts in zip(self.accesses.items(), self.access_counts, strict=True):
+            numbers = np.rint(counts @ weights).astype(np.int64)
+            accesses[position] = _with_counts(empty, numbers)
+        blocks = round(float(weights.sum()))
+        return Execution(
+            self.instructions, add(self.warps), add(self.threads), add(self.active), accesses, blocks
+        )
 
 
 def load_program(kernel: KernelImage, code: Sequence[tuple[int, str]]) -> Program:
@@ -92,31 +148,136 @@ def run_blocks(
 
     Raises NoModel, which names the instruction, where one cannot be run.
     """
+    if blocks is None:
+        blocks = all_blocks(grid)
+    at_once = max(1, BLOCKS_AT_ONCE_THREADS // (32 * _warps(block)))
+    total: Execution | None = None
+    for first in range(0, len(blocks), at_once):
+        part = count_blocks(
+            program,
+            grid,
+            block,
+            dynamic_shared_bytes,
+            parameters,
+            memory,
+            blocks[first : first + at_once],
+            with_values=True,
+            with_trace=False,
+        ).total()
+        total = part if total is None else _sum(total, part)
+    assert total is not None
+    return total
+
+
+def all_blocks(grid: Grid) -> Array:
+    """The indices x, y, z of all blocks, [n, 3], in the order in which a GPU starts them."""
+    z, y, x = np.indices(grid[::-1]).reshape(3, -1)
+    return np.stack([x, y, z], axis=1)
+
+
+def count_blocks(
+    program: Program,
+    grid: Grid,
+    block: Grid,
+    dynamic_shared_bytes: int,
+    parameters: Sequence[bytes],
+    memory: GlobalMemory,
+    blocks: Array,
+    *,
+    with_values: bool,
+    with_trace: bool,
+) -> BlockCounts:
+    """Run blocks and count each for itself; `blocks`: [n, 3].
+
+    with_values: all is computed and written to `memory`. Else only what branches, guards of accesses and
+    addresses depend on, floating-point numbers out of memory excepted: memory is then as good as untouched.
+    Divisions take their fast path. A forward branch that depends on such numbers is not taken, so that what
+    it would skip counts, unless that is a call (BlockCounts.assumed). Of an instruction whose guard steers
+    arithmetic alone all lanes that are there count as taking part.
+    with_trace: sectors are kept in order.
+    Raises NoModel as run_blocks does.
+    """
     constants = parameter_bytes(program.kernel, parameters)
     known = _set_launch_constants(program.kernel, constants, grid, block)
-    if blocks is None:
-        z, y, x = np.indices(grid[::-1]).reshape(3, -1)
-        blocks = np.stack([x, y, z], axis=1)
     shared_bytes = program.kernel.static_shared_bytes + dynamic_shared_bytes
-    per_block = -(-block[0] * block[1] * block[2] // 32) * 32
-    at_once = max(1, THREADS_AT_ONCE // per_block)
-    count = len(program.instructions)
-    warps, threads, active = (np.zeros(count, np.int64) for _ in range(3))
-    actions, accesses = _compile(program)
+    warps = _warps(block)
+    at_once = max(1, THREADS_AT_ONCE // (32 * warps))
+    code = _compile(program, with_values)
+    parts, traces = [], []
     with np.errstate(all="ignore"):
         for first in range(0, len(blocks), at_once):
-            machine = Machine(
-                blocks[first : first + at_once],
-                grid,
-                block,
-                shared_bytes,
-                constants,
-                known,
-                memory,
-                program.uses_local,
+            chosen = blocks[first : first + at_once]
+            machine = Machine(chosen, grid, block, shared_bytes, constants, known, memory, program.uses_local)
+            if with_trace:
+                machine.trace = []
+            for tally in code.tallies.values():
+                tally.start(len(chosen))
+            scheduler = _Scheduler(program, code, machine)
+            scheduler.run()
+            accesses = [tally.counts for tally in code.tallies.values()]
+            parts.append(
+                (*scheduler.counts(), np.reshape(accesses, (len(accesses), len(COUNTED), len(chosen))))
             )
-            _Scheduler(program, actions, machine, warps, threads, active).run()
-    return Execution(program.instructions, warps, threads, active, accesses, len(blocks))
+            traces += [
+                (position, first + (keys >> WARP_SHIFT) // warps, (keys & _SECTOR_MASK) + moved)
+                for position, keys, moved in machine.trace or ()
+            ]
+    warp_counts, thread_counts, active_counts = (
+        np.concatenate([part[i] for part in parts]) for i in range(3)
+    )
+    none = np.zeros(0, np.int64)
+    return BlockCounts(
+        instructions=program.instructions,
+        blocks=blocks,
+        warps=warp_counts,
+        threads=thread_counts,
+        active=active_counts,
+        accesses={position: tally.empty for position, tally in code.tallies.items()},
+        access_counts=np.concatenate([part[3] for part in parts], axis=2),
+        assumed=tuple(sorted(code.assumed)),
+        trace_positions=np.repeat(
+            np.array([trace[0] for trace in traces], np.int32), [len(trace[1]) for trace in traces]
+        ),
+        trace_blocks=np.concatenate([none, *(trace[1] for trace in traces)]),
+        trace_sectors=np.concatenate([none, *(trace[2] for trace in traces)]),
+    )
+
+
+def _with_counts(access: AccessCounts, numbers: Array) -> AccessCounts:
+    """An access with its counts, in the order of COUNTED."""
+    requests, global_bytes, sectors, lines, wavefronts, ideal = map(int, numbers)
+    return replace(
+        access,
+        requests=requests,
+        global_bytes=global_bytes,
+        sectors=sectors,
+        lines=lines,
+        wavefronts=wavefronts,
+        ideal_wavefronts=ideal,
+    )
+
+
+def _warps(block: Grid) -> int:
+    return -(-block[0] * block[1] * block[2] // 32)
+
+
+def _numbers(access: AccessCounts) -> Array:
+    return np.array([getattr(access, name) for name in COUNTED], np.int64)
+
+
+def _sum(a: Execution, b: Execution) -> Execution:
+    accesses = {
+        position: _with_counts(counts, _numbers(counts) + _numbers(b.accesses[position]))
+        for position, counts in a.accesses.items()
+    }
+    return Execution(
+        a.instructions,
+        a.warps + b.warps,
+        a.threads + b.threads,
+        a.active + b.active,
+        accesses,
+        a.blocks + b.blocks,
+    )
 
 
 def _set_launch_constants(
@@ -137,30 +298,109 @@ def _set_launch_constants(
     return known
 
 
-def _compile(program: Program) -> tuple[list[Action], dict[int, AccessCounts]]:
+@dataclass(frozen=True)
+class _Code:
+    """A program as it is executed."""
+
+    actions: list[Action]
+    needed: list[int]  # positions of the actions that are executed, in order
+    assumed: set[int]  # positions of branches that are not taken and of guards that are true, unseen
+    controls: list[int]  # positions of control instructions, in order
+    tallies: dict[int, AccessTally]
+
+
+def _compile(program: Program, with_values: bool) -> _Code:
     """An action for each instruction. One without a model raises when it is executed, not before."""
     actions: list[Action] = []
-    accesses: dict[int, AccessCounts] = {}
-    for position, instruction in enumerate(program.instructions):
-        try:
-            if position in program.unread:
-                raise program.unread[position]
-            if instruction.base in ACCESSES:
-                action, accesses[position] = ACCESSES[instruction.base](instruction)
-            elif instruction.base in WARP_WIDE:
-                action = WARP_WIDE[instruction.base](instruction)
-            elif instruction.base in ARITHMETIC:
-                action = ARITHMETIC[instruction.base](instruction)
-            elif instruction.base in _CONTROL:
-                action = _nothing
-            else:
-                raise instruction.no_model(f"opcode {instruction.base} is not known")
-        except NoModel as error:
-            action = _raises(error)
-        except ValueError:  # more or fewer operands than it has elsewhere
-            action = _raises(instruction.no_model("its operands are of another form"))
+    tallies: dict[int, AccessTally] = {}
+    uses = []
+    for position in range(len(program.instructions)):
+        action, tally, use = _compile_instruction(program, position, moves=True)
+        if not with_values and program.instructions[position].base == "FCHK":
+            action, use = _fast_division(program.instructions[position])
         actions.append(action)
-    return actions, accesses
+        uses.append(use)
+        if tally is not None:
+            tallies[position] = tally
+    controls = [i for i, instruction in enumerate(program.instructions) if instruction.base in _CONTROL]
+    needed = set(range(len(actions)))
+    assumed: set[int] = set()
+    if not with_values:
+        targets = _targets(program)
+        for position in value_dependent(program.instructions, uses, targets):
+            instruction = program.instructions[position]
+            is_forward = instruction.base == "BRA" and max(targets[position]) > position + 1
+            if position in tallies or (
+                is_forward and instruction.guard and min(targets[position]) > position
+            ):
+                assumed.add(position)
+        needed, moved = steering_positions(program.instructions, uses, targets, assumed)
+        for position in tallies.keys() - moved:
+            action, tally, _ = _compile_instruction(program, position, moves=False)
+            assert tally is not None
+            actions[position], tallies[position] = action, tally
+    for position, tally in tallies.items():
+        tally.position = position
+    return _Code(actions, sorted(needed - set(controls)), assumed, controls, tallies)
+
+
+def _compile_instruction(
+    program: Program, position: int, moves: bool
+) -> tuple[Action, AccessTally | None, InstructionUse]:
+    instruction = program.instructions[position]
+    base = instruction.base
+    try:
+        if position in program.unread:
+            raise program.unread[position]
+        with noted_registers() as use:
+            if base in ACCESSES:
+                action, tally = ACCESSES[base](instruction, moves)
+                with noted_registers() as addresses:
+                    ACCESSES[base](instruction, False)
+                known = InstructionUse(use, addresses, READS_FROM.get(base), WRITES_TO.get(base))
+                return action, tally, known
+            if base in _CONTROL:
+                for operand in instruction.operands:
+                    if operand.kind in ("register", "uniform"):
+                        reader(instruction, operand)
+                    elif "predicate" in operand.kind:
+                        predicate_reader(instruction, operand)
+                return _nothing, None, InstructionUse(use, is_root=True)
+            table = WARP_WIDE if base in WARP_WIDE else ARITHMETIC
+            if base not in table:
+                raise instruction.no_model(f"opcode {base} is not known")
+            is_float = base in _FLOAT
+            return table[base](instruction), None, InstructionUse(use, is_float=is_float)
+    except NoModel as error:
+        action = _raises(error)
+    except ValueError:  # more or fewer operands than it has elsewhere
+        action = _raises(instruction.no_model("its operands are of another form"))
+    return action, None, InstructionUse(RegisterUse(), is_root=True)
+
+
+def _fast_division(instruction: Instruction) -> tuple[Action, InstructionUse]:
+    """FCHK without its operands: the division takes its fast path, as all but extreme ones do."""
+    with noted_registers() as use:
+        write = predicate_writer(instruction, instruction.operands[0])
+    return lambda m, s: write(m, s, False), InstructionUse(use)
+
+
+def _targets(program: Program) -> dict[int, list[int]]:
+    """Where control instructions may go on; a return goes on behind a call."""
+    behind_calls = [i + 1 for i, instruction in enumerate(program.instructions) if instruction.base == "CALL"]
+    position_of = {instruction.offset: i for i, instruction in enumerate(program.instructions)}
+    targets = {}
+    for position, instruction in enumerate(program.instructions):
+        if instruction.base in ("BRA", "CALL"):
+            last = instruction.operands[-1].number if instruction.operands else -1
+            is_taken = instruction.guard is None and len(instruction.operands) == 1
+            goes_on = [] if is_taken and last in position_of else [position + 1]
+            targets[position] = [*goes_on, *([position_of[last]] if last in position_of else ())]
+        elif instruction.base == "RET":
+            targets[position] = behind_calls
+        elif instruction.base == "EXIT" and instruction.guard is None and not instruction.operands:
+            targets[position] = []
+    return targets
 
 
 def _nothing(m: Machine, s: Lanes) -> None:
@@ -185,16 +425,18 @@ class _Scheduler:
     def __init__(
         self,
         program: Program,
-        actions: Sequence[Action],
+        code: _Code,
         machine: Machine,
-        warps: Array,
-        threads: Array,
-        active: Array,
     ) -> None:
         self.code = program.instructions
-        self.actions = actions
+        self.actions, self.needed, self.controls = code.actions, code.needed, code.controls
+        self.assumed = code.assumed
         self.m = machine
-        self.warps, self.thread_counts, self.active = warps, threads, active
+        # Warps and threads of each block, [2, blocks], that executed the code between two positions.
+        self.executed: dict[tuple[int, int], Array] = {}
+        self.guarded_off: dict[int, Array] = {}  # threads of each block whose guard was false, by position
+        self.straight: dict[tuple[int, int], list[int]] = {}  # which positions between two are needed
+        self.same_lanes: dict[bytes, Lanes] = {}  # by their ids: of equal lanes one object serves
         self.position_of = {instruction.offset: i for i, instruction in enumerate(self.code)}
         self.guards = [
             predicate_reader(instruction, instruction.guard) if instruction.guard else None
@@ -218,8 +460,7 @@ class _Scheduler:
                 raise NoModel("no model: the kernel does not end, or takes more branches than can be run")
             position = min(self.pending)
             groups = self.pending.pop(position)
-            lanes = groups[0] if len(groups) == 1 else Lanes(np.sort(np.concatenate([g.ids for g in groups])))
-            self._run_from(position, lanes)
+            self._run_from(position, groups[0] if len(groups) == 1 else self._merge(groups))
         if self.live.any():
             at = sorted({self.code[int(p)].text for p in self.waits_at[self.live]})
             raise NoModel(f"no model: threads wait for others that never come, at {', '.join(at)}")
@@ -228,36 +469,82 @@ class _Scheduler:
         if lanes.size:
             self.pending.setdefault(position, []).append(lanes)
 
+    def _merge(self, groups: Sequence[Lanes]) -> Lanes:
+        ids = np.sort(np.concatenate([group.ids for group in groups]))
+        key = ids.tobytes()
+        if key not in self.same_lanes:
+            if len(self.same_lanes) > _MOST_LANES:
+                self.same_lanes.clear()
+            self.same_lanes[key] = Lanes(ids)
+        return self.same_lanes[key]
+
+    def counts(self) -> tuple[Array, Array, Array]:
+        """Warps, threads that took part, and threads that were there: each [blocks, instructions]."""
+        steps = np.zeros((2, self.m.blocks, len(self.code) + 1), np.int64)
+        for (first, last), counts in self.executed.items():
+            steps[:, :, first] += counts
+            steps[:, :, last] -= counts
+        warps, active = steps.cumsum(axis=2)[:, :, :-1]
+        threads = active.copy()
+        for position, off in self.guarded_off.items():
+            threads[:, position] -= off
+        return warps, threads, active
+
+    def _count(self, first: int, last: int, lanes: Lanes) -> None:
+        """Lanes executed the code from one position up to another."""
+        counts = lanes.per_block(self.m)
+        known = self.executed.get((first, last))
+        if known is None:
+            self.executed[first, last] = counts.copy()
+        else:
+            known += counts
+
+    def _selected(self, position: int, lanes: Lanes) -> Lanes | None:
+        """Those whose guard is true."""
+        guard = self.guards[position]
+        if guard is None:
+            return lanes
+        if position in self.assumed:
+            return None if self.code[position].base == "BRA" and not self._skips_call(position) else lanes
+        mask = guard(self.m, lanes)
+        selected: Lanes | None = None
+        if mask.any():
+            selected = lanes.where_warps(mask) if self.code[position].is_uniform else lanes.where(mask)
+        if selected is not lanes:
+            off = lanes.per_block(self.m)[1]
+            if selected is not None:
+                off = off - selected.per_block(self.m)[1]
+            self.guarded_off[position] = self.guarded_off.get(position, 0) + off
+        return selected
+
+    def _skips_call(self, position: int) -> bool:
+        """Whether a branch goes around a call: of the slow path of a division, which is out of the line."""
+        after = bisect_left(self.controls, position + 1)
+        return after < len(self.controls) and self.code[self.controls[after]].base == "CALL"
+
     def _run_from(self, position: int, lanes: Lanes) -> None:
         """Run lanes to their next branch, or to where others wait to go on."""
-        m = self.m
         others = min(self.pending, default=len(self.code))
-        while True:
-            if position >= len(self.code):
-                raise NoModel("no model: the code is left behind its last instruction")
-            instruction = self.code[position]
-            self.warps[position] += lanes.warp_count
-            self.active[position] += lanes.size
-            guard = self.guards[position]
-            selected: Lanes | None = lanes
-            if guard is not None:
-                mask = guard(m, lanes)
-                if not mask.any():
-                    selected = None
-                elif not mask.all():
-                    by_warp = instruction.is_uniform
-                    selected = lanes.where_warps(mask) if by_warp else lanes.where(mask)
-            if selected is not None:
-                self.thread_counts[position] += selected.size
-            if instruction.base in _CONTROL:
-                self._control(position, instruction, lanes, selected)
-                return
-            if selected is not None:
-                self.actions[position](m, selected)
-            position += 1
-            if position >= others:
-                self._push(position, lanes)
-                return
+        index = bisect_left(self.controls, position)
+        control = self.controls[index] if index < len(self.controls) else len(self.code)
+        stop = min(control, others)
+        if stop > position:
+            needed = self.straight.get((position, stop))
+            if needed is None:
+                needed = self.needed[bisect_left(self.needed, position) : bisect_left(self.needed, stop)]
+                self.straight[position, stop] = needed
+            self._count(position, stop, lanes)
+            for place in needed:
+                selected = self._selected(place, lanes)
+                if selected is not None:
+                    self.actions[place](self.m, selected)
+        if stop >= len(self.code):
+            raise NoModel("no model: the code is left behind its last instruction")
+        if stop == others:
+            self._push(stop, lanes)
+            return
+        self._count(stop, stop + 1, lanes)
+        self._control(stop, self.code[stop], lanes, self._selected(stop, lanes))
 
     def _control(self, position: int, instruction: Instruction, lanes: Lanes, selected: Lanes | None) -> None:
         base = instruction.base

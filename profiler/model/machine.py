@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -34,10 +37,36 @@ class Lanes:
         self.size = len(ids)
         self.warp_count = len(self.warp_ids)
         self.are_whole_warps = self.size == WARP * self.warp_count
+        self._last_mask: Array | None = None
+        self._last_selected: Lanes | None = None
+        self._per_block: NDArray[np.int64] | None = None
 
     def where(self, mask: Array) -> Lanes:
-        """Those that a mask over these lanes selects."""
-        return self if mask.all() else Lanes(self.ids[mask])
+        """Those that a mask over these lanes selects; for the mask of the last call the same object."""
+        if mask.all():
+            return self
+        if self._last_mask is None or not np.array_equal(mask, self._last_mask):
+            self._last_mask, self._last_selected = mask.copy(), Lanes(self.ids[mask])
+        assert self._last_selected is not None
+        return self._last_selected
+
+    def per_block(self, machine: Machine) -> NDArray[np.int64]:
+        """How many warps and how many threads they are of each block, [2, blocks]."""
+        if self._per_block is None:
+            per_block, blocks = machine.block_threads, machine.blocks
+            self._per_block = np.stack(
+                [
+                    np.bincount(self.warp_ids // (per_block // WARP), minlength=blocks),
+                    np.bincount(self.ids // per_block, minlength=blocks),
+                ]
+            )
+        return self._per_block
+
+    @cached_property
+    def words(self) -> Array:
+        """The number of each lane's warp, in the upper bits of a key: see memory.unit_keys."""
+        shifted: Array = self.lane_warps.astype(np.int64) << np.int64(44)
+        return shifted
 
     def where_warps(self, mask: Array) -> Lanes:
         """The lanes of the warps that a mask over these warps selects."""
@@ -84,6 +113,9 @@ class Machine:
         self.constants = constants
         self.known_constants = known_constants
         self.memory = memory
+        # Sectors of global memory in the order in which they were asked for: the position of the instruction,
+        # keys (memory.unit_keys), and what is to be added to them. None: they are not kept.
+        self.trace: list[tuple[int, Array, int]] | None = None
         self.shared_stride = -(-shared_bytes // 1024) * 1024
         self.shared_limit = shared_bytes
         self.shared = np.zeros(self.blocks * self.shared_stride, np.uint8)
@@ -110,6 +142,39 @@ class Machine:
         if offset + 4 > len(content) or (bank == 0 and (bank, offset) not in self.known_constants):
             raise instruction.no_model(f"what c[{bank:#x}][{offset:#x}] holds is not known")
         return np.uint32(int.from_bytes(content[offset : offset + 4], "little"))
+
+
+@dataclass(frozen=True)
+class RegisterUse:
+    """Which registers an instruction reads and writes: the letter of Machine's array, and the number."""
+
+    reads: set[tuple[str, int]] = field(default_factory=set)
+    writes: set[tuple[str, int]] = field(default_factory=set)
+
+
+_noted: list[RegisterUse] = []
+
+
+@contextmanager
+def noted_registers() -> Iterator[RegisterUse]:
+    """Notes the registers for which readers and writers are made within it."""
+    _noted.append(RegisterUse())
+    try:
+        yield _noted[-1]
+    finally:
+        _noted.pop()
+
+
+def note_read(file: str, number: int) -> None:
+    """For an action that reads a register itself. The registers that are constant do not count."""
+    if _noted and number < (URZ if file == "U" else PT if file in ("P", "UP") else RZ):
+        _noted[-1].reads.add((file, number))
+
+
+def note_write(file: str, number: int) -> None:
+    """For an action that writes a register itself."""
+    if _noted:
+        _noted[-1].writes.add((file, number))
 
 
 Read = Callable[[Machine, Lanes], Any]
@@ -141,10 +206,12 @@ def _raw_reader(instruction: Instruction, operand: Operand, extra: int) -> Read:
     if operand.kind == "register":
         if operand.number == RZ:
             return lambda m, s: _ZERO
+        note_read("R", number)
         return lambda m, s: m.R[number, s.index]
     if operand.kind == "uniform":
         if operand.number == URZ:
             return lambda m, s: _ZERO
+        note_read("U", number)
         if instruction.is_uniform:
             return lambda m, s: m.U[number, s.warps]
         return lambda m, s: m.U[number, s.lane_warps]
@@ -205,9 +272,11 @@ def predicate_reader(instruction: Instruction, operand: Operand) -> Read:
     if operand.kind == "predicate":
         if instruction.is_uniform:
             raise instruction.no_model("a uniform instruction reads a predicate of lanes")
+        note_read("P", number)
         return lambda m, s: m.P[number, s.index] ^ inverted
     if operand.kind != "uniform predicate":
         raise instruction.no_model("a predicate is expected")
+    note_read("UP", number)
     if instruction.is_uniform:
         return lambda m, s: m.UP[number, s.warps] ^ inverted
     return lambda m, s: m.UP[number, s.lane_warps] ^ inverted
@@ -219,6 +288,7 @@ def writer(instruction: Instruction, operand: Operand, extra: int = 0) -> Write:
     if operand.kind == "register":
         if operand.number == RZ:
             return lambda m, s, value: None
+        note_write("R", number)
 
         def write(m: Machine, s: Lanes, value: Any) -> None:
             m.R[number, s.index] = value
@@ -227,6 +297,7 @@ def writer(instruction: Instruction, operand: Operand, extra: int = 0) -> Write:
     if operand.kind == "uniform":
         if operand.number == URZ:
             return lambda m, s, value: None
+        note_write("U", number)
 
         def write_uniform(m: Machine, s: Lanes, value: Any) -> None:
             m.U[number, s.warps] = value
@@ -242,6 +313,7 @@ def float_writer(instruction: Instruction, operand: Operand) -> Write:
     number = operand.number
     if number == RZ:
         return lambda m, s, value: None
+    note_write("R", number)
 
     def write(m: Machine, s: Lanes, value: Any) -> None:
         m.F[number, s.index] = value
@@ -266,12 +338,14 @@ def predicate_writer(instruction: Instruction, operand: Operand) -> Write:
     if number == PT:
         return lambda m, s, value: None
     if operand.kind == "predicate":
+        note_write("P", number)
 
         def write(m: Machine, s: Lanes, value: Any) -> None:
             m.P[number, s.index] = value
 
         return write
     if operand.kind == "uniform predicate" and instruction.is_uniform:
+        note_write("UP", number)
 
         def write_uniform(m: Machine, s: Lanes, value: Any) -> None:
             m.UP[number, s.warps] = value

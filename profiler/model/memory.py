@@ -69,26 +69,27 @@ class GlobalMemory:
         self._views[size][offsets // size] = values
 
 
-def distinct_units(warps: Array, addresses: Array, unit: int) -> int:
-    """How many aligned units of so many bytes the accesses of each warp touch, added over the warps.
+WARP_SHIFT = 44  # of a key: the number of a warp above that of a sector
 
-    warps, addresses: a lane's warp and the first byte of its access, which lies in one unit.
+
+def unit_keys(warps: Array, units: Array) -> Array:
+    """What the accesses of each warp touch, once each, sorted: numbers of units under the warp's.
+
+    warps: of each lane, shifted by WARP_SHIFT (Lanes.words); units: where in memory the lane's access is.
     """
-    keys = (warps.astype(np.int64) << np.int64(44)) | (addresses.astype(np.int64) // unit)
-    if len(keys) == 0:
-        return 0
-    keys.sort()
-    return int(np.count_nonzero(np.diff(keys))) + 1
+    keys = warps | units
+    if len(keys):
+        keys.sort()
+        keys = keys[np.diff(keys, prepend=-1) != 0]
+    return keys
 
 
-def wavefronts(warps: Array, lanes: Array, addresses: Array, width: int) -> tuple[int, int]:
-    """Wavefronts that accesses to shared memory take, and how many without any conflict.
+def wavefronts(warps: Array, lanes: Array, addresses: Array, width: int) -> tuple[Array, Array]:
+    """Wavefronts of accesses to shared memory: of each group of lanes that is served, its warp and they.
 
     Lanes are served 32, 16 or 8 at a time, by the width of their access; of those a bank delivers one 4-byte
     word a wavefront, to every lane that asks for it. That is the CPU check's model (cpucuda/banks.h).
     """
-    if not len(addresses):
-        return 0, 0
     together = 32 if width <= 4 else 16 if width == 8 else 8
     phases = (warps.astype(np.int64) * (32 // together)) + lanes // together
     words = addresses.astype(np.int64) // 4
@@ -103,4 +104,5 @@ def wavefronts(warps: Array, lanes: Array, addresses: Array, width: int) -> tupl
     first, last = int(phases[0]), int(phases[-1])
     per_bank = np.bincount((phases - first) * BANKS + banks, minlength=(last - first + 1) * BANKS)
     most = per_bank.reshape(-1, BANKS).max(axis=1)
-    return int(most.sum()), int(np.count_nonzero(most))
+    served = np.flatnonzero(most)
+    return (served + first) // (32 // together), most[served]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,19 @@ import numpy as np
 from profiler.build import BuiltLibrary, function_name
 from profiler.bundles import scratch_folder
 from profiler.catalog import Case, OutputCheck, Problem, Version, Workload
-from profiler.catalog.cases import make_case
+from profiler.catalog.cases import make_case, make_inputs
 from profiler.catalog.problem import workload_json
 from profiler.catalog.sources import include_folders, without_include_flags
 from profiler.emulator import Emulator, LaunchShape, Schedule
 from profiler.emulator.cpu_library import build_cpu_library
 from profiler.evidence import opcodes
+from profiler.model.block_sample import BlockSample, sample_blocks
 from profiler.model.cubin import KernelImage, read_kernels
 from profiler.model.instructions import NoModel
-from profiler.model.interpreter import Execution, load_program, run_blocks
+from profiler.model.interpreter import Execution, count_blocks, load_program, run_blocks
+from profiler.model.machine import Array
 from profiler.model.memory import GlobalMemory
+from profiler.model.traffic import Traffic, estimate_traffic
 from profiler.sass import FunctionCode, extract_cubin, library_functions
 
 
@@ -31,7 +36,44 @@ class LaunchRun:
 
     launch: LaunchShape
     function: FunctionCode
-    execution: Execution
+    execution: Execution  # of all blocks
+    sample: BlockSample = field(repr=False)  # the blocks that were run one by one
+    is_whole: bool  # all blocks were run, with values
+    shared_bytes: int  # of a block, static and dynamic
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks the launch has."""
+        return math.prod(self.launch.grid)
+
+    @property
+    def blocks_run(self) -> int:
+        """How many of them were run."""
+        return self.blocks if self.is_whole else len(self.sample.counts.blocks)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the counts are those of all blocks: all were run, or those that were follow a line.
+
+        Not where a branch that depends on floating-point numbers was not looked at (`assumed`).
+        """
+        return self.is_whole or self.sample.is_exact
+
+    @property
+    def assumed(self) -> tuple[str, ...]:
+        """The branches, and accesses with guards, of which it was assumed which way they go."""
+        if self.is_whole:
+            return ()
+        return tuple(self.execution.instructions[position].text for position in self.sample.counts.assumed)
+
+    @property
+    def block_instructions(self) -> Array:
+        """Warp instructions of every block of the launch, x fastest."""
+        return self.sample.block_instructions
+
+    def traffic(self, gpu_sms: int, resident_blocks: int, l1_bytes: int, l2_bytes: int) -> Traffic:
+        """What the launch asks of the memories of a GPU; l1_bytes: L1 and shared memory of an SM together."""
+        return estimate_traffic(self.sample, self.shared_bytes, gpu_sms, resident_blocks, l1_bytes, l2_bytes)
 
     @property
     def opcode_counts(self) -> dict[str, int]:
@@ -100,6 +142,9 @@ class LaunchRun:
             "grid": self.launch.grid,
             "block": self.launch.block,
             "shared_bytes": self.launch.shared_bytes,
+            "blocks": self.blocks,
+            "blocks_run": self.blocks_run,
+            "is_exact": self.is_exact,
             "warp_instructions": int(self.execution.warps.sum()),
             "active_lanes": self.active_lanes,
             "by_class": self.class_counts,
@@ -121,7 +166,7 @@ class VersionRun:
     arch: str
     workload: Workload
     launches: tuple[LaunchRun, ...]
-    output_check: OutputCheck
+    output_check: OutputCheck | None  # None where blocks were sampled, which compute no output
 
     def as_json(self) -> dict[str, Any]:
         """The run with its launches, labelled as what it is."""
@@ -131,22 +176,32 @@ class VersionRun:
             "evidence": "modelled",
             "workload": workload_json(self.workload),
             "causal": bool(self.workload.sizes().get("causal", False)),
-            "max_abs_error": self.output_check.max_abs_error,
-            "wrong_elements": self.output_check.wrong,
+            "max_abs_error": self.output_check.max_abs_error if self.output_check else None,
+            "wrong_elements": self.output_check.wrong if self.output_check else None,
             "launches": [launch.as_json() for launch in self.launches],
         }
 
 
 def run_version(
-    version: Version, problem: Problem, workload: Workload, built: BuiltLibrary, arch: str, seed: int = 0
+    version: Version,
+    problem: Problem,
+    workload: Workload,
+    built: BuiltLibrary,
+    arch: str,
+    seed: int = 0,
+    *,
+    check_output: bool = True,
 ) -> VersionRun:
     """Run what a call with the problem's case launches, from the machine code of one architecture.
 
+    check_output: all blocks are run, and the output is compared with the reference. Without it some blocks of
+    each launch are, without floating-point arithmetic, as many as say what all execute (sample_blocks): in
+    seconds for any workload.
     The launcher itself runs on the CPU, which says the launches and what they pass to their kernels; one
     launch runs after the other, on the same memory. Raises NoModel where it passes what has no counterpart
     in the case or an instruction has no model; BuildFailed, CannotJudge where a tool fails or is missing.
     """
-    case = make_case(problem, workload, seed)
+    case = make_case(problem, workload, seed) if check_output else make_inputs(problem, workload, seed)
     shapes = _launch_shapes(version, problem, case)
     functions = {function.name: function for function in library_functions(built.library, arch)}
     with scratch_folder() as folder:
@@ -161,11 +216,28 @@ def run_version(
         parameters = _parameters(shape, image, addresses)
         function = functions[image.function]
         program = load_program(image, function.instructions)
-        execution = run_blocks(program, shape.grid, shape.block, shape.shared_bytes, parameters, memory)
-        runs.append(LaunchRun(shape, function, execution))
+        count = partial(
+            count_blocks,
+            program,
+            shape.grid,
+            shape.block,
+            shape.shared_bytes,
+            parameters,
+            memory,
+            with_values=False,
+            with_trace=True,
+        )
+        sample = sample_blocks(shape.grid, count)
+        if check_output:
+            execution = run_blocks(program, shape.grid, shape.block, shape.shared_bytes, parameters, memory)
+        else:
+            execution = sample.execution
+        shared_bytes = shape.shared_bytes + image.static_shared_bytes
+        runs.append(LaunchRun(shape, function, execution, sample, check_output, shared_bytes))
     position = next(i for i, array in enumerate(arrays) if array is case.output)
     output = memory.read_array(position, case.output)
-    return VersionRun(version.id, arch, workload, tuple(runs), case.check(output))
+    check = case.check(output) if check_output else None
+    return VersionRun(version.id, arch, workload, tuple(runs), check)
 
 
 def _launch_shapes(version: Version, problem: Problem, case: Case) -> tuple[LaunchShape, ...]:

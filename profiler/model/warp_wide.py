@@ -13,6 +13,8 @@ from profiler.model.machine import (
     Array,
     Lanes,
     Machine,
+    note_read,
+    note_write,
     predicate_writer,
     reader,
     writer,
@@ -31,6 +33,7 @@ def _shfl(instruction: Instruction) -> Action:
     if source.kind != "register":
         raise instruction.no_model("a shuffle of another form")
     read_lane, read_clamp = reader(instruction, lane), reader(instruction, clamp)
+    note_read("R", source.number)
     write, write_valid = writer(instruction, destination), predicate_writer(instruction, valid)
 
     def shuffle(m: Machine, s: Lanes) -> None:
@@ -69,6 +72,7 @@ def _vote(instruction: Instruction) -> Action:
     number, inverted = source.number, source.inverted
     if source.kind != "predicate":
         raise instruction.no_model("a vote of another form")
+    note_read("P", number)
     write = writer(instruction, ballot) if ballot else None
     write_predicate = predicate_writer(instruction, written) if written else None
     mode = next(iter(modes))
@@ -114,6 +118,13 @@ def _hmma(instruction: Instruction) -> Action:
         raise instruction.no_model("a matrix product of another form")
     d, a, b, c = (operand.number for operand in instruction.operands)
     deep = "16816" in shapes
+    for first, count in ((a, 4 if deep else 2), (b, 2 if deep else 1), (c, 4)):
+        for number in range(first, first + count):
+            if first != RZ:
+                note_read("R", number)
+    for number in range(d, d + 4):
+        if d != RZ:
+            note_write("R", number)
 
     def part(register: int, position: int) -> int:
         return RZ if register == RZ else register + position

@@ -29,9 +29,79 @@ def run(lineage: Catalog, name: str, workload: AttentionWorkload, arch: str) -> 
     (built,) = build(lineage, [version], [arch])
     assert isinstance(built, BuiltLibrary)
     result = run_version(version, ATTENTION, workload, built, arch)
+    assert result.output_check is not None
     assert result.output_check.wrong == 0
     (launch,) = result.launches
     return launch
+
+
+def sample(lineage: Catalog, name: str, workload: AttentionWorkload, arch: str) -> LaunchRun:
+    """The one launch of a version, of which some blocks are run."""
+    (version,) = lineage.pick([name])
+    (built,) = build(lineage, [version], [arch])
+    assert isinstance(built, BuiltLibrary)
+    result = run_version(version, ATTENTION, workload, built, arch, check_output=False)
+    assert result.output_check is None
+    (launch,) = result.launches
+    return launch
+
+
+def compare_with_all_blocks(lineage: Catalog, name: str, workload: AttentionWorkload, arch: str) -> bool:
+    """Assert that a sample says what all blocks execute; whether it says that it is exact."""
+    some, whole = sample(lineage, name, workload, arch), run(lineage, name, workload, arch)
+    assert some.blocks_run < some.blocks == whole.blocks == whole.blocks_run
+    assert whole.is_exact
+    near = 0 if some.sample.spread == 0 else some.sample.spread * whole.execution.warps.sum()
+    assert abs(some.execution.warps.sum() - whole.execution.warps.sum()) <= near
+    assert some.block_instructions.sum() == pytest.approx(some.execution.warps.sum(), rel=1e-6)
+    if some.sample.spread == 0:
+        assert some.execution.warps.tolist() == whole.execution.warps.tolist()
+        assert some.execution.active.tolist() == whole.execution.active.tolist()
+        assert some.execution.accesses == whole.execution.accesses
+    return some.is_exact
+
+
+def test_a_few_blocks_say_what_a_causal_launch_executes_and_asks_of_memory(lineage: Catalog) -> None:
+    workload = AttentionWorkload(2, 2, 576, 576, 64, causal=True)
+    assert compare_with_all_blocks(lineage, "v2d_c", workload, "sm_90a")
+    large = sample(lineage, "v2d_c", AttentionWorkload(2, 8, 2048, 2048, 64, causal=True), "sm_90a")
+    assert large.is_exact
+    assert large.blocks_run < 20 < large.blocks == 32 * 16
+    row, heads = 64 * 2, 16
+    tensor = heads * 2048 * row
+    # 32 blocks a head read 64 rows of Q, and 64, 128, … 2048 rows of K and of V, none through L1.
+    keys = sum(64 * (block + 1) for block in range(32))
+    traffic = large.traffic(gpu_sms=132, resident_blocks=3, l1_bytes=256 << 10, l2_bytes=50 << 20)
+    assert traffic.l1_hit_rate is None
+    assert traffic.l2_load_bytes == tensor + 2 * heads * keys * row
+    assert traffic.l2_store_bytes == traffic.unique_store_bytes == tensor
+    assert traffic.unique_load_bytes == traffic.dram_read_bytes == 3 * tensor
+    assert traffic.dram_write_bytes == 0  # all of it fits L2
+    # With 1 MB of L2 a wave's own keys have no room.
+    small = large.traffic(gpu_sms=132, resident_blocks=3, l1_bytes=256 << 10, l2_bytes=1 << 20)
+    assert 3 * tensor < small.dram_read_bytes <= small.l2_load_bytes
+    assert small.dram_write_bytes > 0
+
+
+def test_a_branch_on_a_sum_out_of_memory_is_named_and_not_looked_at(lineage: Catalog) -> None:
+    assert not compare_with_all_blocks(
+        lineage, "flashcore_vec", AttentionWorkload(1, 1, 64, 64, 64), "sm_90a"
+    )
+    launch = sample(lineage, "flashcore_vec", AttentionWorkload(1, 1, 64, 64, 64), "sm_90a")
+    assert all("BRA" in text for text in launch.assumed)
+    assert launch.assumed
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("version", [v.id for v in load_catalog().versions if v.state == "good"])
+def test_a_few_blocks_say_what_every_version_executes(
+    lineage: Catalog, version: str, causal: bool, arch: str
+) -> None:
+    (entry,) = lineage.pick([version])
+    workload = AttentionWorkload(2, 2, 320, 320, entry.head_dims[0], causal, entry.dtypes[0])
+    compare_with_all_blocks(lineage, version, workload, arch)
 
 
 def cpu_wavefronts(lineage: Catalog, name: str, workload: AttentionWorkload) -> tuple[int, int]:

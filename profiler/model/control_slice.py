@@ -1,0 +1,182 @@
+"""Which instructions steer a kernel: what branches, guards and addresses depend on, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from profiler.model.instructions import Instruction
+from profiler.model.machine import PREDICATES, REGISTERS, UNIFORM_REGISTERS, RegisterUse
+
+# Sets of registers are integers of which each register has a bit. A live register may be so only where a
+# predicate is true, or false: there a write under the same guard ends its life, as `@P0 IMAD R6, …` does that
+# stands before `@P0 LDG R6, [R6]`. Those are in sections of their own, above that of what is always live.
+_FIRST_BIT = {
+    "R": 0,
+    "U": REGISTERS,
+    "P": REGISTERS + UNIFORM_REGISTERS,
+    "UP": REGISTERS + UNIFORM_REGISTERS + PREDICATES,
+}
+
+
+_WIDTH = REGISTERS + UNIFORM_REGISTERS + 2 * PREDICATES
+_SECTION = (1 << _WIDTH) - 1
+_SECTIONS = 2 + 4 * PREDICATES  # 0; from 2 on those of each predicate and its inverse, uniform ones behind
+_EVERYWHERE = sum(1 << (_WIDTH * section) for section in range(_SECTIONS))
+
+
+@dataclass(frozen=True)
+class InstructionUse:
+    """What an instruction depends on and changes, as the search for the steering ones needs it."""
+
+    use: RegisterUse  # of its values
+    addresses: RegisterUse | None = None  # of what an access needs to be counted; None: it is no access
+    reads_from: str | None = None  # the memory whose values it reads
+    writes_to: str | None = None
+    is_root: bool = False  # it is executed whatever depends on it
+    is_float: bool = False  # it computes with floating-point numbers
+
+
+def steering_positions(
+    code: Sequence[Instruction],
+    uses: Sequence[InstructionUse],
+    targets: Mapping[int, Sequence[int]],
+    assumed: set[int],
+) -> tuple[set[int], set[int]]:
+    """The positions of what must be executed, and of the accesses among it that must move their values.
+
+    targets: the positions at which a control instruction may go on, where it is not the next one alone.
+    assumed: positions whose guards and conditions are not looked at. A
+    backward search over live registers: an instruction is needed where something that is needed reads what it
+    writes; accesses and control are always needed, the values of an access only where they are read.
+    """
+    reads = [_bits(use.use.reads) for use in uses]
+    writes = [_bits(use.use.writes) for use in uses]
+    addresses = [_bits(use.addresses.reads) if use.addresses else 0 for use in uses]
+    guards = [
+        0 if position in assumed else _guard_bits(instruction) for position, instruction in enumerate(code)
+    ]
+    sections = [
+        0 if position in assumed else _guard_section(instruction) for position, instruction in enumerate(code)
+    ]
+    moved: set[int] = set()
+    memories: set[str] = set()
+    live_in = [0] * (len(code) + 1)
+    needed: set[int] = set()
+    changed = True
+    while changed:
+        changed = False
+        for position in range(len(code) - 1, -1, -1):
+            live = 0
+            for target in targets.get(position, (position + 1,)):
+                live |= live_in[target]
+            use, section = uses[position], sections[position]
+            live = _without_conditions(live, writes[position])
+            # What is live only where the own guard is false is not read.
+            opposite = _SECTION << (_WIDTH * (section ^ 1)) if section else 0
+            is_read = bool(writes[position] * _EVERYWHERE & live & ~opposite)
+            if use.addresses is not None and position not in moved and (is_read or use.writes_to in memories):
+                moved.add(position)
+                changed = True
+                if use.reads_from and use.reads_from not in memories:
+                    memories.add(use.reads_from)
+            if use.is_root or is_read or use.addresses is not None:
+                needed.add(position)
+                if code[position].guard is None:
+                    live &= ~(writes[position] * _EVERYWHERE)
+                elif section:
+                    live &= ~(writes[position] << (_WIDTH * section))
+                live |= guards[position] | addresses[position] << (_WIDTH * section)
+                if (use.addresses is None and not (use.is_root and position in assumed)) or position in moved:
+                    live |= reads[position] << (_WIDTH * section)
+            if live != live_in[position]:
+                live_in[position] |= live
+                changed = True
+    return needed, moved
+
+
+def value_dependent(
+    code: Sequence[Instruction], uses: Sequence[InstructionUse], targets: Mapping[int, Sequence[int]]
+) -> set[int]:
+    """The positions whose guard or operands come from arithmetic on floating-point numbers out of memory.
+
+    A forward search for what such numbers reach, through the memories that they are stored in too. Whole
+    numbers out of memory, lengths or tables of pages, do not count, nor do numbers from parameters, such as
+    the reciprocals that divide whole numbers.
+    """
+    reads = [_bits(use.use.reads) for use in uses]
+    writes = [_bits(use.use.writes) for use in uses]
+    guards = [_guard_bits(instruction) for instruction in code]
+    with_numbers: set[str] = set()  # memories into which computed numbers are stored
+    loaded, computed = [0] * (len(code) + 1), [0] * (len(code) + 1)
+    found: set[int] = set()
+    changed = True
+    while changed:
+        changed = False
+        for position, use in enumerate(uses):
+            from_memory, from_numbers = loaded[position], computed[position]
+            inputs = reads[position] | guards[position]
+            is_computed = bool(inputs & from_numbers) or (use.is_float and bool(inputs & from_memory))
+            if is_computed and use.addresses is None:
+                found.add(position)
+            if code[position].guard is None:
+                from_memory &= ~writes[position]
+                from_numbers &= ~writes[position]
+            elif guards[position] & computed[position]:
+                found.add(position)
+            if use.writes_to and is_computed and use.writes_to not in with_numbers:
+                with_numbers.add(use.writes_to)
+                changed = True
+            if use.reads_from:
+                from_memory |= writes[position]
+                if use.reads_from in with_numbers:
+                    from_numbers |= writes[position]
+            elif is_computed:
+                from_numbers |= writes[position]
+            elif inputs & loaded[position]:
+                from_memory |= writes[position]
+            for target in targets.get(position, (position + 1,)):
+                if from_memory & ~loaded[target] or from_numbers & ~computed[target]:
+                    loaded[target] |= from_memory
+                    computed[target] |= from_numbers
+                    changed = True
+    return found
+
+
+def _bits(registers: set[tuple[str, int]]) -> int:
+    result = 0
+    for file, number in registers:
+        result |= 1 << (_FIRST_BIT[file] + number)
+    return result
+
+
+def _guard_section(instruction: Instruction) -> int:
+    """Which section has what is live under the guard; of a predicate and its inverse two neighbours."""
+    guard = instruction.guard
+    if guard is None:
+        return 0
+    first = 2 * PREDICATES if guard.kind == "uniform predicate" else 0
+    return 2 + first + 2 * guard.number + int(guard.inverted)
+
+
+def _without_conditions(live: int, writes: int) -> int:
+    """What is live where a predicate has a value is live anyhow before the predicate is written."""
+    predicates = writes >> _FIRST_BIT["P"]
+    number = 0
+    while predicates:
+        if predicates & 1:
+            for section in (2 + 2 * number, 3 + 2 * number):
+                conditional = live >> (_WIDTH * section) & _SECTION
+                if conditional:
+                    live = live & ~(_SECTION << (_WIDTH * section)) | conditional
+        predicates >>= 1
+        number += 1
+    return live
+
+
+def _guard_bits(instruction: Instruction) -> int:
+    guard = instruction.guard
+    if guard is None:
+        return 0
+    file = "UP" if guard.kind == "uniform predicate" else "P"
+    return 1 << (_FIRST_BIT[file] + guard.number)
