@@ -62,7 +62,8 @@ def sample_blocks(grid: Grid, count: CountBlocks) -> BlockSample:
     for size in grid:
         wanted = {0, 1, size - 1}
         if size >= _LONG or size == max(grid):
-            wanted |= {size // 3 | 1, size // 2, int(size * _GOLDEN), size - 2}
+            # Four neighbours: of what differs from block to block, or for every second or fourth, some do.
+            wanted |= {*range(size // 2, size // 2 + 4), int(size * _GOLDEN), size - 2}
         axes.append(sorted(wanted & set(range(size))))
     chosen: dict[tuple[int, int, int], int] = {}
     for dimension, points in enumerate(axes):
