@@ -52,6 +52,7 @@ from profiler.store.statements import Selection, pages
 
 _RUNS_AT_ONCE = 100  # inserted together during a rebuild
 _SERIES_BEFORE_ANALYZE = 50  # newly prepared series, which make the database's statistics out of date
+_COLLECTIONS = (50_000, 20, 20)  # new objects, then collections, after which Python looks for garbage
 _STORE_NOTES = ("schema", "epoch", "changes", "chunk_names")  # names in the table meta of its own
 DECIDED = "decisions"  # the name there of the digest of the decisions that the index follows
 REFUSED = "refused"  # and of the runs that could not be indexed
@@ -102,10 +103,12 @@ class Store:
         """Exclude all objects loaded so far from garbage collection, in a process that stays and answers.
 
         They are a few hundred thousand and never freed, and looking through them delayed every hundredth
-        answer by 15 ms.
+        answer by 15 ms. Newer ones are looked through seldom: a page of a long history makes and keeps a
+        hundred thousand, and doing so as often as Python does by itself took a fifth of its time.
         """
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*_COLLECTIONS)
 
     def __enter__(self) -> Self:
         return self

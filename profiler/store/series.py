@@ -116,20 +116,28 @@ def _configs(connection: Connection, selection: Selection) -> dict[int, Any]:
 
 def _point_heads(connection: Connection, cache: LookupCache, heads: Sequence[Head]) -> list[_PointHeads]:
     """Everything about the points of each series except their values."""
-    runs = cache.runs.get(connection, {run for head in heads for run in head.run.tolist()})
+    run_keys = np.unique(np.concatenate([head.run for head in heads])).tolist() if heads else []
+    runs = cache.runs.get(connection, run_keys)
     versions = cache.versions.get(connection, {version for head in heads for version in head.versions})
     point_heads = []
-    # Whole columns at a time, and versions and shapes by index: a trend has thousands of points.
+    # Whole columns at a time, and versions and shapes by index: a trend has thousands of points. The kernels
+    # of one call have points of the same runs, which are named once.
+    named: dict[tuple[bytes, ...], tuple[list[str], list[str], list[datetime]]] = {}
     for head in heads:
         names = [versions[key] for key in head.versions]
+        of_runs = (head.run.tobytes(), head.version.tobytes(), head.created.tobytes(), repr(names).encode())
+        if of_runs not in named:
+            named[of_runs] = (
+                [runs[key] for key in head.run.tolist()],
+                [names[index] for index in head.version.tolist()],
+                [moment(created) for created in head.created.tolist()],
+            )
         grids, blocks = ([_size(shape[part]) for shape in head.shapes] for part in (_GRID, _BLOCK))
         shapes = head.shape.tolist()
         point_heads.append(
             _PointHeads(
                 head.result.tolist(),
-                [runs[key] for key in head.run.tolist()],
-                [names[index] for index in head.version.tolist()],
-                [moment(created) for created in head.created.tolist()],
+                *named[of_runs],
                 [grids[index] for index in shapes],
                 [blocks[index] for index in shapes],
                 head.latest().tolist(),

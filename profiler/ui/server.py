@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import socket
 import sys
 from collections.abc import Sequence
@@ -17,10 +16,6 @@ from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-# After how many new objects Python looks for unreachable ones. A page of a long history makes and keeps a
-# hundred thousand: looking through them as often as Python does by itself took a fifth of its time.
-_COLLECTIONS = (50_000, 20, 20)
 
 # Streamlit starts inline scripts and styles, compiles the code of components, and talks over a web socket:
 # a stricter policy leaves pages empty. Nothing is loaded from elsewhere, and no other page frames this one.
@@ -138,7 +133,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         Middleware(WithPreloads),
     ]
     _answer_at_once()
-    gc.set_threshold(*_COLLECTIONS)
     App(arguments.app, middleware=middleware).run(config=settings)
 
 
