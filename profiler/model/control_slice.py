@@ -59,6 +59,7 @@ def steering_positions(
     sections = [
         0 if position in assumed else _guard_section(instruction) for position, instruction in enumerate(code)
     ]
+    returned = _returned(code, writes, targets)
     moved: set[int] = set()
     memories: set[str] = set()
     live_in = [0] * (len(code) + 1)
@@ -70,6 +71,8 @@ def steering_positions(
             live = 0
             for target in targets.get(position, (position + 1,)):
                 live |= live_in[target]
+            if position in returned:
+                live &= returned[position] * _EVERYWHERE
             use, section = uses[position], sections[position]
             live = _without_conditions(live, writes[position])
             # What is live only where the own guard is false is not read.
@@ -107,6 +110,7 @@ def value_dependent(
     reads = [_bits(use.use.reads) for use in uses]
     writes = [_bits(use.use.writes) for use in uses]
     guards = [_guard_bits(instruction) for instruction in code]
+    returned = _returned(code, writes, targets)
     with_numbers: set[str] = set()  # memories into which computed numbers are stored
     loaded, computed = [0] * (len(code) + 1), [0] * (len(code) + 1)
     found: set[int] = set()
@@ -135,12 +139,39 @@ def value_dependent(
                 from_numbers |= writes[position]
             elif inputs & loaded[position]:
                 from_memory |= writes[position]
+            if position in returned:
+                from_memory, from_numbers = (
+                    from_memory & returned[position],
+                    from_numbers & returned[position],
+                )
             for target in targets.get(position, (position + 1,)):
                 if from_memory & ~loaded[target] or from_numbers & ~computed[target]:
                     loaded[target] |= from_memory
                     computed[target] |= from_numbers
                     changed = True
     return found
+
+
+def _returned(
+    code: Sequence[Instruction], writes: Sequence[int], targets: Mapping[int, Sequence[int]]
+) -> dict[int, int]:
+    """What the code between calls and returns writes, by the position of each return.
+
+    A return leads behind every call; the other registers do not pass through it but from before the call.
+    """
+    reached: set[int] = set()
+    ahead = [t for position, i in enumerate(code) if i.base == "CALL" for t in targets[position][1:]]
+    while ahead:
+        position = ahead.pop()
+        if position in reached or position >= len(code):
+            continue
+        reached.add(position)
+        if code[position].base != "RET":
+            ahead += targets.get(position, (position + 1,))
+    written = 0
+    for position in reached:
+        written |= writes[position]
+    return {position: written for position, instruction in enumerate(code) if instruction.base == "RET"}
 
 
 def _bits(registers: set[tuple[str, int]]) -> int:

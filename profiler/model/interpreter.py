@@ -393,7 +393,10 @@ def _targets(program: Program) -> dict[int, list[int]]:
     for position, instruction in enumerate(program.instructions):
         if instruction.base in ("BRA", "CALL"):
             last = instruction.operands[-1].number if instruction.operands else -1
-            is_taken = instruction.guard is None and len(instruction.operands) == 1
+            # What a call does not write is the same behind it, which it goes on at through a return.
+            is_taken = (
+                instruction.guard is None and len(instruction.operands) == 1 and instruction.base == "BRA"
+            )
             goes_on = [] if is_taken and last in position_of else [position + 1]
             targets[position] = [*goes_on, *([position_of[last]] if last in position_of else ())]
         elif instruction.base == "RET":
