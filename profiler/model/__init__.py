@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from profiler.model.interpreter import load_program as load_program
     from profiler.model.interpreter import run_blocks as run_blocks
     from profiler.model.memory import GlobalMemory as GlobalMemory
+    from profiler.model.shared_layout import SharedTrace as SharedTrace
+    from profiler.model.shared_layout import Swizzle as Swizzle
+    from profiler.model.shared_layout import SwizzleSearch as SwizzleSearch
+    from profiler.model.shared_layout import find_swizzle as find_swizzle
     from profiler.model.traffic import Traffic as Traffic
     from profiler.model.traffic import estimate_traffic as estimate_traffic
     from profiler.model.version_run import LaunchRun as LaunchRun
@@ -36,5 +40,6 @@ __getattr__ = lazy(
     interpreter="BlockCounts Execution Program count_blocks load_program run_blocks",
     memory="GlobalMemory",
     traffic="Traffic estimate_traffic",
+    shared_layout="SharedTrace Swizzle SwizzleSearch find_swizzle",
     version_run="LaunchRun VersionRun run_version",
 )

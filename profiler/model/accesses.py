@@ -109,6 +109,8 @@ class AccessTally:
 
     def add_shared(self, m: Machine, s: Lanes, addresses: Array, width: int) -> None:
         """Count an access of shared memory: addresses in the blocks' own."""
+        if m.observer is not None:
+            m.observer(self.position, self.empty, s.lane_warps, s.ids & 31, addresses)
         if s is self._shared_lanes:
             distance = addresses - self._shared_addresses
             if not int(distance[0]) & 3 and (distance == distance[0]).all():

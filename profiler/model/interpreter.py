@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -143,8 +143,11 @@ def run_blocks(
     parameters: Sequence[bytes],
     memory: GlobalMemory,
     blocks: Array | None = None,
+    observer: Callable[..., None] | None = None,
 ) -> Execution:
     """Run blocks of a launch, all unless given as [n, 3] indices; `memory` is read and written.
+
+    observer: called with every access of shared memory (SharedTrace).
 
     Raises NoModel, which names the instruction, where one cannot be run.
     """
@@ -163,6 +166,7 @@ def run_blocks(
             blocks[first : first + at_once],
             with_values=True,
             with_trace=False,
+            observer=observer,
         ).total()
         total = part if total is None else _sum(total, part)
     assert total is not None
@@ -186,6 +190,7 @@ def count_blocks(
     *,
     with_values: bool,
     with_trace: bool,
+    observer: Callable[..., None] | None = None,
 ) -> BlockCounts:
     """Run blocks and count each for itself; `blocks`: [n, 3].
 
@@ -208,6 +213,7 @@ def count_blocks(
         for first in range(0, len(blocks), at_once):
             chosen = blocks[first : first + at_once]
             machine = Machine(chosen, grid, block, shared_bytes, constants, known, memory, program.uses_local)
+            machine.observer = observer
             if with_trace:
                 machine.trace = []
             for tally in code.tallies.values():

@@ -116,6 +116,7 @@ class Machine:
         # Sectors of global memory in the order in which they were asked for: the position of the instruction,
         # keys (memory.unit_keys), and what is to be added to them. None: they are not kept.
         self.trace: list[tuple[int, Array, int]] | None = None
+        self.observer: Callable[..., None] | None = None  # of accesses to shared memory: see SharedTrace
         self.shared_stride = -(-shared_bytes // 1024) * 1024
         self.shared_limit = shared_bytes
         self.shared = np.zeros(self.blocks * self.shared_stride, np.uint8)

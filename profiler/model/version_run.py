@@ -26,6 +26,7 @@ from profiler.model.instructions import NoModel
 from profiler.model.interpreter import Execution, count_blocks, load_program, run_blocks
 from profiler.model.machine import Array
 from profiler.model.memory import GlobalMemory
+from profiler.model.shared_layout import SharedTrace
 from profiler.model.traffic import Traffic, estimate_traffic
 from profiler.sass import FunctionCode, extract_cubin, library_functions
 
@@ -40,6 +41,7 @@ class LaunchRun:
     sample: BlockSample = field(repr=False)  # the blocks that were run one by one
     is_whole: bool  # all blocks were run, with values
     shared_bytes: int  # of a block, static and dynamic
+    shared_trace: SharedTrace | None = field(default=None, repr=False)  # where that was asked for
 
     @property
     def blocks(self) -> int:
@@ -191,12 +193,15 @@ def run_version(
     seed: int = 0,
     *,
     check_output: bool = True,
+    trace_shared: bool = False,
 ) -> VersionRun:
     """Run what a call with the problem's case launches, from the machine code of one architecture.
 
     check_output: all blocks are run, and the output is compared with the reference. Without it some blocks of
     each launch are, without floating-point arithmetic, as many as say what all execute (sample_blocks): in
     seconds for any workload.
+    trace_shared: the addresses of accesses to shared memory are kept, for find_swizzle; of all blocks, with
+    check_output alone.
     The launcher itself runs on the CPU, which says the launches and what they pass to their kernels; one
     launch runs after the other, on the same memory. Raises NoModel where it passes what has no counterpart
     in the case or an instruction has no model; BuildFailed, CannotJudge where a tool fails or is missing.
@@ -228,12 +233,15 @@ def run_version(
             with_trace=True,
         )
         sample = sample_blocks(shape.grid, count)
+        trace = SharedTrace() if trace_shared else None
         if check_output:
-            execution = run_blocks(program, shape.grid, shape.block, shape.shared_bytes, parameters, memory)
+            execution = run_blocks(
+                program, shape.grid, shape.block, shape.shared_bytes, parameters, memory, observer=trace
+            )
         else:
             execution = sample.execution
         shared_bytes = shape.shared_bytes + image.static_shared_bytes
-        runs.append(LaunchRun(shape, function, execution, sample, check_output, shared_bytes))
+        runs.append(LaunchRun(shape, function, execution, sample, check_output, shared_bytes, trace))
     position = next(i for i, array in enumerate(arrays) if array is case.output)
     output = memory.read_array(position, case.output)
     check = case.check(output) if check_output else None

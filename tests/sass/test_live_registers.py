@@ -154,7 +154,7 @@ def compare_with_tools(version: str, arch: str, tmp_path: Path) -> None:
     allocated = {usage.function: usage.registers for usage in built.resources if usage.arch == arch}
     for function in count_live_registers(listing):
         theirs = nvdisasm_counts(cubin)[function.function]
-        assert 0 <= max(theirs.values()) - function.highest <= 1, function.words
+        assert abs(max(theirs.values()) - function.highest) <= 1, function.words
         assert function.unknown_calls == 0
         named = max(
             (
