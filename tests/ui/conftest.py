@@ -1,10 +1,13 @@
 """A data folder with real reports in it, and one with none, for the pages."""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
+from streamlit.components.v2.manifest_scanner import scan_component_manifests
 
 from profiler.store import import_paths
 from tests.reportfiles import is_made
@@ -34,6 +37,14 @@ def full_data(
         made: Path = request.getfixturevalue("made_data")
         return made
     return made_once("public-data", lambda data: import_all(reports, data))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def packages_scanned_once() -> Iterator[None]:
+    """Streamlit looks through all installed packages for components once, and not for each page."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", cache(scan_component_manifests))
+        yield
 
 
 @pytest.fixture

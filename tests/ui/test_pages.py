@@ -25,7 +25,6 @@ NCAR = {"a": "ncar/MW_Baseline", "b": "ncar/MW_DivToMult"}
 def page(name: str, data: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -> AppTest:
     monkeypatch.setenv("PROFILER_DATA", str(data))
     app = AppTest.from_file(str(APP), default_timeout=300)  # a busy machine takes long
-    app.run()
     if name != "overview":
         app.switch_page(f"profiler/ui/pages/{name}.py")
     for key, value in query.items():
