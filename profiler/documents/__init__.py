@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from profiler.documents.build import build_versions as build_versions
     from profiler.documents.check import CheckDocument as CheckDocument
     from profiler.documents.check import check_names as check_names
+    from profiler.documents.code_files import CodeFilesDocument as CodeFilesDocument
+    from profiler.documents.code_files import CodeFunction as CodeFunction
+    from profiler.documents.code_files import examine_files as examine_files
+    from profiler.documents.code_lines import FunctionLines as FunctionLines
+    from profiler.documents.code_lines import LineFacts as LineFacts
     from profiler.documents.collection import CollectionDocument as CollectionDocument
     from profiler.documents.collection import DissectionDocument as DissectionDocument
     from profiler.documents.collection import ForecastDocument as ForecastDocument
@@ -65,6 +70,7 @@ if TYPE_CHECKING:
     from profiler.documents.roofline import RooflineDocument as RooflineDocument
     from profiler.documents.roofline import rooflines_of_name as rooflines_of_name
     from profiler.documents.roofline import rooflines_of_side as rooflines_of_side
+    from profiler.documents.sarif import sarif_log as sarif_log
     from profiler.documents.sass import CodeComparisonDocument as CodeComparisonDocument
     from profiler.documents.sass import CodeDocument as CodeDocument
     from profiler.documents.sass import compare_code as compare_code
@@ -113,6 +119,9 @@ __getattr__ = lazy(
     report="ReportDocument",
     roofline="RooflineDocument rooflines_of_name rooflines_of_side",
     sass="CodeComparisonDocument CodeDocument compare_code show_code",
+    code_files="CodeFilesDocument CodeFunction examine_files",
+    code_lines="FunctionLines LineFacts",
+    sarif="sarif_log",
     static="StaticDocument examine_versions",
     trend="TrendDocument TrendTable load_trend trend_tables",
     verify="VerifyDocument verify_data",

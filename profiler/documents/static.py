@@ -6,9 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.build import FailedBuild, FunctionResources, VersionResources, version_resources
+from profiler.build import (
+    FailedBuild,
+    FunctionResources,
+    NextBlock,
+    VersionResources,
+    next_block,
+    version_resources,
+)
 from profiler.build.library import why_not_compiled
-from profiler.catalog import load_catalog
+from profiler.catalog import load_catalog, load_problem
+from profiler.documents.code_lines import FunctionLines, version_lines
 from profiler.documents.document import Document
 from profiler.emulator import cpu_check
 from profiler.errors import Exit
@@ -20,6 +28,7 @@ class StaticDocument(Document):
 
     examined: tuple[VersionResources | FailedBuild, ...]
     not_built: Mapping[str, str]  # why, by version
+    lines: tuple[FunctionLines, ...] = ()  # where they were asked for
 
     title = "Static facts"
     columns = (
@@ -56,6 +65,16 @@ class StaticDocument(Document):
         return [function for version in self.versions for function in version.functions]
 
     @property
+    def near_blocks(self) -> list[tuple[FunctionResources, NextBlock]]:
+        """The functions that lack little for one more block on an SM."""
+        near = []
+        for function in self.functions:
+            following = following_block(function)
+            if following is not None and following.is_near:
+                near.append((function, following))
+        return near
+
+    @property
     def missing(self) -> list[str]:
         """What is not known and why, each once."""
         return list(dict.fromkeys(words for version in self.versions for words in version.missing))
@@ -68,6 +87,10 @@ class StaticDocument(Document):
                 f"{function.version.id} {function.name} {function.arch}: {'; '.join(function.over_budget)}"
                 for function in self.functions
                 if function.over_budget
+            ),
+            *(
+                f"{function.version.id} {function_label(function)} {function.arch}: {following.words}"
+                for function, following in self.near_blocks
             ),
             *(failure.error for failure in self.failures),
             *self.missing,
@@ -112,6 +135,7 @@ class StaticDocument(Document):
         """The functions with their opcodes, and the versions that do not compile."""
         return {
             "versions": [function_dict(function) for function in self.functions],
+            "lines": [function.as_json() for function in self.lines],
             "failed": [{"version": failure.version, "error": failure.error} for failure in self.failures],
         }
 
@@ -123,22 +147,49 @@ def examine_versions(
     arches: Sequence[str] | None = None,
     jobs: int | None = None,
     progress: Callable[[str, str], None] | None = None,
+    with_lines: bool = False,
+    with_swizzle: bool = False,
 ) -> StaticDocument:
     """Build versions of a catalogue, all where none is named, and say what their functions cost.
 
-    Raises UnknownName, and CannotJudge where there is no nvcc.
+    with_lines, with_swizzle: their machine code is run too, for what accesses of each line ask for and the
+    smallest swizzle that clears them. Raises UnknownName, and CannotJudge where there is no nvcc.
     """
     loaded = load_catalog(catalog)
     versions = loaded.pick(names)
-    examined = version_resources(
-        loaded, versions, arches, launch_configs=cpu_check.launch_configs, progress=progress, jobs=jobs
+    examined = tuple(
+        version_resources(
+            loaded, versions, arches, launch_configs=cpu_check.launch_configs, progress=progress, jobs=jobs
+        )
     )
-    return StaticDocument(tuple(examined), why_not_compiled(versions, arches))
+    lines: list[FunctionLines] = []
+    if with_lines or with_swizzle:
+        problem = load_problem(loaded)
+        for resources in examined:
+            if isinstance(resources, VersionResources):
+                for arch in resources.built.arches:
+                    lines += version_lines(
+                        resources.version, problem, resources.built, arch, with_swizzle=with_swizzle
+                    )
+    return StaticDocument(examined, why_not_compiled(versions, arches), tuple(lines))
+
+
+def following_block(function: FunctionResources) -> NextBlock | None:
+    """What one more block of a function on an SM asks for; None where nothing does, or it is not known."""
+    if function.occupancy is None or function.threads is None:
+        return None
+    shared = max((size for size in function.shared_bytes.values() if size is not None), default=0)
+    return next_block(function.arch, function.usage.registers, function.threads, shared)
+
+
+def function_label(function: FunctionResources) -> str:
+    """`fwd d=64`: a function of a version, told from its other instances."""
+    return function.name if function.head_dim is None else f"{function.name} d={function.head_dim}"
 
 
 def function_dict(function: FunctionResources) -> dict[str, object]:
     """One function on one architecture; null where a tool that would say is missing."""
-    occupancy = function.occupancy
+    occupancy, following = function.occupancy, following_block(function)
     return {
         "version": function.version.id,
         "state": function.version.state,
@@ -160,6 +211,7 @@ def function_dict(function: FunctionResources) -> dict[str, object]:
         "occupancy_pct": occupancy.pct if occupancy else None,
         "blocks_per_sm": occupancy.blocks if occupancy else None,
         "limiter": ", ".join(occupancy.limiters) if occupancy else None,
+        "next_block": {**following._asdict(), "words": following.words} if following else None,
         "over_budget": list(function.over_budget),
         "unjudged": list(function.unjudged),
         "ptxas": function.usage.line,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +13,9 @@ from profiler.errors import BuildFailed
 # Attributes of .nv.info sections. Source: their names as `cuobjdump --dump-elf` prints them, and the values
 # beside them.
 _SIZED = 4  # EIFMT_SVAL: a length in bytes and the value
+_MAX_THREADS = 0x05  # __launch_bounds__, or .maxntid of PTX
 _PARAM_CBANK = 0x0A
+_REQUIRED_THREADS = 0x10  # .reqntid
 _KPARAM_INFO = 0x17
 
 
@@ -33,6 +37,7 @@ class KernelImage:
     parameter_base: int  # where they begin in constant bank 0
     constants: dict[int, bytes]  # by bank, as they are before the launch; bank 0 without its parameters
     static_shared_bytes: int
+    block_threads: int | None = None  # that a block has, or has at most; None where the code does not say
 
 
 def read_kernels(path: Path) -> dict[str, KernelImage]:
@@ -57,7 +62,7 @@ def read_kernels(path: Path) -> dict[str, KernelImage]:
             and (other.endswith(f".{function}") or other.removeprefix(".nv.constant").isdigit())
         }
         shared = sections.get(f".nv.shared.{function}", (b"", 0))[1]
-        kernels[function] = KernelImage(function, parameters, base, constants, shared)
+        kernels[function] = KernelImage(function, parameters, base, constants, shared, _block_threads(info))
     return kernels
 
 
@@ -80,18 +85,32 @@ def _sections(data: bytes) -> dict[str, tuple[bytes, int]]:
     return sections
 
 
-def _parameters(info: bytes) -> tuple[tuple[Parameter, ...], int | None]:
-    parameters, base = [], None
+def _attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
+    """The attributes with a length of a section .nv.info: their numbers and values."""
     at = 0
     while at + 4 <= len(info):
         form, attribute, size = struct.unpack_from("<BBH", info, at)
         at += 4
-        if form != _SIZED:  # the value stands in the place of the length
-            continue
+        if form == _SIZED:  # of others the value stands in the place of the length
+            yield attribute, info[at : at + size]
+            at += size
+
+
+def _block_threads(info: bytes) -> int | None:
+    sizes = {
+        attribute: math.prod(struct.unpack_from("<III", value))
+        for attribute, value in _attributes(info)
+        if attribute in (_MAX_THREADS, _REQUIRED_THREADS) and len(value) >= 12
+    }
+    return sizes.get(_REQUIRED_THREADS, sizes.get(_MAX_THREADS))
+
+
+def _parameters(info: bytes) -> tuple[tuple[Parameter, ...], int | None]:
+    parameters, base = [], None
+    for attribute, value in _attributes(info):
         if attribute == _PARAM_CBANK:
-            base = struct.unpack_from("<H", info, at + 4)[0]
+            base = struct.unpack_from("<H", value, 4)[0]
         elif attribute == _KPARAM_INFO:
-            _, ordinal, offset, packed = struct.unpack_from("<IHHI", info, at)
+            _, ordinal, offset, packed = struct.unpack_from("<IHHI", value)
             parameters.append(Parameter(ordinal, offset, packed >> 18))
-        at += size
     return tuple(sorted(parameters, key=lambda parameter: parameter.ordinal)), base

@@ -1,0 +1,363 @@
+"""What files of machine code say of their kernels: cubins, libraries, reports, Triton's cache."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profiler.build import NextBlock, Occupancy, function_name, next_block, require_tool
+from profiler.build.occupancy import occupancy
+from profiler.bundles import scratch_folder
+from profiler.documents.document import Document
+from profiler.errors import BuildFailed, CannotJudge, Exit, ProfilerError, UnknownName
+from profiler.evidence import Launch, architecture_of, base_opcode, find_architecture
+from profiler.model import KernelImage, read_kernels
+from profiler.reports import launch_detail, read_report
+from profiler.sass import (
+    LiveRegisters,
+    SassLine,
+    count_live_registers,
+    disassemble,
+    extract_cubin,
+    listing_of_launch,
+)
+
+_REPORTS = (".ncu-rep", ".ncu-repz")
+_USAGE = re.compile(r"Function (\S+?):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
+_ARCH = re.compile(r"\.(sm_\d+[af]?)\.cubin")
+# From which architecture on a kernel's section of shared memory begins with what the system takes.
+_RESERVED_SINCE = 90
+
+
+@dataclass(frozen=True)
+class CodeFunction:
+    """One kernel of a file of machine code; None is what the file does not say."""
+
+    file: str
+    function: str  # mangled, or as a report calls it
+    arch: str | None
+    registers: int | None
+    stack_bytes: int | None
+    shared_bytes: int | None  # of a block: static, and dynamic where something says how much
+    is_shared_whole: bool  # something says how much is dynamic
+    threads: int | None  # of a block, or at most
+    live: LiveRegisters | None
+    opcodes: Mapping[str, int]  # how many instructions of each there are, modifiers left out
+    unknown: tuple[str, ...]  # what is not known, and why
+
+    @property
+    def name(self) -> str:
+        """Without namespace and template."""
+        return function_name(self.function)
+
+    @property
+    def live_registers(self) -> int | None:
+        """The most at any instruction."""
+        return self.live.highest if self.live else None
+
+    @property
+    def live_words(self) -> str:
+        """`128 live at v2d.cu:142`."""
+        return self.live.words if self.live else ""
+
+    @property
+    def local_accesses(self) -> int | None:
+        """Loads and stores of local memory in the code: spills, and arrays that are indexed."""
+        return self.opcodes.get("LDL", 0) + self.opcodes.get("STL", 0) if self.opcodes else None
+
+    @property
+    def occupancy(self) -> Occupancy | None:
+        """Of the block's threads and what is known of its shared memory; None where too little is known."""
+        if not self.arch or self.registers is None or not self.threads or not find_architecture(self.arch):
+            return None
+        return occupancy(self.arch, self.registers, self.threads, self.shared_bytes or 0)
+
+    @property
+    def next_block(self) -> NextBlock | None:
+        """What one more block on an SM asks for."""
+        if self.occupancy is None or not self.arch or self.registers is None or not self.threads:
+            return None
+        return next_block(self.arch, self.registers, self.threads, self.shared_bytes or 0)
+
+    def as_json(self) -> dict[str, object]:
+        """Everything, null for what is not known."""
+        following, fits = self.next_block, self.occupancy
+        source = self.live.highest_line if self.live else None
+        return {
+            "file": self.file,
+            "function": self.function,
+            "evidence": "static",
+            "arch": self.arch,
+            "registers": self.registers,
+            "stack_bytes": self.stack_bytes,
+            "spill_bytes": None,
+            "local_accesses": self.local_accesses,
+            "shared_bytes": self.shared_bytes,
+            "shared_bytes_with_dynamic": self.is_shared_whole,
+            "threads": self.threads,
+            "live_registers": self.live_registers,
+            "live_registers_file": source[0] if source else None,
+            "live_registers_line": source[1] if source else None,
+            "live_registers_by_line": [
+                {"file": file, "line": line, "live_registers": count}
+                for (file, line), count in sorted(self.live.by_line.items())
+            ]
+            if self.live
+            else [],
+            "live_registers_by_instruction": list(self.live.counts) if self.live else [],
+            "occupancy_pct": fits.pct if fits else None,
+            "blocks_per_sm": fits.blocks if fits else None,
+            "limiter": ", ".join(fits.limiters) if fits else None,
+            "next_block": {**following._asdict(), "words": following.words} if following else None,
+            "opcodes": dict(self.opcodes),
+            "not_known": list(self.unknown),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class CodeFilesDocument(Document):
+    """The functions of files of machine code."""
+
+    functions: tuple[CodeFunction, ...]
+    errors: Mapping[str, str]  # why a file was not read, by its name
+
+    title = "Machine code"
+    columns = (
+        "file",
+        "function",
+        "arch",
+        "registers",
+        "live_registers",
+        "stack_bytes",
+        "local_accesses",
+        "shared_bytes",
+        "threads",
+        "occupancy_pct",
+        "limiter",
+        "next_block",
+    )
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """What one more block asks for where it is near, and what is not known."""
+        near = [
+            f"{function.name}: {following.words}"
+            for function in self.functions
+            if (following := function.next_block) and following.is_near
+        ]
+        unknown = [words for function in self.functions for words in function.unknown]
+        unread = [f"{file} is not read: {why}" for file, why in self.errors.items()]
+        return list(dict.fromkeys([*near, *(f"not known: {words}" for words in unknown), *unread]))
+
+    @property
+    def exit_code(self) -> Exit:
+        """2 where a file cannot be read, 3 where there is no function."""
+        if self.errors:
+            return Exit.UNUSABLE_INPUT
+        return Exit.PASS if self.functions else Exit.UNJUDGED
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a function."""
+        return [
+            (
+                function.file,
+                function.function,
+                function.arch,
+                function.registers,
+                function.live_registers,
+                function.stack_bytes,
+                function.local_accesses,
+                function.shared_bytes,
+                function.threads,
+                function.occupancy.pct if function.occupancy else None,
+                ", ".join(function.occupancy.limiters) if function.occupancy else None,
+                function.next_block.words if function.next_block else None,
+            )
+            for function in self.functions
+        ]
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "functions": [function.as_json() for function in self.functions],
+            "errors": dict(self.errors),
+        }
+
+
+def examine_files(paths: Sequence[Path], arches: Sequence[str] | None = None) -> CodeFilesDocument:
+    """What cubins, libraries, reports and folders of cubins say of their kernels, without running anything.
+
+    arches: those of a library with several. Raises UnknownName for a path that is not there, CannotJudge
+    where cuobjdump or nvdisasm is missing.
+    """
+    functions: list[CodeFunction] = []
+    errors: dict[str, str] = {}
+    for path in paths:
+        if not path.exists():
+            raise UnknownName(f"there is no {path}")
+        files = sorted(path.rglob("*.cubin")) if path.is_dir() else [path]
+        if not files:
+            errors[str(path)] = "the folder has no *.cubin"
+        for file in files:
+            name = str(file.relative_to(path)) if path.is_dir() else file.name
+            try:
+                if file.suffix.lower() in _REPORTS:
+                    functions += _of_report(file, name)
+                else:
+                    for arch in arches or (None,):
+                        functions += _of_binary(file, name, arch)
+            except CannotJudge:
+                raise
+            except ProfilerError as error:
+                errors[name] = str(error).splitlines()[0]
+    return CodeFilesDocument(tuple(functions), errors)
+
+
+def _of_binary(path: Path, name: str, arch: str | None) -> list[CodeFunction]:
+    with scratch_folder() as folder:
+        cubin = extract_cubin(path, arch, folder)
+        listing = disassemble(cubin)
+        images = read_kernels(cubin)
+        usage_text = _cuobjdump("--dump-resource-usage", cubin)
+        arch = arch or _arch_of_code(cubin)
+    usages = {m[1]: tuple(map(int, m.groups()[1:])) for m in _USAGE.finditer(usage_text)}
+    dynamic, triton_threads = _triton_facts(path)
+    functions = []
+    for registers in count_live_registers(listing):
+        image = images.get(registers.function)
+        if image is None:
+            continue  # a device function, which no launch names
+        lines = listing.lines[registers.first : registers.first + len(registers.counts)]
+        regs, stack, _ = usages.get(registers.function, (None, None, None))
+        functions.append(_function(name, registers, arch, regs, stack, image, lines, dynamic, triton_threads))
+    return functions
+
+
+def _function(
+    name: str,
+    live: LiveRegisters,
+    arch: str | None,
+    registers: int | None,
+    stack: int | None,
+    image: KernelImage,
+    lines: Sequence[SassLine],
+    dynamic: int | None,
+    triton_threads: int | None,
+) -> CodeFunction:
+    static = image.static_shared_bytes
+    limits = find_architecture(arch)
+    if limits and int(limits.name[3:]) >= _RESERVED_SINCE:
+        static = max(0, static - limits.reserved_shared_bytes)
+    threads = image.block_threads or triton_threads
+    unknown = ["bytes spilled: count LDL and STL; the stack holds arrays too"]
+    if threads is None:
+        unknown.append(f"threads of a block, so occupancy ({function_name(live.function)})")
+    if dynamic is None:
+        unknown.append("dynamic shared memory: occupancy is that without any")
+    if live.unknown_calls:
+        name_of = function_name(live.function)
+        unknown.append(f"{live.unknown_calls} calls of other files: live registers are too low ({name_of})")
+    whole = static + (dynamic or 0)
+    return CodeFunction(
+        name,
+        live.function,
+        arch,
+        registers,
+        stack,
+        whole,
+        dynamic is not None,
+        threads,
+        live,
+        _opcodes(lines),
+        tuple(unknown),
+    )
+
+
+def _opcodes(lines: Sequence[SassLine]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for line in lines:
+        if line.opcode and line.opcode != "NOP":
+            base = base_opcode(line.opcode)
+            counts[base] = counts.get(base, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def _triton_facts(path: Path) -> tuple[int | None, int | None]:
+    """Shared memory and threads of a block, from the JSON file that Triton writes beside a cubin."""
+    try:
+        facts = json.loads(path.with_suffix(".json").read_text("utf-8"))
+        shared, warps = facts.get("shared"), facts.get("num_warps")
+    except (OSError, ValueError, AttributeError):
+        return None, None
+    return (
+        shared if isinstance(shared, int) else None,
+        32 * warps if isinstance(warps, int) else None,
+    )
+
+
+def _cuobjdump(option: str, path: Path) -> str:
+    tool = require_tool("cuobjdump")
+    done = subprocess.run(
+        [str(tool.path), option, str(path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    if done.returncode:
+        raise BuildFailed(f"cuobjdump cannot read {path.name}: {(done.stderr or 'it says nothing').strip()}")
+    return done.stdout
+
+
+def _arch_of_code(cubin: Path) -> str | None:
+    match = _ARCH.search(_cuobjdump("--list-elf", cubin))
+    return match[1] if match else None
+
+
+def _of_report(path: Path, name: str) -> list[CodeFunction]:
+    """Each kernel of a report once, with the launch's registers, threads and memory."""
+    functions: dict[tuple[str, int | None, int | None], CodeFunction] = {}
+    for launch in read_report(path).launches:
+        function = _of_launch(path, name, launch)
+        functions.setdefault((launch.demangled, function.threads, function.shared_bytes), function)
+    return list(functions.values())
+
+
+def _of_launch(path: Path, name: str, launch: Launch) -> CodeFunction:
+    values = launch.values
+    numbers = {
+        key: values.number(f"launch__{key}")
+        for key in (
+            "registers_per_thread",
+            "block_size",
+            "shared_mem_per_block_static",
+            "shared_mem_per_block_dynamic",
+        )
+    }
+    registers, threads, static, dynamic = (
+        None if number is None else int(number) for number in numbers.values()
+    )
+    major = values.number("device__attribute_compute_capability_major")
+    minor = values.number("device__attribute_compute_capability_minor")
+    known = major is not None and minor is not None
+    limits = architecture_of(f"{major:.0f}.{minor:.0f}") if known else None
+    listing = listing_of_launch(launch_detail(path, launch.ordinal))
+    live = None
+    unknown = ["bytes spilled: count LDL and STL; the stack holds arrays too"]
+    if listing.has_text:
+        candidates = count_live_registers(listing)
+        live = max(candidates, key=lambda function: len(function.counts))
+    else:
+        unknown.append("the report has no machine code: no opcodes, no live registers")
+    return CodeFunction(
+        name,
+        launch.mangled or launch.demangled,
+        limits.name if limits else None,
+        registers,
+        None,
+        None if static is None or dynamic is None else static + dynamic,
+        dynamic is not None,
+        threads,
+        live,
+        _opcodes(listing.lines) if listing.has_text else {},
+        tuple(unknown),
+    )

@@ -1,0 +1,124 @@
+"""Static facts as SARIF 2.1.0, which code scanning shows beside the lines of a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from profiler.build import FunctionResources
+from profiler.documents.code_files import CodeFilesDocument, CodeFunction
+from profiler.documents.code_lines import FunctionLines
+from profiler.documents.static import StaticDocument, function_label
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_RULES = {
+    "over-budget": ("error", "A kernel takes more than the budget of its version."),
+    "does-not-compile": ("error", "A version does not compile."),
+    "spills": ("warning", "Registers are spilled to local memory."),
+    "bank-conflicts": ("warning", "Accesses to shared memory take more wavefronts than they need."),
+    "uncoalesced": ("warning", "Accesses to global memory touch more sectors than their bytes fill."),
+    "near-block": ("note", "A little less of a resource would give one more block on an SM."),
+}
+_LEAST_SHARE = 0.25  # of a line's sectors or wavefronts that is too much, for a result
+
+
+def sarif_log(document: StaticDocument | CodeFilesDocument, root: Path | None = None) -> dict[str, Any]:
+    """The log of one run. root: paths are relative to it, the working directory unless given.
+
+    Lines inside of headers outside of root are left out: nobody changes them in a pull request. Source:
+    OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
+    """
+    root = (root or Path.cwd()).resolve()
+    is_files = isinstance(document, CodeFilesDocument)
+    found = _of_files(document) if isinstance(document, CodeFilesDocument) else _of_versions(document)
+    results = []
+    for rule, text, file, line in found:
+        uri = _relative(file, root)
+        if uri is None and not is_files and line is not None:
+            continue
+        location: dict[str, Any] = {"artifactLocation": {"uri": uri or Path(file).name}}
+        if line is not None:
+            location["region"] = {"startLine": line}
+        results.append(
+            {
+                "ruleId": rule,
+                "ruleIndex": list(_RULES).index(rule),
+                "level": _RULES[rule][0],
+                "message": {"text": text},
+                "locations": [{"physicalLocation": location}],
+            }
+        )
+    rules = [
+        {"id": rule, "shortDescription": {"text": words}, "defaultConfiguration": {"level": level}}
+        for rule, (level, words) in _RULES.items()
+    ]
+    driver = {"name": "attention-profiler static", "rules": rules}
+    return {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}],
+    }
+
+
+_Found = Iterator[tuple[str, str, str, int | None]]  # rule, message, file, line
+
+
+def _of_versions(document: StaticDocument) -> _Found:
+    for failure in document.failures:
+        yield "does-not-compile", failure.error.splitlines()[0], failure.version, None
+    for function in document.functions:
+        label = f"{function.version.id} {function_label(function)} {function.arch}"
+        source = str(function.version.source or function.version.id)
+        if function.over_budget:
+            yield "over-budget", f"{label}: {'; '.join(function.over_budget)}", source, _first_line(function)
+        if function.usage.spill_bytes:
+            yield "spills", f"{label}: {function.usage.spill_bytes} bytes", source, _first_line(function)
+    for function, following in document.near_blocks:
+        label = f"{function.version.id} {function_label(function)} {function.arch}"
+        source = str(function.version.source or function.version.id)
+        yield "near-block", f"{label}: {following.words}", source, _first_line(function)
+    for lines in document.lines:
+        yield from _of_lines(lines)
+
+
+def _first_line(function: FunctionResources) -> int | None:
+    """Where a result about a whole kernel stands: code scanning wants a line."""
+    return 1 if function.version.source else None
+
+
+def _of_lines(function: FunctionLines) -> _Found:
+    label = f"{function.version} {function.arch}"
+    for line in function.lines:
+        if line.conflicts and line.wavefronts and line.conflicts >= _LEAST_SHARE * line.wavefronts:
+            ideal = line.wavefronts - line.conflicts
+            text = f"{label}: {line.wavefronts} wavefronts where {ideal} would do: bank conflicts"
+            yield "bank-conflicts", text, line.file, line.line
+        if line.excess_sectors and line.sectors and line.excess_sectors >= _LEAST_SHARE * line.sectors:
+            ideal = line.sectors - line.excess_sectors
+            text = f"{label}: {line.sectors} sectors where {ideal} would do: not coalesced"
+            yield "uncoalesced", text, line.file, line.line
+
+
+def _of_files(document: CodeFilesDocument) -> _Found:
+    for function in document.functions:
+        if function.local_accesses:
+            text = f"{function.name}: {function.local_accesses} loads and stores of local memory"
+            yield "spills", text, *_place(function)
+        following = function.next_block
+        if following and following.is_near:
+            yield "near-block", f"{function.name}: {following.words}", *_place(function)
+
+
+def _place(function: CodeFunction) -> tuple[str, int | None]:
+    source = function.live.highest_line if function.live else None
+    return source or (function.file, None)
+
+
+def _relative(file: str, root: Path) -> str | None:
+    """The path below root, with slashes; None for a file outside of it."""
+    path = Path(file)
+    try:
+        return (path.resolve() if path.is_absolute() else root / path).relative_to(root).as_posix()
+    except ValueError:
+        return None

@@ -1,0 +1,180 @@
+"""Static facts by line, of files of machine code, and as SARIF."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler.build import (
+    BuiltLibrary,
+    FailedBuild,
+    FunctionResources,
+    ResourceUsage,
+    VersionResources,
+    build,
+)
+from profiler.build.occupancy import occupancy
+from profiler.catalog import load_catalog
+from profiler.documents import (
+    FunctionLines,
+    LineFacts,
+    StaticDocument,
+    examine_files,
+    examine_versions,
+    sarif_log,
+)
+from profiler.errors import Exit, UnknownName
+from profiler.sass import FunctionCode, count_live_registers, extract_cubin, make_listing
+from tests.documents.printed import assert_same_as_printed
+from tests.documents.test_static import FAILED, LIBRARY
+from tests.toolchain import needs_gxx, needs_sass
+
+V2D_A = load_catalog().by_id["v2d_a"]
+USAGE = ResourceUsage("_Z3v2dILi128EEvv", "sm_90a", 165, 8, 8, 0, 16, 1, "ptxas info")
+FUNCTION = FunctionResources(
+    V2D_A, "v2d", "main", 128, USAGE, None, 128, {128: 48 << 10}, occupancy("sm_90a", 165, 128, 48 << 10)
+)
+
+
+def lines_of(*facts: LineFacts) -> FunctionLines:
+    code = FunctionCode("_Z3v2dILi128EEvv", ((0, "MOV R2, 0x1"), (16, "EXIT")), (("a.cu", 3), None))
+    (live,) = count_live_registers(make_listing([code], "v2d_a"))
+    return FunctionLines("v2d_a", "sm_90a", code.name, 128, live, facts, None)
+
+
+def validate(log: dict[str, Any]) -> None:
+    """What the schema of SARIF 2.1.0 asks for: required properties, and values out of its lists."""
+    assert log["version"] == "2.1.0"
+    assert set(log) <= {"$schema", "version", "runs", "inlineExternalProperties", "properties"}
+    assert isinstance(log["runs"], list)
+    for run in log["runs"]:
+        driver = run["tool"]["driver"]
+        assert isinstance(driver["name"], str)
+        assert run["columnKind"] in ("utf16CodeUnits", "unicodeCodePoints")
+        ids = [rule["id"] for rule in driver["rules"]]
+        assert len(ids) == len(set(ids))
+        for rule in driver["rules"]:
+            assert rule["shortDescription"]["text"]
+            assert rule["defaultConfiguration"]["level"] in ("none", "note", "warning", "error")
+        for result in run["results"]:
+            assert result["message"]["text"]
+            assert result["level"] in ("none", "note", "warning", "error")
+            assert ids[result["ruleIndex"]] == result["ruleId"]
+            for location in result["locations"]:
+                physical = location["physicalLocation"]
+                uri = physical["artifactLocation"]["uri"]
+                assert uri
+                assert not uri.startswith("/"), "relative to the repository"
+                assert "\\" not in uri
+                assert physical.get("region", {}).get("startLine", 1) >= 1
+
+
+def test_sarif_has_a_result_for_what_is_wrong_and_none_for_what_is_not(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text("")
+    facts = lines_of(
+        LineFacts(str(tmp_path / "a.cu"), 3, 20, 0, 0, 64, 56),
+        LineFacts(str(tmp_path / "a.cu"), 4, 20, 32, 16, 0, 0),
+        LineFacts(str(tmp_path / "a.cu"), 5, 20, 32, 1, 64, 1),  # a little is no result
+        LineFacts("/usr/include/header.h", 6, 20, 32, 31, 0, 0),  # nobody changes it
+    )
+    resources = VersionResources(V2D_A, LIBRARY, (FUNCTION,))
+    log = sarif_log(StaticDocument((resources, FAILED), {}, (facts,)), tmp_path)
+    validate(json.loads(json.dumps(log)))
+    results = [(result["ruleId"], result["message"]["text"]) for result in log["runs"][0]["results"]]
+    assert [rule for rule, _ in results] == ["does-not-compile", "bank-conflicts", "uncoalesced"]
+    assert "64 wavefronts where 8 would do" in results[1][1]
+    assert "32 sectors where 16 would do" in results[2][1]
+    at_root = sarif_log(
+        StaticDocument((resources,), {}), V2D_A.source.parent.parent if V2D_A.source else None
+    )
+    validate(at_root)
+    found = {result["ruleId"]: result["message"]["text"] for result in at_root["runs"][0]["results"]}
+    assert found["over-budget"].endswith("spill bytes 16 over 0")
+    assert found["near-block"].endswith("37 registers a thread fewer give 4 blocks on an SM instead of 3")
+    assert found["spills"].endswith(": 16 bytes")
+
+
+def test_a_near_block_is_a_sentence_and_a_far_one_is_not() -> None:
+    near = StaticDocument((VersionResources(V2D_A, LIBRARY, (FUNCTION,)),), {})
+    words = "37 registers a thread fewer give 4 blocks on an SM instead of 3"
+    assert f"v2d_a v2d d=128 sm_90a: {words}" in near.sentences
+    (printed,) = json.loads(json.dumps(near.to_dict()))["versions"]
+    assert printed["next_block"]["words"] == words
+    far = replace(FUNCTION, usage=replace(USAGE, registers=255), occupancy=occupancy("sm_90a", 255, 256, 0))
+    far = replace(far, threads=256, shared_bytes={128: 0})
+    assert StaticDocument((VersionResources(V2D_A, LIBRARY, (far,)),), {}).near_blocks == []
+
+
+@needs_sass
+@needs_gxx
+def test_lines_and_the_swizzle_of_a_version() -> None:
+    document = examine_versions(["v2d_a"], arches=["sm_90a"], with_lines=True, with_swizzle=True)
+    small = next(lines for lines in document.lines if lines.head_dim == 64)
+    # 8 rows of an ldmatrix lie in one group of banks: of 8 wavefronts 7 are too many, wherever it stands.
+    worst = max(small.lines, key=lambda line: line.conflicts or 0)
+    assert worst.conflicts
+    assert worst.wavefronts
+    assert worst.wavefronts == 8 * (worst.wavefronts - worst.conflicts)
+    assert sum(line.excess_sectors or 0 for line in small.lines) == 0
+    printed = json.loads(json.dumps(document.to_dict()))["lines"]
+    swizzles = {lines["head_dim"]: lines["swizzle"]["of_2_byte_elements"] for lines in printed}
+    assert swizzles == {64: "Swizzle<3, 3, 3>", 128: "Swizzle<3, 3, 4>"}
+    assert max(printed[0]["live_registers_by_instruction"]) == printed[0]["live_registers"]
+    validate(sarif_log(document))
+
+
+@pytest.fixture(scope="module")
+def cubin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A version's code for one architecture, in a folder as Triton keeps its own."""
+    catalog = load_catalog()
+    (built,) = build(catalog, catalog.pick(["v1"]), ["sm_90a"])
+    assert isinstance(built, BuiltLibrary), FailedBuild
+    folder = tmp_path_factory.mktemp("cache") / "ab12"
+    folder.mkdir()
+    return Path(shutil.copy(extract_cubin(built.library, "sm_90a", folder), folder / "kernel.cubin"))
+
+
+@needs_sass
+def test_a_cubin_says_what_it_can_and_names_what_it_cannot(
+    cubin: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    document = examine_files([cubin])
+    assert_same_as_printed(document, capsys, "static", str(cubin), "--sarif", str(tmp_path / "a.sarif"))
+    validate(json.loads((tmp_path / "a.sarif").read_text("utf-8")))
+    assert document.exit_code == Exit.PASS
+    assert len(document.functions) == 2
+    for function in document.functions:
+        assert function.arch == "sm_90a"
+        assert function.registers
+        assert function.live_registers
+        assert function.live_registers <= function.registers
+        assert (function.stack_bytes, function.local_accesses) == (0, 0)
+        assert function.threads is None or function.occupancy
+        assert any("dynamic shared memory" in words for words in function.unknown)
+        assert function.as_json()["spill_bytes"] is None
+
+
+@needs_sass
+def test_a_folder_is_searched_and_triton_says_warps_and_memory(cubin: Path) -> None:
+    cubin.with_suffix(".json").write_text(json.dumps({"shared": 100 << 10, "num_warps": 8, "name": "k"}))
+    document = examine_files([cubin.parent.parent])
+    cubin.with_suffix(".json").unlink()
+    function = document.functions[0]
+    assert function.file.endswith("ab12/kernel.cubin")
+    assert function.occupancy
+    assert function.occupancy.limiters == ("shared memory",)
+    assert function.occupancy.blocks == 2
+    validate(sarif_log(document))
+
+
+def test_a_file_that_is_no_code_is_named_and_one_that_is_missing_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="there is no"):
+        examine_files([tmp_path / "none.cubin"])
+    document = examine_files([tmp_path])
+    assert document.exit_code == Exit.UNUSABLE_INPUT
+    assert "has no *.cubin" in document.sentences[0]
