@@ -30,6 +30,9 @@ class ControlWords(NamedTuple):
     write_scoreboard: NDArray[np.int64]  # which one clears when the result is there; NO_SCOREBOARD: none
     read_scoreboard: NDArray[np.int64]  # which one clears when the operands were read
     waits: NDArray[np.int64]  # a bit for each scoreboard that must be clear before it issues
+    # A bit for each source operand whose register is kept for the next instruction; None: not known. What
+    # ncu's reports print of an instruction leaves them out.
+    reuse: NDArray[np.int64] | None = None
 
 
 def decode(words: NDArray[np.uint64]) -> ControlWords:
@@ -38,7 +41,7 @@ def decode(words: NDArray[np.uint64]) -> ControlWords:
     def field(shift: int, mask: int) -> NDArray[np.int64]:
         return ((words >> np.uint64(shift)) & np.uint64(mask)).astype(np.int64)
 
-    return ControlWords(field(41, 15), field(46, 7), field(49, 7), field(52, 63))
+    return ControlWords(field(41, 15), field(46, 7), field(49, 7), field(52, 63), field(58, 15))
 
 
 def read_code_words(path: Path) -> dict[str, NDArray[np.uint64]]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.model.pipes import Pipe
+from profiler.model.warp_trace import WarpTrace
 from profiler.statistics.segments import compiled
 
 _Floats = NDArray[np.float64]
@@ -125,15 +126,15 @@ _LONG_STALL, _SHORT_STALL = int(Stall.LONG_SCOREBOARD), int(Stall.SHORT_SCOREBOA
 
 
 def simulate(
-    trace: _Integers, code: Code, machine: Machine, warps: int, resident: int, blocks: int
+    trace: WarpTrace, code: Code, machine: Machine, warps: int, resident: int, blocks: int
 ) -> Simulated:
     """Run `blocks` blocks of `warps` warps on one SM, at most `resident` at a time.
 
-    trace: the indices into `code` of the instructions that each warp executes. The order of warps is greedy,
-    then youngest. Source of the structure: arXiv 2503.20481 and 1804.06826.
+    trace: the indices into `code` of the instructions that warps execute. The order of warps is greedy, then
+    youngest. Source of the structure: arXiv 2503.20481 and 1804.06826.
     """
     lines = int(code.constant_line.max(initial=-1)) + 1
-    return Simulated(*_run(trace, *code, *machine, warps, resident, blocks, lines))
+    return Simulated(*_run(trace.positions, trace.lengths, *code, *machine, warps, resident, blocks, lines))
 
 
 @compiled
@@ -164,7 +165,8 @@ def _ready(
 
 @compiled
 def _run(
-    trace: Any,
+    traces: Any,
+    lengths: Any,
     pipe: Any,
     cycles: Any,
     finish: Any,
@@ -198,7 +200,10 @@ def _run(
     lines: int,
 ) -> Any:
     warps = block_warps * resident
-    length = trace.shape[0]
+    variants = traces.shape[0]
+    variant = np.zeros(warps, np.int64)
+    for w in range(warps):
+        variant[w] = w % block_warps % variants
     position = np.zeros(warps, np.int64)
     # When a warp's next instruction may issue by its control words, and by all that it waits for.
     counted = np.zeros(warps, np.float64)
@@ -230,6 +235,7 @@ def _run(
     stalls = np.zeros(_STALLS, np.float64)
     busy = np.zeros(_PIPES + 4, np.float64)
     by_instruction = np.zeros(pipe.shape[0], np.float64)
+    arrives = np.zeros(pipe.shape[0], np.float64)  # when what an instruction missed last is in L1
     l1_credit = 0.0
     l2_credit = 0.0
     store_credit = 0.0
@@ -263,7 +269,7 @@ def _run(
                 if early[w] > now:
                     soonest = min(soonest, early[w])
                     continue
-                i = trace[position[w]]
+                i = traces[variant[w], position[w]]
                 line = constant_line[i]
                 if line >= 0:
                     if constant_ready[line] == 0.0:
@@ -298,7 +304,7 @@ def _run(
             if chosen < 0:
                 continue
             w = chosen
-            i = trace[position[w]]
+            i = traces[variant[w], position[w]]
             p = pipe[i]
             any_issue = True
             issued += 1
@@ -344,7 +350,8 @@ def _run(
                             l1_credit -= 1.0
                             hits_l1 = True
                     if hits_l1:
-                        end = data_start + wavefronts[i] + l1_latency
+                        # What hits may be on its way still: warps in step ask for the same lines.
+                        end = max(data_start + wavefronts[i] + l1_latency, arrives[i])
                     else:
                         l2_free = max(data_start, l2_free) + size / l2_rate
                         busy[_L2] += size / l2_rate
@@ -369,6 +376,8 @@ def _run(
                             dram_free = max(begin, dram_free) + size / dram_rate
                             busy[_DRAM] += size / dram_rate
                             end = dram_free + dram_latency
+                        if not is_store:
+                            arrives[i] = max(arrives[i], end)
             elif p != _NONE:
                 pipe_free[s, p] = max(pipe_free[s, p], now) + cycles[i]
                 busy[p] += cycles[i]
@@ -406,7 +415,7 @@ def _run(
             if kind == _BARRIER:
                 arrived[block] += 1
                 at_barrier[w] = True
-            if position[w] >= length or kind == _EXIT:
+            if position[w] >= lengths[variant[w]] or kind == _EXIT:
                 active[w] = False
                 if at_barrier[w]:
                     arrived[block] -= 1
@@ -430,7 +439,7 @@ def _run(
             elif not at_barrier[w]:
                 _ready(
                     w,
-                    trace[position[w]],
+                    traces[variant[w], position[w]],
                     waits,
                     scoreboards,
                     scoreboard_stall,
@@ -449,14 +458,14 @@ def _run(
                         resumes = max(counted[other], now + barrier_latency)
                         waited = max(resumes - counted[other], 0.0)
                         stalls[Stall.BARRIER] += waited
-                        by_instruction[trace[position[other] - 1]] += waited
+                        by_instruction[traces[variant[other], position[other]]] += waited
                         last_issue[other] = resumes - 1.0
                         counted[other] = resumes
                         early[other] = resumes
                         reason[other] = _SHORT_STALL
                         _ready(
                             other,
-                            trace[position[other]],
+                            traces[variant[other], position[other]],
                             waits,
                             scoreboards,
                             scoreboard_stall,

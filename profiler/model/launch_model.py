@@ -26,6 +26,7 @@ BARRIER_CYCLES = 20.0  # source: arXiv 2503.20481
 QUEUED_LOADS = 8
 L2_BYTES_PER_CLOCK_SM = 64.0  # that one SM can take. Source: arXiv 2402.13499
 TRACE = 6000  # instructions of a warp that are simulated; and twice as many, where loops were cut
+MOST_TRACES = 8  # warps of a block that execute something of their own where counts are no whole numbers
 SPECIAL_LATENCY, SPECIAL_REGISTER_LATENCY = 16.0, 22.0  # cycles. Source: arXiv 1804.06826, 2402.13499
 _FULL_WAVES = 4  # from so many waves on, blocks do not march in step
 _SIMULATED_WAVES = 3
@@ -60,6 +61,7 @@ _STORES = frozenset(["STG", "ST", "STL", "RED", "REDG", "SUST"])
 _SPECIAL_REGISTERS = frozenset(["S2R", "S2UR", "B2R", "VOTEU", "R2UR"])
 _SHARED = frozenset(["LDS", "STS", "LDSM", "ATOMS"])
 _SOURCE = re.compile(r"(?<![A-Z0-9_])[-|~!]*R(\d+)(\.reuse)?")
+_PREDICATE = re.compile(r"!?U?P(\d|T)")
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+)\]")
 _COPIES_LEFT = re.compile(r"SB\d, (0x[0-9a-f]+)")
 _CONSTANT_LINE_BYTES = 64
@@ -233,7 +235,7 @@ class LaunchModel:
     def littles_law(self, hits: HitRates) -> Outcome:
         """Level 1: a wave of blocks takes as long as one warp alone, or as its busiest resource."""
         inputs = self.inputs
-        alone, _ = self._whole(lambda trace: self._alone(trace, hits))
+        alone, _ = self._whole(lambda trace: self._alone(trace, hits), 1)
         cycles = self.block_cycles(hits)
         limiter = max(cycles, key=lambda name: cycles[name])
         bound, resident = cycles[limiter], inputs.resident_blocks
@@ -248,7 +250,7 @@ class LaunchModel:
 
     def simulation(self, hits: HitRates) -> Outcome:
         """Level 2: one SM simulated cycle by cycle."""
-        total, simulated = self._whole(lambda trace: self._grid(trace, hits))
+        total, simulated = self._whole(lambda trace: self._grid(trace, hits), self._traced_warps)
         used = self._utilisation(simulated)
         limiter = max(used, key=lambda name: used[name])
         all_stalls = max(float(simulated.stalls.sum()), 1e-9)
@@ -274,27 +276,35 @@ class LaunchModel:
             used[name] = float(simulated.busy[unit]) / cycles
         return used
 
-    def _whole(self, run: Callable[[WarpTrace], tuple[float, Simulated]]) -> tuple[float, Simulated]:
+    @property
+    def _traced_warps(self) -> int:
+        """How many warps of a block have a trace of their own."""
+        return min(self.inputs.block_warps, MOST_TRACES)
+
+    def _whole(
+        self, run: Callable[[WarpTrace], tuple[float, Simulated]], warps: int
+    ) -> tuple[float, Simulated]:
         """The cycles of uncut loops: two traces with loops cut differently, drawn out to the true number."""
-        short = self._trace(TRACE)
+        short = self._trace(TRACE, warps)
         cycles, rest = run(short)
         if short.shortened < 1.02:
             return cycles * short.shortened, rest
-        long = self._trace(2 * TRACE)
-        more = len(long.positions) - len(short.positions)
-        if more < 0.2 * len(short.positions):
+        long = self._trace(2 * TRACE, warps)
+        length = float(short.lengths.mean())
+        more = float(long.lengths.mean()) - length
+        if more < 0.2 * length:
             return cycles * short.shortened, rest
         longer, rest = run(long)
-        left = len(short.positions) * (short.shortened - 1)
+        left = length * (short.shortened - 1)
         return cycles + (longer - cycles) * left / more, rest
 
-    def _trace(self, limit: int) -> WarpTrace:
-        if limit not in self._traces:
-            self._traces[limit] = make_trace(self.inputs.code, limit)
-        return self._traces[limit]
+    def _trace(self, limit: int, warps: int) -> WarpTrace:
+        if (limit, warps) not in self._traces:
+            self._traces[limit, warps] = make_trace(self.inputs.code, limit, warps)
+        return self._traces[limit, warps]
 
     @cached_property
-    def _traces(self) -> dict[int, WarpTrace]:
+    def _traces(self) -> dict[tuple[int, int], WarpTrace]:
         return {}
 
     def _alone(self, trace: WarpTrace, hits: HitRates) -> tuple[float, Simulated]:
@@ -335,7 +345,7 @@ class LaunchModel:
             CONSTANT_MISS_CYCLES,
             QUEUED_LOADS,
         )
-        return simulate(trace.positions, self._code, machine, warps, resident, blocks)
+        return simulate(trace, self._code, machine, warps, resident, blocks)
 
     @cached_property
     def _code(self) -> Code:
@@ -346,8 +356,8 @@ class LaunchModel:
             if match := _CONSTANT.search(text):
                 line = (match[1], int(match[2], 16) // _CONSTANT_LINE_BYTES)
                 constant_line[position] = lines.setdefault(line, len(lines))
-        even, odd = _bank_reads(texts)
         controls = self.inputs.controls or _default_controls(len(texts))
+        even, odd = _bank_reads(texts, controls.reuse)
         return Code(
             self.pipe,
             self.pipe_cycles,
@@ -388,10 +398,13 @@ def _least_wavefronts(base: str, modifiers: str) -> float:
     return 1.0
 
 
-def _bank_reads(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _bank_reads(
+    texts: Sequence[str], reuse: NDArray[np.int64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The registers that each instruction reads from the even and the odd bank.
 
-    What an instruction's operand keeps for the next one (`.reuse`) is not read again.
+    What an instruction's operand keeps for the next one is not read again: by the control word (`reuse`, a
+    bit an operand), or by the text (`.reuse`).
     """
     reads = np.zeros((2, len(texts)))
     kept: dict[int, int] = {}
@@ -401,12 +414,13 @@ def _bank_reads(texts: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.f
         now: dict[int, int] = {}
         if base in _READS_REGISTERS and ".WIDE" not in opcode and ".X" not in opcode:
             words = text.split(" ", 2 if text.startswith("@") else 1)[-1].split(", ")
-            for slot, word in enumerate(words[0 if base in ("ISETP", "FSETP") else 1 :]):
+            operands = [word for word in words if not _PREDICATE.fullmatch(word)]
+            for slot, word in enumerate(operands[0 if base in ("ISETP", "FSETP") else 1 :]):
                 if match := _SOURCE.search(word):
                     register = int(match[1])
                     if kept.get(slot) != register:
                         reads[register & 1, position] += 1
-                    if match[2]:
+                    if match[2] or (reuse is not None and reuse[position] >> slot & 1):
                         now[slot] = register
         kept = now
     return reads[0], reads[1]

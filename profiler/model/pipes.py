@@ -59,6 +59,9 @@ _FP64 = _words("DADD DMUL DFMA DSETP DMNMX DMMA")
 _FP32 = _words("FFMA FMUL FADD FFMA32I FMUL32I FADD32I")
 _HALF = _words("HADD2 HMUL2 HFMA2 HSETP2 HSET2 HMNMX2 HADD2_32I HFMA2_32I")
 _SPECIAL = _words("MUFU I2F F2I F2F FRND POPC FLO BREV I2I")
+# From and to 64-bit types they are as slow as 64-bit sums. Source: CUDA C++ Programming Guide, "Throughput of
+# Native Arithmetic Instructions".
+_CONVERSIONS = _words("I2F F2I F2F FRND")
 LOAD_STORE = _words(
     "LD ST LDG STG LDS STS LDSM STSM LDL STL ATOM ATOMG ATOMS RED REDG LDGSTS SHFL TEX TLD SULD SUST MATCH "
     "LDTRAM"
@@ -112,6 +115,12 @@ def pipe_use(text: str, part: GpuPart) -> PipeUse:
         return PipeUse(Pipe.FMA, warp / architecture.half2_lanes)
     if base in _INTEGER_MULTIPLY:
         return _integer_multiply(modifiers, architecture)
+    if (
+        base in _CONVERSIONS
+        and "64" in modifiers
+        and architecture.fp64_operations < architecture.exponentials
+    ):
+        return PipeUse(Pipe.FP64, warp / architecture.fp64_operations)
     if base in _SPECIAL:
         return PipeUse(Pipe.XU, warp / architecture.exponentials)
     if base in LOAD_STORE:

@@ -97,6 +97,15 @@ def _cycles_and_clock(launch: Launch) -> tuple[float, float]:
     duration_ns = values.number("gpu__time_duration.sum")
     clock_hz = values.number("gpc__cycles_elapsed.avg.per_second")
     cycles = values.number("gpc__cycles_elapsed.max") or values.number("sm__cycles_elapsed.max")
+    sms = values.number("device__attribute_multiprocessor_count")
+    if not cycles and sms:
+        # Averages over the SMs: a few cycles less than the longest.
+        all_sms, all_parts = (
+            values.number("sm__cycles_elapsed.sum"),
+            values.number("smsp__cycles_elapsed.sum"),
+        )
+        cycles = (all_sms / sms if all_sms else None) or (all_parts / sms / 4 if all_parts else None)
+        cycles = values.number("sm__cycles_elapsed.avg") or cycles
     if not cycles and duration_ns and clock_hz:
         cycles = duration_ns * 1e-9 * clock_hz
     if not cycles or not duration_ns:

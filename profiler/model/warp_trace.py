@@ -1,4 +1,4 @@
-"""What an average warp executes, in order: loops unrolled by how often each instruction was executed."""
+"""What the warps of a block execute, in order: loops unrolled by how often each instruction was executed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from profiler.evidence import base_opcode
 from profiler.model.pipes import opcode_of
 
 LEAST_TRIPS = 4.0  # of a loop that is cut
+_EVEN = 0.01  # of an execution: what is less uneven counts as even
 _ENTERED_ONCE = 1.2  # trips below which a loop is taken for code in a row
 
 
 @dataclass(frozen=True)
 class WarpTrace:
-    """The instructions of one warp, loops cut where the whole would be too long."""
+    """The instructions of warps of a block, loops cut where the whole would be too long."""
 
-    positions: NDArray[np.int64]  # indices of instructions, in the order of execution
-    shortened: float  # instructions of the whole over those of the trace
+    # Indices of instructions in the order of execution, of shape [warps, longest]; what a warp executes ends
+    # at its length. Warps beyond the last begin again with the first.
+    positions: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    shortened: float  # instructions of the whole over those of the trace, on average
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,30 @@ class ExecutedCode:
     kernel: int = 0  # which of the functions the launch starts
 
 
-def make_trace(code: ExecutedCode, limit: int) -> WarpTrace:
-    """A trace of about `limit` instructions at most, whose mix is that of the whole.
+def make_trace(code: ExecutedCode, limit: int, warps: int = 1) -> WarpTrace:
+    """Traces of about `limit` instructions at most, whose mix is that of the whole.
 
-    Only outermost and very long loops are cut: inner ones keep their trips.
+    Only outermost and very long loops are cut: inner ones keep their trips. What a part of the warps executes
+    is executed by some of the `warps` and not by others, by turns: whoever meets at a barrier waits for them.
     """
     total = float(code.counts.sum())
-    walker = _Walker(code, limit, min(1.0, limit / max(total, 1.0)))
+    spread = 1 if _is_even(code.counts) else warps
+    traces = [_walk_code(code, limit, total, (warp + 0.5) / spread) for warp in range(spread)]
+    lengths = np.array([len(trace) for trace in traces], np.int64)
+    positions = np.zeros((spread, max(1, int(lengths.max()))), np.int64)
+    for row, trace in zip(positions, traces, strict=True):
+        row[: len(trace)] = trace
+    return WarpTrace(positions, lengths, total / max(1.0, float(lengths.mean())))
+
+
+def _is_even(counts: NDArray[np.float64]) -> bool:
+    """Whether every warp executes everything equally often."""
+    return bool(np.all(np.abs(counts - np.round(counts)) < _EVEN))
+
+
+def _walk_code(code: ExecutedCode, limit: int, total: float, phase: float) -> list[int]:
+    """What one warp executes; phase: from 0 to 1, which of the warps it is."""
+    walker = _Walker(code, limit, min(1.0, limit / max(total, 1.0)), phase)
     ranges = list(zip(code.starts, [*code.starts[1:], len(code.texts)], strict=True))
     start, end = ranges.pop(code.kernel)
     walker.walk_function(start, end)
@@ -59,21 +80,23 @@ def make_trace(code: ExecutedCode, limit: int) -> WarpTrace:
         if body:
             times = round(executed / len(body) * kept / max(kernel_total, 1e-9))
             positions += body * times
-    return WarpTrace(np.array(positions, np.int64), total / max(1, len(positions)))
+    return positions
 
 
 class _Walker:
     """Goes through a function, and round its loops as often as the counts say.
 
-    Fractions of an execution add up: what half of the warps execute is taken every second time.
+    Fractions of an execution add up: what half of the warps execute is taken every second time, from the
+    first or the second time on by the warp's phase.
     """
 
-    def __init__(self, code: ExecutedCode, limit: int, shrink: float) -> None:
+    def __init__(self, code: ExecutedCode, limit: int, shrink: float, phase: float) -> None:
         self.counts = code.counts
         self.texts = code.texts
         self.targets = code.targets
         self.limit = limit
         self.shrink = shrink
+        self.phase = phase
         self.positions: list[int] = []
         self.credits: dict[tuple[str, int], float] = {}
 
@@ -110,7 +133,9 @@ class _Walker:
                     share = self.shrink if is_cut else 1.0
                     if trips * share <= LEAST_TRIPS:
                         share = max(share, min(1.0, LEAST_TRIPS / trips))
-                    for _ in range(self._whole(("loop", position), trips * share)):
+                    # Where a loop is cut the rest of a division must not set warps apart.
+                    amount = trips if share == 1.0 else round(trips * share)
+                    for _ in range(self._whole(("loop", position), amount)):
                         self._walk(position, end, loops, float(self.counts[position]), position, depth + 1)
                         if self._is_full:
                             return
@@ -139,7 +164,9 @@ class _Walker:
 
     def _whole(self, key: tuple[str, int], amount: float) -> int:
         """The whole part of what has added up under a key; the rest stays."""
-        credit = self.credits.get(key, 0.5) + amount + 1e-9
+        if abs(amount - round(amount)) < _EVEN * max(1.0, amount):
+            return round(amount)
+        credit = self.credits.get(key, self.phase) + amount + 1e-9
         whole = int(credit)
         self.credits[key] = credit - whole
         return whole

@@ -104,19 +104,65 @@ def test_long_loops_are_drawn_out_to_their_true_number() -> None:
         return inputs(texts, [1, *([trips] * 10), 1], stall=4, targets=targets)
 
     trace = make_trace(loop(50).code, 6000)
-    assert len(trace.positions) == 501
+    assert trace.lengths.tolist() == [501]
     assert trace.shortened == pytest.approx(1, abs=0.01)
     short = make_trace(loop(100_000).code, 6000)
-    assert len(short.positions) <= 6600
-    assert short.shortened * len(short.positions) == pytest.approx(1e6, rel=0.01)
+    assert short.lengths[0] <= 6600
+    assert short.shortened * short.lengths[0] == pytest.approx(1e6, rel=0.01)
     assert cycles(loop(100_000)) == pytest.approx(1000 * cycles(loop(100)), rel=0.02)
 
 
 def test_code_that_half_of_the_warps_execute_is_taken_every_second_time() -> None:
     texts = ["MOV R0, RZ", "MUFU.EX2 R1, R0", "FADD R0, R0, R1", "@P0 BRA 0x0", "EXIT"]
     code = ExecutedCode(texts, [-1, -1, -1, 0, -1], np.array([40.0, 20, 40, 40, 1]), (0,))
-    executed = np.bincount(make_trace(code, 6000).positions, minlength=5)
+    executed = np.bincount(make_trace(code, 6000).positions[0], minlength=5)
     assert executed.tolist() == [40, 20, 40, 40, 0]
+
+
+def test_what_some_warps_execute_is_not_executed_by_the_others() -> None:
+    """Four warps, of which a quarter executes the second instruction: they wait for it at the barrier."""
+    texts = ["MOV R0, RZ", "FADD R0, R0, R2", "BAR.SYNC.DEFER_BLOCKING 0x0"]
+    code = ExecutedCode(texts, [-1] * 3, np.array([1.0, 0.25, 1.0]), (0,))
+    trace = make_trace(code, 6000, 4)
+    executed = [1 in row[:length] for row, length in zip(trace.positions, trace.lengths, strict=True)]
+    assert sorted(executed) == [False, False, False, True]
+    assert trace.shortened == pytest.approx(1)
+    even = make_trace(ExecutedCode(texts, [-1] * 3, np.ones(3), (0,)), 6000, 4)
+    assert even.positions.tolist() == [[0, 1, 2]]
+
+
+def test_a_warp_alone_in_a_branch_is_waited_for() -> None:
+    texts = ["MOV R0, RZ", "LDG.E R0, [R2.64]", "FADD R4, R0, R0", "BAR.SYNC.DEFER_BLOCKING 0x0"] * 8
+    writes = [NO_SCOREBOARD, 0, NO_SCOREBOARD, NO_SCOREBOARD] * 8
+    waits = [0, 0, 1, 0] * 8
+
+    def launch(share: float) -> LaunchInputs:
+        return inputs(texts, [1, share, share, 1] * 8, writes=writes, waits=waits, threads=256)
+
+    some, every = cycles(launch(0.25)), cycles(launch(1.0))
+    assert some > 0.7 * every
+    assert some > 8 * A100.architecture.l2_latency
+    outcome = LaunchModel(launch(0.25)).simulation(ALL_IN_L2)
+    assert outcome.by_instruction is not None
+    # Who waits at a barrier stands behind it, as in the samples of a GPU.
+    assert outcome.by_instruction[4::4].sum() > 5 * outcome.by_instruction[3::4].sum()
+
+
+def test_a_hit_on_a_line_that_is_on_its_way_waits_for_it() -> None:
+    texts = ["LDG.E R0, [R2.64]", "FADD R4, R0, R0"]
+    loads = inputs(texts, [1, 1], writes=[0, NO_SCOREBOARD], waits=[0, 1], threads=128)
+    hits = HitRates(0.75, 1.0, 1.0)
+    assert cycles(loads, hits) > A100.architecture.l2_latency
+    assert cycles(loads, HitRates(1.0, 1.0, 1.0)) < A100.architecture.l2_latency
+
+
+def test_a_register_that_an_operand_keeps_is_not_read_again() -> None:
+    texts = ["FFMA R1, R2, R4, R6"] * 200  # three registers of the even bank
+    launch = inputs(texts, [1] * 200, stall=1, threads=512, gpu=GPU_PARTS["L4"])
+    assert launch.controls is not None
+    kept = replace(launch, controls=launch.controls._replace(reuse=np.full(200, 0b11)))
+    assert cycles(launch) == pytest.approx(4 * 200 * 3, rel=0.03)
+    assert cycles(kept) == pytest.approx(4 * 200, rel=0.03)
 
 
 def test_waves_of_blocks_follow_each_other() -> None:
@@ -157,6 +203,8 @@ def test_levels_agree_where_one_resource_is_all() -> None:
         ("DFMA R0, R2, R4, R6", H100, (Pipe.FP64, 2)),
         ("IMAD.MOV.U32 R0, RZ, RZ, R1", H100, (Pipe.FMA, 1)),
         ("IMAD.WIDE R0, R1, R2, R4", H100, (Pipe.FMA_HEAVY, 4)),
+        ("F2F.F64.F32 R0, R2", GPU_PARTS["L4"], (Pipe.FP64, 64)),
+        ("F2F.F64.F32 R0, R2", H100, (Pipe.XU, 8)),
         ("LDS.128 R0, [R1]", GPU_PARTS["L4"], (Pipe.LSU, 2)),
         ("UIADD3 UR4, UR5, 0x1, URZ", H100, (Pipe.UNIFORM, 2)),
     ],
