@@ -154,7 +154,8 @@ def test_a_cubin_says_what_it_can_and_names_what_it_cannot(
         assert function.live_registers
         assert function.live_registers <= function.registers
         assert (function.stack_bytes, function.local_accesses) == (0, 0)
-        assert function.threads is None or function.occupancy
+        assert function.threads == 64, "its __launch_bounds__"
+        assert function.occupancy
         assert any("dynamic shared memory" in words for words in function.unknown)
         assert function.as_json()["spill_bytes"] is None
 
