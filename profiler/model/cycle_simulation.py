@@ -235,7 +235,8 @@ def _run(
     stalls = np.zeros(_STALLS, np.float64)
     busy = np.zeros(_PIPES + 4, np.float64)
     by_instruction = np.zeros(pipe.shape[0], np.float64)
-    arrives = np.zeros(pipe.shape[0], np.float64)  # when what an instruction missed last is in L1
+    # When what an instruction of a block missed last is in L1.
+    arrives = np.zeros((resident, pipe.shape[0]), np.float64)
     l1_credit = 0.0
     l2_credit = 0.0
     store_credit = 0.0
@@ -350,8 +351,8 @@ def _run(
                             l1_credit -= 1.0
                             hits_l1 = True
                     if hits_l1:
-                        # What hits may be on its way still: warps in step ask for the same lines.
-                        end = max(data_start + wavefronts[i] + l1_latency, arrives[i])
+                        # What hits may be on its way still: the warps of a block ask for the same lines.
+                        end = max(data_start + wavefronts[i] + l1_latency, arrives[w // block_warps, i])
                     else:
                         l2_free = max(data_start, l2_free) + size / l2_rate
                         busy[_L2] += size / l2_rate
@@ -377,7 +378,7 @@ def _run(
                             busy[_DRAM] += size / dram_rate
                             end = dram_free + dram_latency
                         if not is_store:
-                            arrives[i] = max(arrives[i], end)
+                            arrives[w // block_warps, i] = max(arrives[w // block_warps, i], end)
             elif p != _NONE:
                 pipe_free[s, p] = max(pipe_free[s, p], now) + cycles[i]
                 busy[p] += cycles[i]
