@@ -141,7 +141,9 @@ def nvdisasm_counts(cubin: Path) -> dict[str, dict[int, int]]:
 
 
 def compare_with_tools(version: str, arch: str, tmp_path: Path) -> None:
-    """nvdisasm counts a guarded write as none, and forgets across calls what the caller needs.
+    """nvdisasm counts a guarded write as none, and forgets across a call what is needed behind it.
+
+    On sm_80 and sm_89 loops are left by `@P0 CALL.REL.NOINC`: it forgets the rounds that follow.
 
     ptxas' number of registers is the highest that is named, and on sm_90 two more: the rest of the difference
     are holes that groups of two and four registers leave, and registers that the budget has to spare.
@@ -154,7 +156,11 @@ def compare_with_tools(version: str, arch: str, tmp_path: Path) -> None:
     allocated = {usage.function: usage.registers for usage in built.resources if usage.arch == arch}
     for function in count_live_registers(listing):
         theirs = nvdisasm_counts(cubin)[function.function]
-        assert abs(max(theirs.values()) - function.highest) <= 1, function.words
+        rows = listing.lines[function.first : function.first + len(function.counts)]
+        difference = function.highest - max(theirs.values())
+        assert difference >= -1, function.words
+        if not any(row.opcode.startswith("CALL") for row in rows):
+            assert difference <= 1, function.words
         assert function.unknown_calls == 0
         named = max(
             (
