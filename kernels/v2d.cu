@@ -25,13 +25,19 @@
 #define STAGES 3
 #endif
 static_assert(STAGES >= 2, "one tile is read while another is loaded");
+#ifndef WARPS
+#define WARPS 4
+#endif
+#ifndef KEYS
+#define KEYS 64  // a tile at d=64, and half of them at d=128
+#endif
+static_assert(KEYS % 32 == 0, "two blocks of 8 keys are one fragment, at d=128 too");
 
-constexpr int WARPS = 4;
 constexpr int THREADS = WARPS * 32;
 constexpr int BM = WARPS * 16;  // rows a block: 16 is the M of one mma, and a warp owns one such strip
-// Keys a tile. 32 at d=128: with 64, three stages would take 112 KB of shared memory, over the budget of 99.
+// Keys a tile. Half as many at d=128: with 64, three stages would take 112 KB of shared memory, over the budget of 99.
 template <int D>
-constexpr int BN = D == 64 ? 64 : 32;
+constexpr int BN = D == 64 ? KEYS : KEYS / 2;
 template <int D>
 constexpr size_t SMEM = (BM + 2 * STAGES * BN<D>)*D * sizeof(__half);
 // Where a row's maximum starts: below any score, and still finite when it is scaled.
@@ -56,8 +62,8 @@ __device__ __forceinline__ void copy_tile_async(__half* dst, const __half* src, 
     cp_async_16(dst + chunk_at<D>(row, chunk), src + row * D + chunk * 8, row < rows);
 }
 
-template <int D>  // 4 and 3 blocks an SM leave 128 and 168 registers a thread: enough, no spills
-__global__ void __launch_bounds__(THREADS, D == 64 ? 4 : 3)
+template <int D>  // 16 and 12 warps an SM leave 128 and 168 registers a thread: enough, no spills
+__global__ void __launch_bounds__(THREADS, (D == 64 ? 16 : 12) / WARPS)
     v2d(const __half* __restrict__ Q,  // [batch * heads, len_q, D]
         const __half* __restrict__ K,  // [batch * heads, len_kv, D]
         const __half* __restrict__ V,  // [batch * heads, len_kv, D]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         GateDocument,
         InsightsDocument,
         LaunchDocument,
+        PredictionDocument,
         PruneDocument,
         ReportDocument,
         RooflineDocument,
@@ -56,6 +57,7 @@ __all__ = [
     "insights",
     "launch",
     "open_store",
+    "predict",
     "prune",
     "read_report",
     "report",
@@ -464,6 +466,44 @@ def check(
             catalog=None if catalog is None else Path(catalog),
             seeds=_count("seeds", seeds),
             stage=stage,
+            jobs=_count("jobs", jobs),
+        )
+
+
+def predict(
+    names: Name | Sequence[Name] = (),
+    *,
+    catalog: Name | None = None,
+    against: str | None = None,
+    workloads: str | Sequence[str] = (),
+    gpus: str | Sequence[str] = (),
+    macros: Mapping[str, object] | None = None,
+    what_ifs: bool = False,
+    jobs: int | None = None,
+) -> PredictionDocument:
+    """How long versions would take on GPUs that are not here, or what the model says of a report's launches.
+
+    Modelled times in nanoseconds, with the range that held eight of ten public launches; ratios are to
+    `against`, else to the nearest good ancestor. Without names every good version of the catalogue. `gpus`
+    are names as H100-SXM or L4, `workloads` labels, `macros` what to build the versions with besides. Raises
+    UnknownName, UnreadableReport, and CannotJudge where nvcc or g++ is missing.
+
+        profiler.predict("v2d_c", gpus="L4", macros={"WARPS": 8}).sentences
+    """
+    from profiler.documents import predict_names
+
+    def texts(words: Name | Sequence[Name]) -> list[str]:
+        return [os.fspath(word) for word in ([words] if isinstance(words, (str, os.PathLike)) else words)]
+
+    with _arguments_named():
+        return predict_names(
+            texts(names),
+            catalog=None if catalog is None else Path(catalog),
+            against=against,
+            workloads=texts(workloads),
+            gpus=texts(gpus),
+            macros=[f"{name}={value}" for name, value in (macros or {}).items()],
+            with_what_ifs=what_ifs,
             jobs=_count("jobs", jobs),
         )
 

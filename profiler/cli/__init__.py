@@ -40,6 +40,7 @@ COMMAND_MODULES = (
     "build",
     "static",
     "check",
+    "predict",
     "dissect",
     "doctor",
     "collect",

@@ -19,7 +19,13 @@ from profiler.sass import bundle_file
 
 SOURCES = "kernels"  # folder of the bundle: the catalogue and all sources, a lineage of their own
 LINES = "lines"  # folder of the bundle: shared-memory traffic by source line, a file a version
-_KINDS = {SOURCES: "source", LINES: "lines", bundle_file.SASS: bundle_file.SASS}  # of attachments, by folder
+PREDICTIONS = "predictions"  # folder of the bundle: modelled times
+_KINDS = {
+    SOURCES: "source",
+    LINES: "lines",
+    PREDICTIONS: PREDICTIONS,
+    bundle_file.SASS: bundle_file.SASS,
+}  # of attachments, by folder
 
 
 def sources(catalog: Catalog, versions: Sequence[Version]) -> dict[str, bytes]:

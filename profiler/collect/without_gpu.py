@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -17,12 +19,15 @@ from profiler.build import FailedBuild, VersionResources, resources, toolchain
 from profiler.build.library import remove_abandoned
 from profiler.bundles import COLLECT, LocalRoot, Result, Run, bundle, open_root, scratch_folder
 from profiler.catalog import Catalog, Problem, Version, load_problem
+from profiler.catalog.cases import call_problem
 from profiler.collect import bundle_files, cpu_results
 from profiler.collect.git_state import command_output, git_state
 from profiler.emulator import VersionCheck, cpu_check, facts
 from profiler.errors import CannotJudge, Exit
+from profiler.evidence import find_part
 
 Progress = Callable[[str, str], None]  # version id, what happened
+PREDICTED_GPUS = ("H100-SXM", "A100-80GB", "L4")
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,15 @@ def dissect(
     arches: Sequence[str] | None = None,
     *,
     command_line: str = "",
+    predicted_gpus: Sequence[str] = PREDICTED_GPUS,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Dissection:
-    """Build, disassemble and check every version on the CPU. Raises CannotJudge where a tool is missing."""
+    """Build, disassemble and check every version on the CPU, and model the time of good ones.
+
+    predicted_gpus: names of GPU_PARTS; on the first of them the time of every workload that is measured, on
+    the others that of the first. Raises CannotJudge where a tool is missing.
+    """
     chosen = [version for version in versions if version.buildable]
     if not chosen:
         raise CannotJudge(
@@ -86,6 +96,7 @@ def dissect(
         **bundle_files.line_tables(checks.values()),
         **code,
     }
+    contents |= _predicted(catalog, built, checks, problem, predicted_gpus, jobs, on_progress)
     created = datetime.now(UTC).replace(microsecond=0)
     digest = sha256(repr((results, sorted(contents.items()))).encode()).hexdigest()
     run = Run(
@@ -126,6 +137,52 @@ def _results(
     if built is not None:
         results += cpu_results.static_results(catalog, built)
     return results + cpu_results.modelled_results(catalog, version, check, problem)
+
+
+def _predicted(
+    catalog: Catalog,
+    built: Mapping[str, VersionResources],
+    checks: Mapping[str, VersionCheck],
+    problem: Problem,
+    gpus: Sequence[str],
+    jobs: int | None,
+    progress: Progress,
+) -> dict[str, bytes]:
+    """The modelled times of good versions that passed the check, by their path in the bundle.
+
+    What has no model says so in the file.
+    """
+    # Here: a machine that only measures has no numba, which the model needs.
+    from profiler.model.error_table import load_errors
+    from profiler.model.stored_predictions import FILE, pack_predictions
+    from profiler.model.version_prediction import VersionPrediction, predict_version
+
+    if not gpus or not hasattr(problem, "acceptance_workloads"):
+        return {}
+    errors = load_errors()
+    parts = [find_part(name) for name in gpus]
+
+    def predict(version: Version) -> list[VersionPrediction]:
+        workloads = [
+            workload
+            for workload in call_problem(problem, "acceptance_workloads", version.dtype, of=version.dtype)
+            if workload.sizes().get("head_dim") in (None, *version.head_dims)
+        ]
+        predictions = [
+            predict_version(catalog, version, problem, workload, part, errors, built[version.id].built)
+            for part in parts
+            for workload in (workloads if part is parts[0] else workloads[:1])
+        ]
+        progress(
+            version.id, "time modelled" if any(p.launches for p in predictions) else "no model of its time"
+        )
+        return predictions
+
+    versions = [entry.version for entry in built.values()]
+    good = [v for v in versions if v.state == "good" and v.source and checks[v.id].as_expected]
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        predictions = [prediction for found in pool.map(predict, good) for prediction in found]
+    return {FILE: pack_predictions(predictions, errors)} if predictions else {}
 
 
 def _over_budget(built: Iterable[VersionResources]) -> tuple[str, ...]:

@@ -141,7 +141,7 @@ def load_errors(path: Path = TABLE_FILE) -> ErrorTable:
 
 
 def model_digest() -> str:
-    """A hash of what decides about a predicted time, comments and docstrings left out."""
+    """A hash of what decides about a predicted time; imports, comments and docstrings do not."""
     parts: list[Any] = [_code_of(Path(__file__).with_name(name).read_text("utf-8")) for name in MODEL_FILES]
     parts += [
         [name, *(getattr(row, field) for field in _ARCHITECTURE_FIELDS)]
@@ -151,7 +151,7 @@ def model_digest() -> str:
 
 
 def _code_of(source: str) -> str:
-    """A source without comments, docstrings and empty lines."""
+    """A source without imports, comments, docstrings and empty lines."""
     lines = source.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
@@ -159,7 +159,7 @@ def _code_of(source: str) -> str:
             lines[row - 1] = lines[row - 1][:column]
     for node in ast.walk(ast.parse(source)):
         match node:
-            case ast.Expr(value=ast.Constant(value=str())):
+            case ast.Expr(value=ast.Constant(value=str())) | ast.Import() | ast.ImportFrom():
                 for row in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                     lines[row - 1] = ""
     return "\n".join(line.rstrip() for line in lines if line.strip())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -153,29 +154,33 @@ class RegisterUse:
     writes: set[tuple[str, int]] = field(default_factory=set)
 
 
-_noted: list[RegisterUse] = []
+# Where the registers are noted for which readers and writers are made; each thread has its own.
+_noted: ContextVar[RegisterUse | None] = ContextVar("noted registers", default=None)
 
 
 @contextmanager
 def noted_registers() -> Iterator[RegisterUse]:
     """Notes the registers for which readers and writers are made within it."""
-    _noted.append(RegisterUse())
+    use = RegisterUse()
+    token = _noted.set(use)
     try:
-        yield _noted[-1]
+        yield use
     finally:
-        _noted.pop()
+        _noted.reset(token)
 
 
 def note_read(file: str, number: int) -> None:
     """For an action that reads a register itself. The registers that are constant do not count."""
-    if _noted and number < (URZ if file == "U" else PT if file in ("P", "UP") else RZ):
-        _noted[-1].reads.add((file, number))
+    use = _noted.get()
+    if use is not None and number < (URZ if file == "U" else PT if file in ("P", "UP") else RZ):
+        use.reads.add((file, number))
 
 
 def note_write(file: str, number: int) -> None:
     """For an action that writes a register itself."""
-    if _noted:
-        _noted[-1].writes.add((file, number))
+    use = _noted.get()
+    if use is not None:
+        use.writes.add((file, number))
 
 
 Read = Callable[[Machine, Lanes], Any]

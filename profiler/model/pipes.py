@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from profiler.evidence import GpuPart, base_opcode
-from profiler.evidence.gpu_arch import Architecture
+from profiler.evidence import Architecture, GpuPart, base_opcode
 
 
 class Pipe(IntEnum):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from profiler.sass.hotspots import CodeLocation, HotSpot, spots_by_instruction, spots_by_line
@@ -60,6 +60,7 @@ class StaticLine:
     requests: int | None = None
     wavefronts: int | None = None
     ideal: int | None = None
+    time_share: float | None = None  # of the launch's modelled time, from 0 to 1
 
     @property
     def conflicts(self) -> int | None:
@@ -106,11 +107,15 @@ def hot_places(
 
 
 def static_lines(
-    listing: Listing, traffic: Sequence[TrafficRow] = (), words: str = ""
+    listing: Listing,
+    traffic: Sequence[TrafficRow] = (),
+    words: str = "",
+    times: Mapping[FileLine, float] | None = None,
 ) -> tuple[StaticLine, ...]:
-    """Every source line with instructions or traffic: most conflicts first, then wavefronts, instructions.
+    """Every source line with instructions or traffic, by its modelled time where that is known.
 
-    A file of the traffic is that of the listing with the same name; the folders of two machines differ.
+    Else most conflicts first, then wavefronts, instructions. A file of the traffic or the times (shares by
+    line) is that of the listing with the same name; the folders of two machines differ.
     `words`: all must be in a line's location, text or access.
     """
     parts = words.lower().split()
@@ -135,9 +140,26 @@ def static_lines(
                 for part in parts
             )
         ]
+    if times:
+        by_name = {(PurePath(name).name, number): share for (name, number), share in times.items()}
+        lines = [replace(line, time_share=_time_share(line, by_name)) for line in lines]
     return tuple(
-        sorted(lines, key=lambda line: (-(line.conflicts or 0), -(line.wavefronts or 0), -line.instructions))
+        sorted(
+            lines,
+            key=lambda line: (
+                -(line.time_share or 0.0),
+                -(line.conflicts or 0),
+                -(line.wavefronts or 0),
+                -line.instructions,
+            ),
+        )
     )
+
+
+def _time_share(line: StaticLine, times: Mapping[FileLine, float]) -> float | None:
+    if line.location.file is None:
+        return None
+    return times.get((PurePath(line.location.file).name, line.location.line))
 
 
 def _place(spot: HotSpot, total: float, *, is_part: bool = False) -> HotPlace:

@@ -24,6 +24,7 @@ from profiler.collect import (
 )
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, State, Value, metric_table
+from profiler.model import stored_predictions
 from profiler.sass import bundle_file, disassemble, disassembly, make_listing, stored_code
 from profiler.store import open_store
 from tests.conftest import ROOT
@@ -56,7 +57,9 @@ def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def dissection(lineage: catalog.Catalog) -> Dissection:
     chosen = lineage.pick([*NAMES, "broken", "v2e", "sdpa_flash"])
-    return without_gpu.dissect(lineage, chosen, [ARCH], command_line="profiler dissect")
+    # The first GPU runs none of the code that is built, so that the second one's first workload is all.
+    gpus = ("A100-80GB", "H100-SXM")
+    return without_gpu.dissect(lineage, chosen, [ARCH], command_line="profiler dissect", predicted_gpus=gpus)
 
 
 def results(dissection: Dissection, version: str) -> dict[str | None, Result]:
@@ -69,6 +72,26 @@ def facts(result: Result) -> Facts:
 
 
 # ---- the run
+
+
+def test_the_times_of_good_versions_are_modelled(dissection: Dissection) -> None:
+    kinds = {file.path: file.kind for file in dissection.run.files}
+    assert kinds[stored_predictions.FILE] == stored_predictions.KIND
+    run = dissection.run
+    content = dissection.contents[stored_predictions.FILE]
+    stored = stored_predictions.unpack_predictions(content, run.run_id, run.created)
+    assert {prediction.version for prediction in stored.predictions} == {"v2d_a", "v2d_b", "fp8_stage_c"}
+    conflicts = stored.of("v2d_a", "1x8x512x64", "H100-SXM")
+    swizzled = stored.of("v2d_b", "1x8x512x64", "H100-SXM")
+    other = stored.of("v2d_b", "1x8x512x64", "A100-80GB")
+    assert conflicts is not None
+    assert swizzled is not None
+    assert conflicts.limiter == "L1 data"
+    assert (swizzled.time_ns or 0) < 0.6 * (conflicts.time_ns or 0)
+    assert max(swizzled.lines.values()) > 0.05
+    assert other is not None
+    assert other.time_ns is None
+    assert other.no_model == "v2d_b has no machine code that runs on A100-80GB"
 
 
 def test_every_version_with_a_source_has_results(dissection: Dissection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from threading import Barrier, Thread
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from profiler.model import (
     parse_instruction,
     run_blocks,
 )
+from profiler.model.machine import RegisterUse, note_read, note_write, noted_registers
 
 IMAGE = KernelImage("k", (Parameter(0, 0, 8), Parameter(1, 8, 4)), 0x210, {}, 0)
 STORE = ("IMAD.WIDE R2, R0, 0x4, R2", "STG.E desc[UR4][R2.64], R5", "EXIT")
@@ -245,3 +247,23 @@ def test_blocks_of_a_grid_have_their_numbers_and_their_own_shared_memory() -> No
     out, execution = run(lines, blocks=5)
     assert out[:160].tolist() == np.repeat(np.arange(5), 32).tolist()
     assert execution.blocks == 5
+
+
+def test_two_threads_note_their_own_registers() -> None:
+    meet = Barrier(2)
+    noted: dict[int, RegisterUse] = {}
+
+    def note(number: int) -> None:
+        with noted_registers() as use:
+            meet.wait(10)
+            note_write("R", number)
+            meet.wait(10)
+            note_read("R", number)
+        noted[number] = use
+
+    threads = [Thread(target=note, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert noted == {n: RegisterUse({("R", n)}, {("R", n)}) for n in (1, 2)}

@@ -4,7 +4,7 @@ import streamlit as st
 
 from profiler.statistics import Verdict
 from profiler.ui import controls, markup
-from profiler.ui.data import index, lineages
+from profiler.ui.data import index, lineages, predictions
 from profiler.ui.errors import errors_shown
 from profiler.ui.sections import baseline_pin, notes
 from profiler.ui.views import lineage_table
@@ -21,9 +21,12 @@ if not by_family:
     st.stop()
 
 filters = controls.Filters("lineage")
-boxes = st.columns([3, 1, 1, 1], vertical_alignment="bottom", gap="medium")
+boxes = st.columns([3, 1, 1, 1, 1.2], vertical_alignment="bottom", gap="medium")
 family = filters.select_if_several("family", list(by_family), "family")
 lineage = by_family[family]
+stored = None
+with errors_shown():
+    stored = predictions.predictions(data_version, family)
 with errors_shown():
     boxes[0].html(markup.page_head(f"Lineage of {family}", lineage_table.context(lineage)))
     with boxes[1]:
@@ -35,9 +38,16 @@ with errors_shown():
     gpu = filters.select_if_several("GPU", lineage.gpus, "gpu")
     choice = lineage_table.Choice(arch, size, workload, gpu)
     st.html(lineage_table.caption(lineage, choice))
+    predicted = {}
+    if stored is not None:
+        modelled_workload = workload if workload in stored.workloads else stored.workloads[0]
+        with boxes[4]:
+            part = filters.select_if_several("time modelled for", stored.gpus, "model_gpu")
+        predicted = stored.on(modelled_workload, part)
+        st.html(lineage_table.modelled_caption(stored, modelled_workload, part))
     speedups = lineages.speedups(data_version, family, workload, gpu)
     # The graph is SVG, which only st.markdown keeps.
-    st.markdown(lineage_table.table(lineage, choice, speedups), unsafe_allow_html=True)
+    st.markdown(lineage_table.table(lineage, choice, speedups, predicted), unsafe_allow_html=True)
     if difference := lineages.working_tree_difference(data_version, family):
         st.html(markup.note(markup.join((markup.verdict(Verdict.CHANGED, ""), difference))))
     st.html(markup.section_head("Baseline", "what gates and Regressions hold versions against"))

@@ -11,7 +11,7 @@ from profiler.sass import Listing, hot_places, static_lines
 from profiler.sass.hottest_places import INSTRUCTIONS, KINDS, present_amounts
 from profiler.ui import addresses, controls
 from profiler.ui.addresses import CompiledKey
-from profiler.ui.data import machine_code
+from profiler.ui.data import machine_code, predictions
 from profiler.ui.data.index import DataVersion
 from profiler.ui.sections.code_choice import CodeChoice
 from profiler.ui.views import (
@@ -133,7 +133,11 @@ def show_known_lines(
         words = filters.text("find", "find", "find: ldmatrix, file.cu:12 …", labelled=False)
     for line in hot_table.static_notes(key.version, workload, has_traffic=bool(traffic)):
         st.html(line)
-    known = static_lines(listing, traffic.get(workload, ()), words)
+    stored = predictions.of_code(data_version, key)
+    if stored is not None:
+        st.html(hot_table.time_note(*stored))
+    times = stored[0].lines if stored is not None else None
+    known = static_lines(listing, traffic.get(workload, ()), words, times)
     window = _show_pager(len(known), address, workload=workload, find=words)
     st.html(hot_table.static(listing, known, window, _links(choice, listing)))
 

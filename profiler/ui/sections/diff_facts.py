@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from profiler.evidence import Evidence
-from profiler.ui import markup
+from profiler.ui import addresses, markup
 from profiler.ui.data import advice as advice_data
-from profiler.ui.data import comparisons, index
+from profiler.ui.data import comparisons, index, predictions
 from profiler.ui.data.cells import evidence_of_all, shared_workloads_on_gpus
 from profiler.ui.data.diff import OpenedDiff
-from profiler.ui.views import advice, fact_verdicts, pair_elsewhere, version_sources
+from profiler.ui.views import advice, fact_verdicts, modelled_pair, pair_elsewhere, version_sources
 
 
 def show_verdict_and_entries(opened: OpenedDiff) -> None:
@@ -19,6 +19,7 @@ def show_verdict_and_entries(opened: OpenedDiff) -> None:
     with verdict_box:
         st.html(markup.section_head("Verdict", fact_verdicts.CAPTIONS[opened.evidence]))
         st.html(fact_verdicts.verdict(opened.comparison, opened.pair))
+        _show_modelled_times(opened)
         if opened.sources:
             st.html(markup.section_head("Catalogue", "what the two entries say"))
             st.html(version_sources.entries(*opened.sources))
@@ -37,6 +38,19 @@ def show_verdict_and_entries(opened: OpenedDiff) -> None:
         else:
             st.html(markup.note("No workload on which both were examined."))
         _show_advice(opened)
+
+
+def _show_modelled_times(opened: OpenedDiff) -> None:
+    """How long the model says both take, where a run keeps that of both."""
+    a, b = map(addresses.parse_version, opened.names)
+    stored = predictions.predictions(opened.data_version, b.family)
+    if stored is None or a.family != b.family:
+        return
+    if shown := modelled_pair.pairs(stored, a.version, b.version):
+        st.html(markup.section_head("Modelled time", modelled_pair.CAPTION))
+        st.html(modelled_pair.table(shown))
+        st.html(markup.note(stored.note))
+        st.html(modelled_pair.causes(*shown[0]))
 
 
 def _show_advice(opened: OpenedDiff) -> None:

@@ -11,7 +11,7 @@ from profiler.history import LATENCY, BestVersion, Lineage
 from profiler.regressions import WorseNow
 from profiler.ui import markup
 from profiler.ui.charts import style
-from profiler.ui.data import current_state, lineages
+from profiler.ui.data import current_state, lineages, predictions
 from profiler.ui.data.index import DataVersion
 from profiler.ui.views import best_versions, known_facts, lineage_summary, lineage_versions, worse_now
 
@@ -28,7 +28,7 @@ def show(data_version: DataVersion, lineage: Lineage) -> None:
     if st.session_state.get(_WORSE_KNOWN) != asked:
         _show_tiles_and_best(lineage, best, None, tiles_box, best_box)
     if not best:
-        _show_known_facts(lineage, places)
+        _show_known_facts(data_version, lineage, places)
         _show_measuring(lineage)
     worse_box, newest_box = st.columns([3, 5], gap="medium") if best else (st.empty(), st.container())
     speedups = lineages.speedups(data_version, lineage.family, places.workload, places.gpu)
@@ -64,9 +64,9 @@ def _show_tiles_and_best(
             st.markdown(table, unsafe_allow_html=True)
 
 
-def _show_known_facts(lineage: Lineage, places: lineage_versions.Places) -> None:
-    """What machine code, the CPU model and the owner say of each version, in the place of its times."""
-    facts = known_facts.chart(lineage, places)
+def _show_known_facts(data_version: DataVersion, lineage: Lineage, places: lineage_versions.Places) -> None:
+    """What machine code, the models and the owner say of each version, in the place of its times."""
+    facts = known_facts.chart(lineage, places, predictions.predictions(data_version, lineage.family))
     if facts is not None:
         with st.container(key="overview_known"):
             st.html(markup.section_head("Known without a GPU", known_facts.caption()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from profiler.model.stored_predictions import StoredPrediction
 from profiler.sass import CodeLocation, HotPlace, HotSpot, Listing, StaticLine, hotspots
 from profiler.ui import markup
 from profiler.ui.addresses import CompiledCode, LaunchCode
@@ -103,8 +104,10 @@ def static(listing: Listing, lines: Sequence[StaticLine], window: code_grid.Wind
     if not lines:
         return markup.note("No line holds these words.")
     has_traffic = any(line.wavefronts is not None for line in lines)
+    has_times = any(line.time_share is not None for line in lines)
     columns = [
         Column("at", 150),
+        *([Column("modelled time", 100, right=True)] if has_times else ()),
         *([Column("conflicts", 78, right=True), Column("wavefronts", 84, right=True)] if has_traffic else ()),
         *(
             [Column("ideal", 64, wide=True, right=True), Column("access", 90, wide=True)]
@@ -118,6 +121,7 @@ def static(listing: Listing, lines: Sequence[StaticLine], window: code_grid.Wind
     conflicts = code_grid.heat(line.conflicts for line in lines)
     wavefronts = code_grid.heat(line.wavefronts for line in lines)
     sites = code_grid.heat(line.instructions or None for line in lines)
+    times = code_grid.heat(None if line.time_share is None else 100 * line.time_share for line in lines)
     rows = []
     for line in lines[window.start : window.stop]:
         words = line.location.words
@@ -135,6 +139,7 @@ def static(listing: Listing, lines: Sequence[StaticLine], window: code_grid.Wind
             code_grid.row(
                 [
                     ("", _linked(words, links.source(line.location))),
+                    *([_time_cell(line, times)] if has_times else ()),
                     *traffic,
                     sites(line.instructions or None, " w" * has_traffic),
                     code_grid.cell(text.strip(), "below"),
@@ -159,6 +164,23 @@ def static_notes(version: str, workload: str, *, has_traffic: bool) -> list[Html
         )
     )
     return [markup.note(markup.join((model, badge), " · ")), markup.note(markup.state(_MISSING))]
+
+
+def _time_cell(line: StaticLine, times: code_grid.Heat) -> Cell:
+    """The line's share of the modelled time."""
+    if line.time_share is None:
+        return "r", ""
+    css, _ = times(100 * line.time_share)
+    return css, f"{100 * line.time_share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def time_note(prediction: StoredPrediction, note: str) -> Html:
+    """What the shares of modelled time are of."""
+    words = (
+        f"share of the time that warps spend, {prediction.workload} on {prediction.gpu}: an SM simulated "
+        f"from the machine code and counts of a run on the CPU. {note}"
+    )
+    return markup.note(markup.join((markup.evidence_badge("modelled"), words)))
 
 
 def without_excess(listing: Listing) -> Html:

@@ -9,6 +9,7 @@ from profiler.catalog import Claim
 from profiler.evidence import Value, formatting
 from profiler.history import Lineage, VersionStatus
 from profiler.history.lineage import BASELINE, PLANNED
+from profiler.model.stored_predictions import StoredPredictions
 from profiler.ui import markup
 from profiler.ui.charts import version_facts
 from profiler.ui.charts.style import Figure
@@ -39,10 +40,11 @@ def caption() -> Html:
     return markup.join((*badges, "and the owner's claims, dashed; nothing here was timed"))
 
 
-def chart(lineage: Lineage, places: Places) -> KnownFacts | None:
+def chart(lineage: Lineage, places: Places, predicted: StoredPredictions | None = None) -> KnownFacts | None:
     """The facts over the versions in the catalogue's order; None where no version has any."""
     statuses = [status for status in lineage.statuses if status.state != BASELINE]
-    panels = [_static_panel(statuses, places, fact, title) for fact, title in _STATIC]
+    panels = [_time_panel(statuses, predicted)] if predicted is not None else []
+    panels += [_static_panel(statuses, places, fact, title) for fact, title in _STATIC]
     panels.append(_model_panel(statuses, places))
     panels = [panel for panel in panels if panel.points]
     if not panels:
@@ -67,6 +69,18 @@ def _static_panel(statuses: Sequence[VersionStatus], places: Places, fact: str, 
         words,
         _points([(status, places.static(status, fact)) for status in statuses if not status.is_wrong]),
     )
+
+
+def _time_panel(statuses: Sequence[VersionStatus], predicted: StoredPredictions) -> FactPanel:
+    """The modelled times on the first workload and GPU."""
+    workload, gpu = predicted.workloads[0], predicted.gpus[0]
+    times = {version: p.time_ns for version, p in predicted.on(workload, gpu).items() if p.time_ns}
+    points = {
+        status.version.id: FactPoint(time_ns, str(formatting.quantity(Value(time_ns, "ns"))))
+        for status in statuses
+        if not status.is_wrong and (time_ns := times.get(status.version.id)) is not None
+    }
+    return FactPanel("modelled time", f"not measured: {gpu}, {workload}", points)
 
 
 def _model_panel(statuses: Sequence[VersionStatus], places: Places) -> FactPanel:

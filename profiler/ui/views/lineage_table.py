@@ -9,6 +9,7 @@ from profiler.catalog import Claim, Version
 from profiler.evidence import Evidence, Launch, State, Value, formatting
 from profiler.history import Lineage, Speedup, VersionLatency, VersionStatus
 from profiler.history.lineage import BASELINE, GOOD, PLANNED
+from profiler.model.stored_predictions import StoredPrediction, StoredPredictions
 from profiler.statistics import OVER_BUDGET, excess_over_budget
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track, lineage_graph
@@ -79,13 +80,28 @@ def caption(lineage: Lineage, choice: Choice) -> Html:
     return markup.note(markup.join(parts, " · "))
 
 
-def table(lineage: Lineage, choice: Choice, speedups: Mapping[str, Speedup] | None = None) -> Html:
-    """Every version, parents before children; baselines and what the catalogue does not name last."""
+def modelled_caption(stored: StoredPredictions, workload: str, gpu: str) -> Html:
+    """What the modelled times are of, and what their ranges mean."""
+    words = f"time of {workload} on {gpu}, from the machine code run on the CPU. {stored.note}"
+    return markup.note(markup.join((markup.evidence_badge("modelled"), words)))
+
+
+def table(
+    lineage: Lineage,
+    choice: Choice,
+    speedups: Mapping[str, Speedup] | None = None,
+    predicted: Mapping[str, StoredPrediction] | None = None,
+) -> Html:
+    """Every version, parents before children; baselines and what the catalogue does not name last.
+
+    predicted: modelled times by version, of one workload and GPU; a column where there are any.
+    """
     scale = _scale(choice.latencies(lineage))
 
     def cells(status: VersionStatus) -> tuple[object, ...]:
         speedup = (speedups or {}).get(status.version.id)
-        return _cells(status, lineage, choice, scale, speedup)
+        modelled = (_modelled_time(status, predicted),) if predicted else ()
+        return _cells(status, lineage, choice, scale, speedup, modelled)
 
     own = [status for status in lineage.statuses if status.state != BASELINE]
     pictures = lineage_graph.row_pictures(_nodes(own, lineage, choice))
@@ -108,6 +124,7 @@ def table(lineage: Lineage, choice: Choice, speedups: Mapping[str, Speedup] | No
         Column("occupancy", right=True, wide=True),
         Column("conflicts", right=True, wide=True),
         Column("max error", right=True, wide=True),
+        *((Column("modelled time", right=True, wide=True),) if predicted else ()),
         Column("latency", right=True, wide=True),
         *((Column(_track_head(lineage, choice), wide=True),) if scale else ()),
         Column(_claimed_head(lineage), right=True, wide=True),
@@ -141,6 +158,7 @@ def _cells(
     choice: Choice,
     scale: latency_track.Scale | None,
     speedup: Speedup | None,
+    modelled_time: tuple[Html, ...],
 ) -> tuple[object, ...]:
     static, modelled = choice.static(status), choice.modelled(status)
     against = _against(status, lineage, choice, speedup)
@@ -153,6 +171,7 @@ def _cells(
         _fact(static, "static__occupancy_pct", limiter="static__limiter"),
         _fact(modelled, "modelled__bank_conflicts"),
         _fact(modelled, "modelled__max_abs_error"),
+        *modelled_time,
         _latency(status, choice),
         *((_track(status, lineage, choice, scale),) if scale else ()),
         _claimed(status.version),
@@ -202,6 +221,31 @@ def _fact(launch: Launch | None, name: str, *, without_unit: bool = False, limit
     number = markup.value(value._replace(unit="") if without_unit else value)
     limit = launch.values.value(limiter).text if limiter else None
     return markup.tag("span", number, title=f"limited by {limit}") if limit else number
+
+
+def _modelled_time(status: VersionStatus, predicted: Mapping[str, StoredPrediction]) -> Html:
+    """The modelled time, and below it what it is of the nearest correct ancestor's."""
+    own = predicted.get(status.version.id)
+    if own is None:
+        return markup.muted("–")
+    if own.time_ns is None:
+        return markup.tag("span", markup.state("no model"), title=own.no_model)
+    number = markup.value(Value(own.time_ns, "ns"))
+    low, high = (latency_track.nanoseconds(ns or 0.0) for ns in (own.low_ns, own.high_ns))
+    title = f"modelled, not measured: {low} to {high}; {limiter_words(own)}"
+    ancestor = predicted.get(status.correct_ancestor.id) if status.correct_ancestor else None
+    if ancestor is None or not ancestor.time_ns:
+        return markup.tag("span", number, title=title)
+    ratio = f"{own.time_ns / ancestor.time_ns:.2f} {formatting.TIMES} {ancestor.version}"
+    return markup.tag("span", _two_lines(number, markup.tag("span", ratio, "u")), title=title)
+
+
+def limiter_words(prediction: StoredPrediction) -> str:
+    """What limits a launch, by the model."""
+    if prediction.limiter not in prediction.utilisation:
+        name, share = max(prediction.utilisation.items(), key=lambda item: item[1], default=("", 0.0))
+        return f"{prediction.limiter}, busiest: {name} {100 * share:.0f} %"
+    return f"limited by {prediction.limiter}: {100 * prediction.limiter_saves:.0f} % less without it"
 
 
 def _latency(status: VersionStatus, choice: Choice) -> Html:

@@ -1,0 +1,407 @@
+"""How long launches would take on GPUs that are not here: modelled times with their range, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from profiler.catalog import Catalog, Problem, Version, Workload, load_catalog, load_problem
+from profiler.catalog.cases import call_problem
+from profiler.documents.document import Document
+from profiler.errors import CannotJudge, Exit, UnknownName
+from profiler.evidence import DEFAULT_PART, Evidence, GpuPart, Value, find_part, formatting
+from profiler.explain import TimeIdentity, TimeSplit
+from profiler.explain.sentence import NO_CHANGE, format_change
+from profiler.explain.time_identity import (
+    RESIDUE,
+    largest_step_us,
+    split_time,
+    waterfall_steps,
+)
+from profiler.model import NoModel, report_inputs
+from profiler.model.error_table import ErrorTable, load_errors
+from profiler.model.launch_model import LaunchModel
+from profiler.model.prediction import LaunchPrediction, WhatIf, predict_inputs, what_ifs
+from profiler.model.stored_predictions import PredictedRatio, predicted_ratio, range_note
+from profiler.model.version_prediction import (
+    VersionPrediction,
+    parse_macro,
+    pick_workloads,
+    predict_version,
+    with_macros,
+)
+from profiler.reports import is_report, launch_detail, read_report
+
+Progress = Callable[[str, str], None]  # version, what happened
+
+
+@dataclass(frozen=True)
+class PredictedCall:
+    """A version's call on a workload, or a report's launch, on one GPU. Times in nanoseconds."""
+
+    subject: str
+    workload: str  # its label; "" of a report's launch
+    gpu: GpuPart
+    launches: tuple[LaunchPrediction, ...]
+    no_model: str = ""  # why there is none
+    arch: str = ""
+    ratio: PredictedRatio | None = None
+    split: TimeSplit | None = None  # of the difference to what `ratio` is against, both modelled
+    what_ifs: tuple[WhatIf, ...] = ()
+    measured_ns: float | None = None  # what the report says of its own launch
+
+    @property
+    def likely_ns(self) -> float | None:
+        """Of all launches of the call."""
+        return sum(launch.likely_ns for launch in self.launches) if self.launches else None
+
+    @property
+    def low_ns(self) -> float | None:
+        """The lower end of the range."""
+        return sum(launch.low_ns for launch in self.launches) if self.launches else None
+
+    @property
+    def high_ns(self) -> float | None:
+        """The upper end of the range."""
+        return sum(launch.high_ns for launch in self.launches) if self.launches else None
+
+    @property
+    def longest(self) -> LaunchPrediction | None:
+        """The launch that takes most of the time."""
+        return max(self.launches, key=lambda launch: launch.likely_ns, default=None)
+
+
+@dataclass(frozen=True, repr=False)
+class PredictionDocument(Document):
+    """Modelled times; none of them was measured."""
+
+    calls: tuple[PredictedCall, ...]
+    errors: ErrorTable
+
+    title = "Modelled time"
+    columns = (
+        "subject",
+        "workload",
+        "gpu",
+        "evidence",
+        "time_ns",
+        "low_ns",
+        "high_ns",
+        "measured_ns",
+        "against",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "limiter",
+        "limiter_saves",
+        "busiest",
+        "busiest_share",
+        "no_model",
+    )
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """What the model says of each call, and why it has nothing to say of some."""
+        return [*(call_sentence(call) for call in self.calls), self.note]
+
+    @property
+    def note(self) -> str:
+        """Where the ranges come from."""
+        return range_note(self.errors)
+
+    @property
+    def exit_code(self) -> Exit:
+        """3 where there is a model of nothing."""
+        return Exit.PASS if any(call.launches for call in self.calls) else Exit.UNJUDGED
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a call on a GPU."""
+        return [_row(call) for call in self.calls]
+
+    def _content(self) -> dict[str, object]:
+        """Every call with its launches, their resources, inputs and what-ifs. Times in nanoseconds."""
+        return {
+            "evidence": Evidence.MODELLED.value,
+            "note": self.note,
+            "calls": [call_dict(call) for call in self.calls],
+        }
+
+
+def predict_names(
+    names: Sequence[str],
+    *,
+    catalog: Path | None = None,
+    against: str | None = None,
+    workloads: Sequence[str] = (),
+    gpus: Sequence[str] = (),
+    macros: Sequence[str] = (),
+    with_what_ifs: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> PredictionDocument:
+    """The modelled time of versions of a catalogue, all good ones where none is named, or of report files.
+
+    against: a version that all are compared with; without it each with its nearest good ancestor. gpus: names
+    of `GPU_PARTS`. macros: NAME=VALUE, what the versions are built with besides; they are compared with the
+    versions as they are. with_what_ifs: what changes of the launch would do; always where one version is
+    asked for on one workload. Raises UnknownName, UnreadableReport, and CannotJudge where a tool is missing.
+    """
+    errors = load_errors()
+    reports = [name for name in names if is_report(Path(name))]
+    if reports:
+        if len(reports) < len(names) or against or macros or workloads:
+            raise UnknownName("a report is predicted alone: its launches say their own workload and code")
+        if gpus:
+            raise UnknownName(
+                "a report's launches are predicted on the GPU that they ran on: leave --gpu out"
+            )
+        calls = [call for name in reports for call in _report_calls(Path(name), errors, with_what_ifs)]
+        return PredictionDocument(tuple(calls), errors)
+    parts = [find_part(name) for name in gpus or (DEFAULT_PART,)]
+    loaded = load_catalog(catalog)
+    problem = load_problem(loaded)
+    chosen = [v for v in loaded.pick(names) if names or (v.state == "good" and v.buildable)]
+    if not chosen:
+        raise CannotJudge(f"nothing to predict: {loaded.why_none_built(names)}")
+    return PredictionDocument(
+        tuple(
+            _version_calls(
+                loaded,
+                problem,
+                chosen,
+                parts,
+                errors,
+                against=against,
+                labels=workloads,
+                macros=dict(parse_macro(text) for text in macros),
+                with_what_ifs=with_what_ifs,
+                jobs=jobs,
+                progress=progress or (lambda _version, _what: None),
+            )
+        ),
+        errors,
+    )
+
+
+def _version_calls(
+    catalog: Catalog,
+    problem: Problem,
+    versions: Sequence[Version],
+    parts: Sequence[GpuPart],
+    errors: ErrorTable,
+    *,
+    against: str | None,
+    labels: Sequence[str],
+    macros: Mapping[str, str],
+    with_what_ifs: bool,
+    jobs: int | None,
+    progress: Progress,
+) -> list[PredictedCall]:
+    workloads = {version.id: _workloads(problem, version, labels) for version in versions}
+    baselines: dict[str, Version | None] = {}
+    built = []
+    for version in versions:
+        changed = with_macros(version, macros)
+        built.append(changed)
+        workloads[changed.id] = workloads[version.id]
+        ancestor = version if macros else catalog.correct_ancestor(version)
+        baselines[changed.id] = catalog.pick([against])[0] if against else ancestor
+    wanted = [
+        (version, workload, part) for version in built for workload in workloads[version.id] for part in parts
+    ]
+    keys = {(v.id, w.label, p.name): (v, w, p) for v, w, p in wanted}
+    for version, workload, part in wanted:
+        baseline = baselines[version.id]
+        if baseline is not None and baseline.buildable:
+            keys.setdefault((baseline.id, workload.label, part.name), (baseline, workload, part))
+    by_version: dict[str, list[tuple[Version, Workload, GpuPart]]] = {}
+    for cell in keys.values():
+        by_version.setdefault(cell[0].id, []).append(cell)
+
+    def predict(cells: Sequence[tuple[Version, Workload, GpuPart]]) -> list[VersionPrediction]:
+        found = [predict_version(catalog, v, problem, w, p, errors) for v, w, p in cells]
+        progress(cells[0][0].id, "predicted" if any(p.launches for p in found) else found[0].no_model)
+        return found
+
+    with ThreadPoolExecutor(jobs or 2) as pool:
+        predictions = {
+            (p.version.id, p.workload.label, p.gpu.name): p
+            for found in pool.map(predict, by_version.values())
+            for p in found
+        }
+    is_alone = len(wanted) == len(parts)
+    return [
+        _version_call(
+            predictions[version.id, workload.label, part.name],
+            predictions.get((baseline.id, workload.label, part.name)) if baseline else None,
+            errors,
+            with_what_ifs or is_alone,
+        )
+        for version, workload, part in wanted
+        for baseline in (baselines[version.id],)
+    ]
+
+
+def _workloads(problem: Problem, version: Version, labels: Sequence[str]) -> list[Workload]:
+    """What a version is measured on; with labels also what it is checked on."""
+    measured = call_problem(problem, "acceptance_workloads", version.dtype, of=version.dtype)
+    able = [w for w in measured if w.sizes().get("head_dim") in (None, *version.head_dims)]
+    if not labels:
+        return able
+    checked = call_problem(problem, "check_workloads", version.dtype, version.head_dims, of=version.dtype)
+    return pick_workloads([*able, *checked], [" ".join(label.split()) for label in labels])
+
+
+def _version_call(
+    prediction: VersionPrediction,
+    baseline: VersionPrediction | None,
+    errors: ErrorTable,
+    with_what_ifs: bool,
+) -> PredictedCall:
+    likely, other = prediction.likely_ns, baseline.likely_ns if baseline else None
+    ratio = None
+    if baseline is not None and likely and other and baseline.version.id != prediction.version.id:
+        ratio = predicted_ratio(likely, other, baseline.version.id, errors)
+    longest, split = prediction.longest, None
+    if ratio is not None and baseline is not None and baseline.longest and longest:
+        split = split_time(modelled_identity(baseline.longest), modelled_identity(longest))
+    return PredictedCall(
+        subject=prediction.version.id,
+        workload=prediction.workload.label,
+        gpu=prediction.gpu,
+        launches=prediction.launches,
+        no_model=prediction.no_model,
+        arch=prediction.arch,
+        ratio=ratio,
+        split=split,
+        what_ifs=tuple(what_ifs(longest)) if with_what_ifs and longest else (),
+    )
+
+
+def modelled_identity(launch: LaunchPrediction) -> TimeIdentity:
+    """The factors of a launch's modelled time, as the counters of a measured one would give them."""
+    return TimeIdentity(**launch.time_factors, stalls_whole=True)
+
+
+def split_rows(call: PredictedCall) -> list[tuple[str, str]]:
+    """The causes of a modelled difference with the time that each adds, but those that round to nothing."""
+    if call.split is None or call.likely_ns is None:
+        return []
+    before_us = call.likely_ns / 1e3 - call.split.delta_us
+    steps = waterfall_steps(before_us, call.split)
+    largest = largest_step_us(steps)
+    rows = [
+        (step.label, format_change(step.us, max(before_us, call.likely_ns / 1e3), largest))
+        for step in steps
+        if step.kind != RESIDUE
+    ]
+    return [row for row in rows if row[1] != NO_CHANGE]
+
+
+def _report_calls(path: Path, errors: ErrorTable, with_what_ifs: bool) -> list[PredictedCall]:
+    """The launches of a report, predicted from their counts, beside what was measured of them."""
+    calls = []
+    for launch in read_report(path).launches:
+        label = f"{path.name}: {launch.base_name}"
+        duration_ns = launch.values.number("gpu__time_duration.sum")
+        try:
+            detail = launch_detail(path, launch.ordinal)
+            known = report_inputs.report_launch(launch, detail, path)
+        except NoModel as error:
+            calls.append(
+                PredictedCall(label, "", find_part(DEFAULT_PART), (), str(error), measured_ns=duration_ns)
+            )
+            continue
+        hits = report_inputs.counted_hit_rates(launch, LaunchModel(known.inputs))
+        sources = [line.source for line in known.listing.lines]
+        prediction = predict_inputs(launch.base_name, known.inputs, hits, errors, sources)
+        calls.append(
+            PredictedCall(
+                label,
+                "",
+                known.inputs.gpu,
+                (prediction,),
+                arch=known.inputs.gpu.arch,
+                what_ifs=tuple(what_ifs(prediction)) if with_what_ifs else (),
+                measured_ns=duration_ns,
+            )
+        )
+    return calls
+
+
+def call_sentence(call: PredictedCall) -> str:
+    """A call in one sentence."""
+    where = " on ".join(part for part in (call.subject, call.workload, call.gpu.name) if part)
+    longest = call.longest
+    if longest is None:
+        return f"{call.subject}{' on ' + call.workload if call.workload else ''}: {call.no_model}"
+    sentence = (
+        f"{where}: {time_words(call.likely_ns)} ({time_words(call.low_ns)} to {time_words(call.high_ns)})"
+    )
+    if call.ratio:
+        ratio = call.ratio
+        sentence += (
+            f", {ratio.ratio:.2f} × {ratio.against} ({ratio.low:.2f} to {ratio.high:.2f}): {ratio.word}"
+        )
+    return f"{sentence}; {limiter_words(longest)}"
+
+
+def limiter_words(launch: LaunchPrediction) -> str:
+    """What limits a launch, and what it would save without."""
+    share = 100 * launch.limiter_saves
+    if launch.limiter == "waiting":
+        return "no unit is busy: warps wait"
+    if launch.limiter == "balanced":
+        name, used = max(launch.utilisation.items(), key=lambda item: item[1])
+        return f"balanced: {name} is {100 * used:.0f} % busy, and without it {share:.0f} % would be saved"
+    used = launch.utilisation[launch.limiter]
+    return f"limited by {launch.limiter}, {100 * used:.0f} % busy: without it {share:.0f} % would be saved"
+
+
+def time_words(ns: float | None) -> str:
+    """A time in the unit that fits."""
+    return "–" if ns is None else str(formatting.quantity(Value(ns, "ns")))
+
+
+def _row(call: PredictedCall) -> tuple[object, ...]:
+    longest, ratio = call.longest, call.ratio
+    busiest = max(longest.utilisation.items(), key=lambda item: item[1]) if longest else (None, None)
+    return (
+        call.subject,
+        call.workload or None,
+        call.gpu.name,
+        Evidence.MODELLED.value,
+        call.likely_ns,
+        call.low_ns,
+        call.high_ns,
+        call.measured_ns,
+        ratio.against if ratio else None,
+        ratio.ratio if ratio else None,
+        ratio.low if ratio else None,
+        ratio.high if ratio else None,
+        longest.limiter if longest else None,
+        longest.limiter_saves if longest else None,
+        *busiest,
+        call.no_model or None,
+    )
+
+
+def call_dict(call: PredictedCall) -> dict[str, Any]:
+    """A call for JSON."""
+    return {
+        **dict(zip(PredictionDocument.columns, _row(call), strict=True)),
+        "arch": call.arch or None,
+        "gpu_facts": call.gpu.as_json(),
+        "word": call.ratio.word if call.ratio else None,
+        "launches": [launch.as_json() for launch in call.launches],
+        "causes": None
+        if call.split is None
+        else [{"cause": term.cause, "ns": term.us * 1e3} for term in call.split.terms],
+        "what_ifs": [
+            {"change": change.change, "time_ratio": change.time_ratio, "needs": change.needs or None}
+            for change in call.what_ifs
+        ],
+    }

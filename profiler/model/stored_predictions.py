@@ -1,0 +1,236 @@
+"""Predictions as a run keeps them in one file, and the newest of a family."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from profiler.bundles import Root, bundle
+from profiler.errors import BadBundle
+from profiler.evidence import Evidence
+from profiler.sass.listing import FileLine
+
+if TYPE_CHECKING:  # a page that shows predictions loads nothing of the model that made them
+    from profiler.model.error_table import ErrorTable
+    from profiler.model.version_prediction import VersionPrediction
+    from profiler.store import Store
+
+KIND = "predictions"  # of the attachment, and its folder in the bundle
+FILE = f"{KIND}/times.json.gz"
+_LEAST_SHARE = 0.002  # of a launch's time: lines and instructions below it are left out
+_MOST_BYTES = 64 << 20
+_MOST_RUNS = 20  # with static facts, that are looked into
+
+
+UNCLEAR_BELOW = 0.15  # a modelled difference under this share of the time says nothing
+FASTER, SLOWER, UNCLEAR = "faster", "slower", "unclear"
+
+
+@dataclass(frozen=True)
+class PredictedRatio:
+    """A modelled time over another one, with the range of eight of ten known pairs."""
+
+    against: str
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def word(self) -> str:
+        """Faster, slower, or unclear: less than UNCLEAR_BELOW, or a range on both sides of 1."""
+        if abs(self.ratio - 1) < UNCLEAR_BELOW or self.low <= 1 <= self.high:
+            return UNCLEAR
+        return FASTER if self.ratio < 1 else SLOWER
+
+
+def predicted_ratio(ns: float, other_ns: float, against: str, errors: ErrorTable) -> PredictedRatio:
+    """The ratio of two modelled times with its range."""
+    ratio = ns / other_ns
+    return PredictedRatio(against, ratio, *errors.ratio_range(ratio))
+
+
+@dataclass(frozen=True)
+class StoredPrediction:
+    """A version's modelled time on one workload and GPU. Times in nanoseconds."""
+
+    version: str
+    workload: str
+    gpu: str
+    arch: str
+    time_ns: float | None  # None: there is no model
+    low_ns: float | None
+    high_ns: float | None
+    limiter: str  # a resource of `utilisation`; else a word for that there is none
+    limiter_saves: float
+    utilisation: Mapping[str, float]
+    no_model: str
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    lines: Mapping[FileLine, float] = field(default_factory=dict)  # share of the time, largest first
+    factors: Mapping[str, Any] = field(default_factory=dict)  # of its time identity: see time_factors
+    function: str = ""  # that `instructions` are of
+    instructions: Mapping[int, float] = field(default_factory=dict)  # share by byte offset
+
+
+@dataclass(frozen=True)
+class StoredPredictions:
+    """All predictions of one run."""
+
+    run_id: str
+    created: datetime
+    note: str  # where the ranges come from
+    predictions: tuple[StoredPrediction, ...]
+
+    def of(self, version: str, workload: str, gpu: str) -> StoredPrediction | None:
+        """The prediction of one version, workload and GPU."""
+        return next(
+            (p for p in self.predictions if (p.version, p.workload, p.gpu) == (version, workload, gpu)), None
+        )
+
+    def on(self, workload: str, gpu: str) -> dict[str, StoredPrediction]:
+        """The predictions on one workload, whatever its dtype, and GPU, by version."""
+        return {p.version: p for p in self.predictions if p.gpu == gpu and _same_shape(p.workload, workload)}
+
+    def of_code(self, version: str, arch: str) -> StoredPrediction | None:
+        """The first prediction of a version's code for an architecture that has shares by line."""
+        return next((p for p in self.predictions if (p.version, p.arch) == (version, arch) and p.lines), None)
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPUs, in the order of the file."""
+        return tuple(dict.fromkeys(prediction.gpu for prediction in self.predictions))
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """The workloads, in the order of the file."""
+        return tuple(dict.fromkeys(prediction.workload for prediction in self.predictions))
+
+
+def _same_shape(label: str, other: str) -> bool:
+    """Whether two labels differ in their dtype alone."""
+    return [word for word in label.split() if word != "fp8"] == [w for w in other.split() if w != "fp8"]
+
+
+def pack_predictions(predictions: Sequence[VersionPrediction], errors: ErrorTable) -> bytes:
+    """The file that a run keeps. Equal predictions give equal bytes."""
+    content = {
+        "note": range_note(errors),
+        "predictions": [_packed(prediction) for prediction in predictions],
+    }
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def range_note(errors: ErrorTable) -> str:
+    """What the ranges are, in a sentence without its stop."""
+    return (
+        f"Modelled, not measured: a range holds eight of ten of {errors.launches} launches of "
+        f"{errors.repositories} public repositories that the model was not tuned on"
+    )
+
+
+def _packed(prediction: VersionPrediction) -> dict[str, Any]:
+    longest = prediction.longest
+    packed: dict[str, Any] = {
+        "version": prediction.version.id,
+        "workload": prediction.workload.label,
+        "gpu": prediction.gpu.name,
+        "arch": prediction.arch,
+        "time_ns": prediction.likely_ns,
+        "low_ns": prediction.low_ns,
+        "high_ns": prediction.high_ns,
+        "no_model": prediction.no_model,
+    }
+    if longest is None:
+        return packed
+    packed |= {
+        "limiter": longest.limiter,
+        "limiter_saves": round(longest.limiter_saves, 4),
+        "utilisation": {name: round(share, 4) for name, share in longest.utilisation.items()},
+        "stalls": {name: round(share, 4) for name, share in longest.simulation.stalls.items()},
+        "lines": [
+            [
+                PurePath(file).name,
+                line,
+                round(share, 4),
+            ]  # a bundle says nothing of the folders it was made in
+            for (file, line), share in longest.line_shares.items()
+            if share >= _LEAST_SHARE
+        ],
+        "factors": longest.time_factors,
+        "function": longest.function,
+        "instructions": {
+            str(16 * position): round(float(share), 4)
+            for position, share in enumerate(longest.instruction_shares)
+            if share >= _LEAST_SHARE
+        },
+    }
+    return packed
+
+
+def find_predictions(root: Root, store: Store, family: str) -> StoredPredictions | None:
+    """The predictions of the family's newest run that has some; None where none has.
+
+    Raises BadBundle for a damaged file.
+    """
+    rows = store.results(family=family, evidence=Evidence.STATIC, kind="facts", latest=False)
+    newest_first = sorted({(row.created, row.run_id) for row in rows}, reverse=True)
+    for _, run_id in newest_first[:_MOST_RUNS]:
+        run = bundle.load_run(root, run_id)
+        entry = next((file for file in run.files if file.kind == KIND), None)
+        if entry is not None:
+            content = bundle.read_content(root, run.run_id, entry)
+            return unpack_predictions(content, run.run_id, run.created)
+    return None
+
+
+def unpack_predictions(content: bytes, run_id: str, created: datetime) -> StoredPredictions:
+    """The predictions in a file of a run. Raises BadBundle where it is none."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            text = file.read(_MOST_BYTES + 1)
+        if len(text) > _MOST_BYTES:
+            raise ValueError("too large")
+        document = json.loads(text)
+        predictions = tuple(_unpacked(entry) for entry in document["predictions"])
+        return StoredPredictions(run_id, created, str(document["note"]), predictions)
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadBundle(f"run {run_id}: {FILE} is damaged: {type(error).__name__}") from None
+
+
+def _unpacked(entry: Mapping[str, Any]) -> StoredPrediction:
+    def number(name: str) -> float | None:
+        value = entry[name]
+        return None if value is None else float(value)
+
+    return StoredPrediction(
+        version=str(entry["version"]),
+        workload=str(entry["workload"]),
+        gpu=str(entry["gpu"]),
+        arch=str(entry["arch"]),
+        time_ns=number("time_ns"),
+        low_ns=number("low_ns"),
+        high_ns=number("high_ns"),
+        limiter=str(entry.get("limiter", "")),
+        limiter_saves=float(entry.get("limiter_saves", 0.0)),
+        utilisation={str(name): float(share) for name, share in entry.get("utilisation", {}).items()},
+        no_model=str(entry["no_model"]),
+        stalls={str(name): float(share) for name, share in entry.get("stalls", {}).items()},
+        lines={(str(file), int(line)): float(share) for file, line, share in entry.get("lines", [])},
+        factors=_factors(entry.get("factors", {})),
+        function=str(entry.get("function", "")),
+        instructions={int(offset): float(share) for offset, share in entry.get("instructions", {}).items()},
+    )
+
+
+def _factors(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The factors of a time identity: numbers by name, and the stalls by reason."""
+    factors: dict[str, Any] = {str(name): float(value) for name, value in entry.items() if name != "stalls"}
+    if factors:
+        factors["stalls"] = {str(reason): float(value) for reason, value in entry["stalls"].items()}
+    return factors

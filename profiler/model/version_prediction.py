@@ -1,0 +1,216 @@
+"""How long a version's call takes on a GPU that is not here, with other macros where some are asked for."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pickle
+import re
+import sys
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.build import BuiltLibrary, FailedBuild, build
+from profiler.bundles import scratch_folder
+from profiler.catalog import Catalog, Problem, Version, Workload
+from profiler.errors import BuildFailed, UnknownName
+from profiler.evidence import GpuPart
+from profiler.model.control_words import read_code_words
+from profiler.model.error_table import ErrorTable
+from profiler.model.instructions import NoModel
+from profiler.model.prediction import LaunchPrediction, launch_inputs, predict_run
+from profiler.model.version_run import VersionRun, run_version
+from profiler.sass import extract_cubin
+from profiler.sass.stored_code import newest_running_on
+
+_MACRO = re.compile(r"(\w+)=([\w.+-]+)")
+
+
+@dataclass(frozen=True)
+class VersionPrediction:
+    """A version's call on a workload and a GPU, or why there is no model of it. Times in nanoseconds."""
+
+    version: Version
+    workload: Workload
+    gpu: GpuPart
+    arch: str  # of the machine code; "" where there is none for the GPU
+    launches: tuple[LaunchPrediction, ...] = ()
+    no_model: str = ""
+
+    @property
+    def likely_ns(self) -> float | None:
+        """Of all launches of the call; None where there is no model."""
+        return sum(launch.likely_ns for launch in self.launches) if self.launches else None
+
+    @property
+    def low_ns(self) -> float | None:
+        """The lower end of the range."""
+        return sum(launch.low_ns for launch in self.launches) if self.launches else None
+
+    @property
+    def high_ns(self) -> float | None:
+        """The upper end of the range."""
+        return sum(launch.high_ns for launch in self.launches) if self.launches else None
+
+    @property
+    def longest(self) -> LaunchPrediction | None:
+        """The launch that takes most of the time."""
+        return max(self.launches, key=lambda launch: launch.likely_ns, default=None)
+
+
+def with_macros(version: Version, macros: Mapping[str, str]) -> Version:
+    """The version built with other values of its source's macros. Raises UnknownName for one that it lacks.
+
+    Only what the source guards with `#ifndef NAME` can be set: anything else would be a redefinition.
+    """
+    if not macros:
+        return version
+    source = version.source
+    text = source.read_text(encoding="utf-8", errors="replace") if source else ""
+    known = re.findall(r"^\s*#\s*ifndef\s+(\w+)", text, re.M)
+    for name in macros:
+        if name not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise UnknownName(f"{version.id} has no macro {name} to set: {has}")
+    flags = [flag for flag in version.flags if not any(flag.startswith(f"-D{name}=") for name in macros)]
+    flags += [f"-D{name}={value}" for name, value in macros.items()]
+    label = "_".join(f"{name}{value}" for name, value in macros.items())
+    return replace(version, id=f"{version.id}_{label}", flags=tuple(flags), parent=version.id)
+
+
+def parse_macro(text: str) -> tuple[str, str]:
+    """NAME=VALUE taken apart. Raises UnknownName."""
+    match = _MACRO.fullmatch(text)
+    if match is None:
+        raise UnknownName(f"{text!r} is no NAME=VALUE: write --set STAGES=4")
+    return match[1], match[2]
+
+
+def predict_version(
+    catalog: Catalog,
+    version: Version,
+    problem: Problem,
+    workload: Workload,
+    gpu: GpuPart,
+    errors: ErrorTable,
+    built: BuiltLibrary | None = None,
+) -> VersionPrediction:
+    """The prediction of a version's call; one without a model says why.
+
+    built: its library, of whose architectures one is taken; without, it is built for the one that is needed.
+    Raises CannotJudge where a tool is missing.
+    """
+    arches = version.arches if built is None else {usage.arch for usage in built.resources}
+    arch = newest_running_on(gpu.architecture.compute_capability, arches) or ""
+    prediction = VersionPrediction(version, workload, gpu, arch)
+    if not version.buildable:
+        return replace(prediction, no_model=f"{version.id} is {version.why_not_built}")
+    if not arch:
+        return replace(prediction, no_model=f"{version.id} has no machine code that runs on {gpu.name}")
+    outcome = built or next(build(catalog, [version], [arch]))
+    if isinstance(outcome, FailedBuild):
+        return replace(prediction, no_model=outcome.error)
+    try:
+        run, words = _run(version, problem, workload, outcome, arch)
+        launches = []
+        for launch in run.launches:
+            usage = next(
+                usage
+                for usage in outcome.resources
+                if usage.function == launch.function.name and usage.arch == arch
+            )
+            inputs = launch_inputs(launch, words.get(launch.function.name), usage, gpu)
+            launches.append(predict_run(launch, inputs, errors))
+    except (NoModel, BuildFailed) as error:
+        return replace(prediction, no_model=str(error))
+    return replace(prediction, launches=tuple(launches))
+
+
+_Run = tuple[VersionRun, Mapping[str, NDArray[np.uint64]]]
+_RUNS: dict[Path, _Run] = {}  # GPUs of one architecture share the run
+_MOST_RUNS = 64
+_MAKE_A_RUN = (
+    "accesses",
+    "arithmetic",
+    "block_sample",
+    "control_slice",
+    "control_words",
+    "cubin",
+    "instructions",
+    "interpreter",
+    "machine",
+    "memory",
+    "version_run",
+    "warp_wide",
+)
+
+
+def _run(version: Version, problem: Problem, workload: Workload, built: BuiltLibrary, arch: str) -> _Run:
+    """The sampled run of a call and the control words of its code, from this process, the disk, or anew."""
+    path = _kept_path(built, arch, workload)
+    if path not in _RUNS:
+        kept = _load_run(path)
+        if kept is None:
+            run = run_version(version, problem, workload, built, arch, check_output=False)
+            with scratch_folder() as folder:
+                kept = run, read_code_words(extract_cubin(built.library, arch, folder))
+            _keep_run(path, kept)
+        while len(_RUNS) >= _MOST_RUNS:
+            _RUNS.pop(next(iter(_RUNS)), None)
+        _RUNS[path] = kept
+    return _RUNS[path]
+
+
+def _kept_path(built: BuiltLibrary, arch: str, workload: Workload) -> Path:
+    """Where a run is kept: beside the library that it ran, by all that it depends on besides."""
+    words = f"{arch} {workload!r} {_code_digest()} {sys.version_info[:2]} {np.__version__}"
+    return built.library.parent / "runs" / f"{hashlib.sha256(words.encode()).hexdigest()[:24]}.run"
+
+
+@cache
+def _code_digest() -> str:
+    """A hash of the modules that make a run: runs made by other code are not taken."""
+    files = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in _MAKE_A_RUN]
+    return hashlib.sha256(b"".join(files)).hexdigest()
+
+
+def _load_run(path: Path) -> _Run | None:
+    """A run that is kept; None where there is none, or what there is cannot be read.
+
+    The file is a pickle, which may run code, and so may the library beside it that this user built.
+    """
+    try:
+        run, words = pickle.loads(zlib.decompress(path.read_bytes()))
+    except (OSError, zlib.error, pickle.UnpicklingError, EOFError, AttributeError, TypeError, ValueError):
+        return None
+    return (run, words) if isinstance(run, VersionRun) else None
+
+
+def _keep_run(path: Path, run: _Run) -> None:
+    """Keep a run for the next process; a folder that cannot be written to keeps none."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".making-", delete=False) as file:
+            making = Path(file.name)
+            try:
+                file.write(zlib.compress(pickle.dumps(run, pickle.HIGHEST_PROTOCOL), 1))
+                file.close()
+                making.replace(path)
+            finally:
+                making.unlink(missing_ok=True)
+
+
+def pick_workloads(workloads: Sequence[Workload], labels: Sequence[str]) -> list[Workload]:
+    """The workloads with these labels; all without. Raises UnknownName with those that there are."""
+    by_label = {workload.label: workload for workload in workloads}
+    for label in labels:
+        if label not in by_label:
+            raise UnknownName(f"no workload {label!r}: there are {', '.join(by_label)}")
+    return [by_label[label] for label in labels] if labels else list(workloads)

@@ -1,0 +1,87 @@
+"""The modelled times of two versions: on every workload and GPU, and what the model says they differ by."""
+
+from __future__ import annotations
+
+from profiler.evidence import Value, formatting
+from profiler.explain import TimeIdentity
+from profiler.explain.sentence import NO_CHANGE, format_change
+from profiler.explain.time_identity import RESIDUE, largest_step_us, split_time, waterfall_steps
+from profiler.model.error_table import load_errors
+from profiler.model.stored_predictions import StoredPrediction, StoredPredictions, predicted_ratio
+from profiler.ui import markup
+from profiler.ui.markup import Column, Html, Row
+
+CAPTION = "modelled from the machine code, not measured"
+_CAUSES_SHOWN = 6
+
+
+def pairs(stored: StoredPredictions, a: str, b: str) -> list[tuple[StoredPrediction, StoredPrediction]]:
+    """Where both versions have a modelled time, in the order of the file."""
+    found = []
+    for prediction in stored.predictions:
+        if prediction.version == b and prediction.time_ns:
+            other = stored.of(a, prediction.workload, prediction.gpu)
+            if other is not None and other.time_ns:
+                found.append((other, prediction))
+    return found
+
+
+def table(shown: list[tuple[StoredPrediction, StoredPrediction]]) -> Html:
+    """A row a workload and GPU: both times, their ratio with its range, and what limits B."""
+    errors = load_errors()
+    rows = []
+    for a, b in shown:
+        assert a.time_ns
+        assert b.time_ns
+        ratio = predicted_ratio(b.time_ns, a.time_ns, a.version, errors)
+        span = f"{ratio.low:.2f} to {ratio.high:.2f}"
+        word = markup.tag(
+            "span", f"{ratio.ratio:.2f} {formatting.TIMES}", title=f"eight of ten pairs: {span}"
+        )
+        limiter = b.limiter if b.limiter in b.utilisation else markup.muted(b.limiter)
+        rows.append(
+            Row(
+                (
+                    b.workload,
+                    b.gpu,
+                    markup.value(Value(a.time_ns, "ns")),
+                    markup.value(Value(b.time_ns, "ns")),
+                    word,
+                    markup.muted(ratio.word),
+                    limiter,
+                )
+            )
+        )
+    columns = (
+        Column("workload"),
+        Column("GPU"),
+        Column("A", right=True),
+        Column("B", right=True),
+        Column("B / A", right=True),
+        Column(""),
+        Column("limits B", wide=True),
+    )
+    return markup.table("modelled times", columns, rows)
+
+
+def causes(a: StoredPrediction, b: StoredPrediction) -> Html:
+    """What the modelled times differ by, largest first; nothing where the run keeps no factors."""
+    if not a.factors or not b.factors:
+        return Html("")
+    before, after = (TimeIdentity(**side.factors, stalls_whole=True) for side in (a, b))
+    assert before.time_us
+    assert after.time_us
+    split = split_time(before, after)
+    steps = [step for step in waterfall_steps(before.time_us, split) if step.kind != RESIDUE]
+    longest, largest = max(before.time_us, after.time_us), largest_step_us(steps)
+    steps.sort(key=lambda step: -abs(step.us))
+    rows = [
+        Row((markup.code(step.label) if step.is_stall else step.label, words))
+        for step in steps[:_CAUSES_SHOWN]
+        if (words := format_change(step.us, longest, largest)) != NO_CHANGE
+    ]
+    caption = f"modelled: {b.workload} on {b.gpu}"
+    head = markup.section_head("What the model says they differ by", caption)
+    return markup.join(
+        (head, markup.table("modelled causes", (Column("cause"), Column("adds", right=True)), rows)), ""
+    )

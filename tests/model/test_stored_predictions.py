@@ -1,0 +1,129 @@
+"""Predictions as a run keeps them: there and back, damaged files, and what pages make of them."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from profiler.catalog import ATTENTION, load_catalog
+from profiler.errors import BadBundle
+from profiler.explain import TimeIdentity
+from profiler.explain.time_identity import split_time
+from profiler.model.error_table import load_errors
+from profiler.model.launch_model import HitRates
+from profiler.model.prediction import predict_inputs
+from profiler.model.stored_predictions import (
+    StoredPredictions,
+    pack_predictions,
+    predicted_ratio,
+    unpack_predictions,
+)
+from profiler.model.version_prediction import VersionPrediction
+from profiler.ui.views import hot_table, lineage_table, modelled_pair
+from tests.model.test_cycle_simulation import A100
+from tests.model.test_prediction import conflicting
+
+ERRORS = load_errors()
+CREATED = datetime(2026, 11, 23, tzinfo=UTC)
+WORKLOAD = ATTENTION.acceptance_workloads("fp16")[0]
+
+
+def prediction(version: str, wavefronts: float) -> VersionPrediction:
+    """A version whose kernel waits for shared memory."""
+    (entry,) = load_catalog().pick([version])
+    launch = predict_inputs("k", conflicting(wavefronts), HitRates(0.0, 1.0, 1.0), ERRORS)
+    lines = tuple(("/elsewhere/v2d.cu", 1 + position % 2) for position in range(200))
+    return VersionPrediction(entry, WORKLOAD, A100, "sm_80", (replace(launch, sources=lines),))
+
+
+@pytest.fixture(scope="module")
+def packed() -> bytes:
+    unknown = VersionPrediction(
+        load_catalog().by_id["v1"], WORKLOAD, A100, "sm_80", no_model="no model of `X`"
+    )
+    return pack_predictions([prediction("v2d_a", 8), prediction("v2d_b", 1), unknown], ERRORS)
+
+
+@pytest.fixture(scope="module")
+def stored(packed: bytes) -> StoredPredictions:
+    return unpack_predictions(packed, "run", CREATED)
+
+
+def test_predictions_come_back_as_they_were_kept(stored: StoredPredictions) -> None:
+    slow, fast, unknown = stored.predictions
+    assert stored.workloads == (WORKLOAD.label,)
+    assert stored.gpus == ("A100-80GB",)
+    assert slow.time_ns == prediction("v2d_a", 8).likely_ns
+    assert slow.limiter == "L1 data"
+    assert {name for name, _ in slow.lines} == {"v2d.cu"}  # without its folder
+    assert math.isclose(sum(slow.lines.values()), 1, abs_tol=0.05)
+    assert math.isclose(sum(slow.instructions.values()), 1, abs_tol=0.3)
+    assert unknown.time_ns is None
+    assert unknown.no_model == "no model of `X`"
+    assert stored.of("v2d_b", WORKLOAD.label, "A100-80GB") is fast
+    assert set(stored.on(f"{WORKLOAD.label} fp8", "A100-80GB")) == {"v2d_a", "v2d_b", "v1"}
+    assert stored.of_code("v2d_a", "sm_80") is slow
+    assert stored.of_code("v1", "sm_80") is None
+
+
+def test_the_causes_of_a_modelled_difference_add_up(stored: StoredPredictions) -> None:
+    slow, fast, _ = stored.predictions
+    before, after = (TimeIdentity(**side.factors, stalls_whole=True) for side in (slow, fast))
+    assert before.modelled_us == pytest.approx(before.time_us)
+    split = split_time(before, after)
+    assert before.time_us is not None
+    assert after.time_us is not None
+    assert sum(term.us for term in split.terms) + split.residue_us == pytest.approx(
+        after.time_us - before.time_us
+    )
+    assert split.total("waiting") < 0.8 * split.delta_us < 0
+    assert abs(split.residue_us) < 1e-6 * before.time_us
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"no gzip", gzip.compress(b"{}"), gzip.compress(b'{"predictions":[1]}')]
+)
+def test_a_damaged_file_is_named(damage: bytes) -> None:
+    with pytest.raises(BadBundle, match=r"run r1: predictions/times.json.gz is damaged"):
+        unpack_predictions(damage, "r1", CREATED)
+
+
+def test_a_cut_file_is_damaged(packed: bytes) -> None:
+    with pytest.raises(BadBundle):
+        unpack_predictions(packed[:-20], "r1", CREATED)
+
+
+def test_a_small_modelled_difference_is_unclear() -> None:
+    assert predicted_ratio(105.0, 100.0, "a", ERRORS).word == "unclear"
+    assert predicted_ratio(10.0, 100.0, "a", ERRORS).word == "faster"
+    assert predicted_ratio(1000.0, 100.0, "a", ERRORS).word == "slower"
+
+
+def test_pages_show_them_beside_their_parent(stored: StoredPredictions) -> None:
+    slow, fast, _ = stored.predictions
+    lineage = load_catalog()
+
+    def status(name: str, ancestor: str | None) -> Any:
+        version = SimpleNamespace(id=name)
+        return SimpleNamespace(
+            version=version, correct_ancestor=lineage.by_id[ancestor] if ancestor else None
+        )
+
+    predicted = stored.on(WORKLOAD.label, "A100-80GB")
+    cell = lineage_table._modelled_time(status("v2d_b", "v2d_a"), predicted)
+    assert "modelled, not measured" in cell
+    assert f"{(fast.time_ns or 0) / (slow.time_ns or 1):.2f} × v2d_a" in cell
+    assert "no model" in lineage_table._modelled_time(status("v1", None), predicted)
+    assert "limited by L1 data" in lineage_table.limiter_words(slow)
+    (shown,) = modelled_pair.pairs(stored, "v2d_a", "v2d_b")
+    table = modelled_pair.table([shown])
+    assert "faster" in table
+    assert "A100-80GB" in table
+    assert "waiting" in modelled_pair.causes(*shown)
+    assert "Modelled, not measured" in hot_table.time_note(slow, stored.note)
