@@ -111,8 +111,10 @@ def static_lines(
     traffic: Sequence[TrafficRow] = (),
     words: str = "",
     times: Mapping[FileLine, float] | None = None,
+    *,
+    by_time: bool = True,
 ) -> tuple[StaticLine, ...]:
-    """Every source line with instructions or traffic, by its modelled time where that is known.
+    """Every source line with instructions or traffic, by its modelled time where that is known and wanted.
 
     Else most conflicts first, then wavefronts, instructions. A file of the traffic or the times (shares by
     line) is that of the listing with the same name; the folders of two machines differ.
@@ -147,7 +149,7 @@ def static_lines(
         sorted(
             lines,
             key=lambda line: (
-                -(line.time_share or 0.0),
+                -(line.time_share or 0.0) if by_time else 0.0,
                 -(line.conflicts or 0),
                 -(line.wavefronts or 0),
                 -line.instructions,

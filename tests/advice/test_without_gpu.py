@@ -77,7 +77,7 @@ def test_the_step_without_a_swizzle_is_told_where_its_conflicts_are(
         "its parent in the catalogue",
     )
     statement = by_id(insights)["conflicts"]
-    assert "most by the load at v2d.cu:135, 8 wavefronts for each that it needs" in statement["text"]
+    assert "most by the load at v2d.cu:141, 8 wavefronts for each that it needs" in statement["text"]
     assert statement["lever"] == "swizzle or pad the shared-memory tile"
     assert (statement["evidence"], statement["valid"], statement["share_of_time"]) == ("modelled", True, None)
     (conflicts,) = [metric for metric in statement["metrics"] if metric["concept"] == "modelled_conflicts"]

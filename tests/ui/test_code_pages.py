@@ -334,13 +334,17 @@ class TestHottest:
     ) -> None:
         app = page("code", clone, monkeypatch, a="attention/v2d_a", kernel="v2d<64>")
         shown = text(app)
-        assert "at conflicts wavefronts ideal access SASS code v2d.cu:" in shown
+        assert "at modelled time conflicts wavefronts ideal access SASS code" in shown
         assert "modelled wavefronts of shared memory on " in shown
         assert (
             "Not known of code that nobody ran: samples, stall reasons, executions, excess sectors." in shown
         )
         assert "profiler collect v2d_a --full v2d_a" in shown
-        first = re.search(r"SASS code v2d\.cu:\d+ ([\d. k]+) ", shown)
+        first = re.search(r"SASS code [\w.]+:\d+ ([\d.]+) %", shown)
+        assert first
+        assert float(first[1]) > 20, "most of the modelled time is spent where shared memory is waited for"
+        app = page("code", clone, monkeypatch, a="attention/v2d_a", kernel="v2d<64>", most="conflicts")
+        first = re.search(r"SASS code v2d\.cu:\d+ ([\d. k]+) ", text(app))
         assert first
         assert first[1].strip() != "0", "v2d_a has no swizzle: its lines have conflicts"
 

@@ -123,7 +123,7 @@ def show_known_lines(
     """What is known by line of code that nobody ran: modelled conflicts, and instructions."""
     key = choice.keys[0]
     assert isinstance(key, CompiledKey)
-    workload_box, _, words_box = boxes
+    workload_box, order_box, words_box = boxes
     st.html(compiled_code.strip(listing))
     traffic = machine_code.modelled_traffic(data_version, key)
     with workload_box:
@@ -137,8 +137,13 @@ def show_known_lines(
     if stored is not None:
         st.html(hot_table.time_note(*stored))
     times = stored[0].lines if stored is not None else None
-    known = static_lines(listing, traffic.get(workload, ()), words, times)
-    window = _show_pager(len(known), address, workload=workload, find=words)
+    order = hot_table.BY_TIME
+    if times and traffic:
+        with order_box:
+            order = filters.switch("order", hot_table.ORDERS, "most")
+    by_time = order == hot_table.BY_TIME
+    known = static_lines(listing, traffic.get(workload, ()), words, times, by_time=by_time)
+    window = _show_pager(len(known), address, workload=workload, find=words, most=order)
     st.html(hot_table.static(listing, known, window, _links(choice, listing)))
 
 
