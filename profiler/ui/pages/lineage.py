@@ -21,7 +21,7 @@ if not by_family:
     st.stop()
 
 filters = controls.Filters("lineage")
-boxes = st.columns([3, 1, 1, 1, 1.2], vertical_alignment="bottom", gap="medium")
+boxes = st.columns([2, 1.2, 1.3, 1.3, 1.4], vertical_alignment="bottom", gap="small")
 family = filters.select_if_several("family", list(by_family), "family")
 lineage = by_family[family]
 stored = None
@@ -42,7 +42,7 @@ with errors_shown():
     if stored is not None:
         modelled_workload = workload if workload in stored.workloads else stored.workloads[0]
         with boxes[4]:
-            part = filters.select_if_several("time modelled for", stored.gpus, "model_gpu")
+            part = filters.select_if_several("modelled for", stored.gpus, "model_gpu")
         predicted = stored.on(modelled_workload, part)
         st.html(lineage_table.modelled_caption(stored, modelled_workload, part))
     speedups = lineages.speedups(data_version, family, workload, gpu)
