@@ -101,7 +101,7 @@ def print_text(document: PredictionDocument, _arguments: argparse.Namespace) -> 
     header += ["measured"] if has_measured else []
     rows = []
     for call in calls:
-        row = [call.subject, call.workload, call.gpu.name if call.launches else ""]
+        row = [call.subject, call.workload, call.gpu.name if call.gpu and call.launches else ""]
         row += [time_words(call.likely_ns), _range(call)]
         row += [time_words(call.measured_ns)] if has_measured else []
         rows.append([*row, _ratio(call), _limiter(call)])
@@ -151,7 +151,7 @@ def _print_causes(call: PredictedCall) -> None:
 
 
 def _print_what_ifs(call: PredictedCall) -> None:
-    where = ", ".join(part for part in (call.workload, call.gpu.name) if part)
+    where = ", ".join(part for part in (call.workload, call.gpu.name if call.gpu else "") if part)
     say(f"\nwhat if, {call.subject} on {where}:")
     rows = [(what.change, f"{what.time_ratio:.2f} ×", what.needs) for what in call.what_ifs]
     print_table(("change", "time", ""), rows, right=(1,))

@@ -24,7 +24,7 @@ from profiler.explain.time_identity import (
 from profiler.model import NoModel, report_inputs
 from profiler.model.error_table import ErrorTable, load_errors
 from profiler.model.launch_model import LaunchModel
-from profiler.model.prediction import LaunchPrediction, WhatIf, predict_inputs, what_ifs
+from profiler.model.prediction import CallTimes, LaunchPrediction, WhatIf, predict_inputs, what_ifs
 from profiler.model.stored_predictions import PredictedRatio, predicted_ratio, range_note
 from profiler.model.version_prediction import (
     VersionPrediction,
@@ -39,12 +39,12 @@ Progress = Callable[[str, str], None]  # version, what happened
 
 
 @dataclass(frozen=True)
-class PredictedCall:
+class PredictedCall(CallTimes):
     """A version's call on a workload, or a report's launch, on one GPU. Times in nanoseconds."""
 
     subject: str
     workload: str  # its label; "" of a report's launch
-    gpu: GpuPart
+    gpu: GpuPart | None  # None: of a report's launch without a model
     launches: tuple[LaunchPrediction, ...]
     no_model: str = ""  # why there is none
     arch: str = ""
@@ -52,26 +52,6 @@ class PredictedCall:
     split: TimeSplit | None = None  # of the difference to what `ratio` is against, both modelled
     what_ifs: tuple[WhatIf, ...] = ()
     measured_ns: float | None = None  # what the report says of its own launch
-
-    @property
-    def likely_ns(self) -> float | None:
-        """Of all launches of the call."""
-        return sum(launch.likely_ns for launch in self.launches) if self.launches else None
-
-    @property
-    def low_ns(self) -> float | None:
-        """The lower end of the range."""
-        return sum(launch.low_ns for launch in self.launches) if self.launches else None
-
-    @property
-    def high_ns(self) -> float | None:
-        """The upper end of the range."""
-        return sum(launch.high_ns for launch in self.launches) if self.launches else None
-
-    @property
-    def longest(self) -> LaunchPrediction | None:
-        """The launch that takes most of the time."""
-        return max(self.launches, key=lambda launch: launch.likely_ns, default=None)
 
 
 @dataclass(frozen=True, repr=False)
@@ -311,9 +291,7 @@ def _report_calls(path: Path, errors: ErrorTable, with_what_ifs: bool) -> list[P
             detail = launch_detail(path, launch.ordinal)
             known = report_inputs.report_launch(launch, detail, path)
         except NoModel as error:
-            calls.append(
-                PredictedCall(label, "", find_part(DEFAULT_PART), (), str(error), measured_ns=duration_ns)
-            )
+            calls.append(PredictedCall(label, "", None, (), str(error), measured_ns=duration_ns))
             continue
         hits = report_inputs.counted_hit_rates(launch, LaunchModel(known.inputs))
         sources = [line.source for line in known.listing.lines]
@@ -334,10 +312,10 @@ def _report_calls(path: Path, errors: ErrorTable, with_what_ifs: bool) -> list[P
 
 def call_sentence(call: PredictedCall) -> str:
     """A call in one sentence."""
-    where = " on ".join(part for part in (call.subject, call.workload, call.gpu.name) if part)
     longest = call.longest
-    if longest is None:
+    if longest is None or call.gpu is None:
         return f"{call.subject}{' on ' + call.workload if call.workload else ''}: {call.no_model}"
+    where = " on ".join(part for part in (call.subject, call.workload, call.gpu.name) if part)
     sentence = (
         f"{where}: {time_words(call.likely_ns)} ({time_words(call.low_ns)} to {time_words(call.high_ns)})"
     )
@@ -372,7 +350,7 @@ def _row(call: PredictedCall) -> tuple[object, ...]:
     return (
         call.subject,
         call.workload or None,
-        call.gpu.name,
+        call.gpu.name if call.gpu else None,
         Evidence.MODELLED.value,
         call.likely_ns,
         call.low_ns,
@@ -394,7 +372,7 @@ def call_dict(call: PredictedCall) -> dict[str, Any]:
     return {
         **dict(zip(PredictionDocument.columns, _row(call), strict=True)),
         "arch": call.arch or None,
-        "gpu_facts": call.gpu.as_json(),
+        "gpu_facts": call.gpu.as_json() if call.gpu else None,
         "word": call.ratio.word if call.ratio else None,
         "launches": [launch.as_json() for launch in call.launches],
         "causes": None

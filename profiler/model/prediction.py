@@ -160,6 +160,32 @@ class LaunchPrediction:
         }
 
 
+class CallTimes:
+    """The times of a call from those of its launches, in nanoseconds; None where there is no model."""
+
+    launches: tuple[LaunchPrediction, ...]
+
+    @property
+    def likely_ns(self) -> float | None:
+        """Of all launches of the call."""
+        return sum(launch.likely_ns for launch in self.launches) if self.launches else None
+
+    @property
+    def low_ns(self) -> float | None:
+        """The lower end of the range."""
+        return sum(launch.low_ns for launch in self.launches) if self.launches else None
+
+    @property
+    def high_ns(self) -> float | None:
+        """The upper end of the range."""
+        return sum(launch.high_ns for launch in self.launches) if self.launches else None
+
+    @property
+    def longest(self) -> LaunchPrediction | None:
+        """The launch that takes most of the time."""
+        return max(self.launches, key=lambda launch: launch.likely_ns, default=None)
+
+
 def launch_inputs(
     run: LaunchRun, words: NDArray[np.uint64] | None, usage: ResourceUsage, gpu: GpuPart
 ) -> LaunchInputs:
@@ -257,17 +283,16 @@ def _predict(
 ) -> LaunchPrediction:
     inputs = model.inputs
     ns = imbalance * 1e9 / inputs.gpu.clock_hz
-    if hits is not None:
-        simulated = model.simulation(hits)
-        cycles = simulated.cycles
+    likely = hits or bracket[0]
+    simulated = model.simulation(likely)
     ends = [
-        model.simulation(end).cycles if hits is None or _matters(model, hits, end) else cycles
+        simulated.cycles
+        if end == likely or (hits is not None and not _matters(model, hits, end))
+        else model.simulation(end).cycles
         for end in dict.fromkeys(bracket)
     ]
-    if hits is None:
-        # Between the ends, in the middle by factors: which of them is right is not known.
-        cycles = float(np.sqrt(min(ends) * max(ends)))
-        simulated = model.simulation(bracket[0])
+    # Between the ends, in the middle by factors: which of them is right is not known.
+    cycles = simulated.cycles if hits is not None else float(np.sqrt(min(ends) * max(ends)))
     has = {
         "has_traffic": hits is not None,
         "has_controls": inputs.controls is not None,
@@ -277,7 +302,6 @@ def _predict(
     around = (*ends, cycles) if hits is not None else (cycles,)
     low = min(errors.cycles_range(end, **has)[0] for end in around)
     high = max(errors.cycles_range(end, **has)[1] for end in around)
-    likely = hits or ALL_IN_L2
     limiter, saves = find_limiter(model, likely, simulated)
     return LaunchPrediction(
         kernel=kernel,

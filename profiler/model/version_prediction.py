@@ -25,7 +25,7 @@ from profiler.evidence import GpuPart
 from profiler.model.control_words import read_code_words
 from profiler.model.error_table import ErrorTable
 from profiler.model.instructions import NoModel
-from profiler.model.prediction import LaunchPrediction, launch_inputs, predict_run
+from profiler.model.prediction import CallTimes, LaunchPrediction, launch_inputs, predict_run
 from profiler.model.version_run import VersionRun, run_version
 from profiler.sass import extract_cubin
 from profiler.sass.stored_code import newest_running_on
@@ -34,7 +34,7 @@ _MACRO = re.compile(r"(\w+)=([\w.+-]+)")
 
 
 @dataclass(frozen=True)
-class VersionPrediction:
+class VersionPrediction(CallTimes):
     """A version's call on a workload and a GPU, or why there is no model of it. Times in nanoseconds."""
 
     version: Version
@@ -43,26 +43,6 @@ class VersionPrediction:
     arch: str  # of the machine code; "" where there is none for the GPU
     launches: tuple[LaunchPrediction, ...] = ()
     no_model: str = ""
-
-    @property
-    def likely_ns(self) -> float | None:
-        """Of all launches of the call; None where there is no model."""
-        return sum(launch.likely_ns for launch in self.launches) if self.launches else None
-
-    @property
-    def low_ns(self) -> float | None:
-        """The lower end of the range."""
-        return sum(launch.low_ns for launch in self.launches) if self.launches else None
-
-    @property
-    def high_ns(self) -> float | None:
-        """The upper end of the range."""
-        return sum(launch.high_ns for launch in self.launches) if self.launches else None
-
-    @property
-    def longest(self) -> LaunchPrediction | None:
-        """The launch that takes most of the time."""
-        return max(self.launches, key=lambda launch: launch.likely_ns, default=None)
 
 
 def with_macros(version: Version, macros: Mapping[str, str]) -> Version:

@@ -47,14 +47,19 @@ def sample(lineage: Catalog, name: str, workload: AttentionWorkload, arch: str) 
 
 
 def compare_with_all_blocks(lineage: Catalog, name: str, workload: AttentionWorkload, arch: str) -> bool:
-    """Assert that a sample says what all blocks execute; whether it says that it is exact."""
+    """Assert that a sample says what all blocks execute, as near as it claims; whether that is exactly.
+
+    Where it assumes which way a branch on floating-point numbers goes, the body of that branch is what it
+    can be wrong by: at most 5.1 % of the lineage's warp instructions (flashcore_wmma on sm_80).
+    """
     some, whole = sample(lineage, name, workload, arch), run(lineage, name, workload, arch)
     assert some.blocks_run < some.blocks == whole.blocks == whole.blocks_run
     assert whole.is_exact
-    near = 0 if some.sample.spread == 0 else some.sample.spread * whole.execution.warps.sum()
-    assert abs(some.execution.warps.sum() - whole.execution.warps.sum()) <= near
+    near = some.sample.spread + (0.06 if some.assumed else 0)
+    assert some.execution.warps.sum() == pytest.approx(whole.execution.warps.sum(), rel=near, abs=0)
     assert some.block_instructions.sum() == pytest.approx(some.execution.warps.sum(), rel=1e-6)
-    if some.sample.spread == 0:
+    assert some.is_exact == (not some.assumed and some.sample.spread == 0)
+    if some.is_exact:
         assert some.execution.warps.tolist() == whole.execution.warps.tolist()
         assert some.execution.active.tolist() == whole.execution.active.tolist()
         assert some.execution.accesses == whole.execution.accesses
