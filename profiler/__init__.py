@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ComparisonDocument,
         ExplanationDocument,
         GateDocument,
+        GivenLaunch,
         InsightsDocument,
         LaunchDocument,
         PredictionDocument,
@@ -474,6 +475,7 @@ def predict(
     names: Name | Sequence[Name] = (),
     *,
     catalog: Name | None = None,
+    launch: GivenLaunch | None = None,
     against: str | None = None,
     workloads: str | Sequence[str] = (),
     gpus: str | Sequence[str] = (),
@@ -485,8 +487,9 @@ def predict(
 
     Modelled times in nanoseconds, with the range that held eight of ten public launches; ratios are to
     `against`, else to the nearest good ancestor. Without names every good version of the catalogue. `gpus`
-    are names as H100-SXM or L4, `workloads` labels, `macros` what to build the versions with besides. Raises
-    UnknownName, UnreadableReport, and CannotJudge where nvcc or g++ is missing.
+    are names as H100-SXM or L4, `workloads` labels, `macros` what to build the versions with besides. A cubin
+    says nothing of its launch: `launch` does (profiler.documents.GivenLaunch). Raises UnknownName,
+    UnreadableReport, and CannotJudge where nvcc or g++ is missing.
 
         profiler.predict("v2d_c", gpus="L4", macros={"WARPS": 8}).sentences
     """
@@ -499,6 +502,7 @@ def predict(
         return predict_names(
             texts(names),
             catalog=None if catalog is None else Path(catalog),
+            launch=launch,
             against=against,
             workloads=texts(workloads),
             gpus=texts(gpus),

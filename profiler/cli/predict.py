@@ -10,7 +10,7 @@ from profiler.cli.output import add_json, print_document, print_table, say
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import PredictionDocument
+    from profiler.documents import GivenLaunch, PredictionDocument
     from profiler.documents.prediction import PredictedCall
 
 _DESCRIPTION = """\
@@ -25,6 +25,7 @@ examples:
   profiler predict v2d_c --gpu L4 --set WARPS=8 would 128-row tiles help there?
   profiler predict v2d_b --against v2d_a --workload 1x8x512x64
   profiler predict report.ncu-rep               what the model says of measured launches
+  profiler predict add.cubin --grid 1024 --block 256 --arg f32[262144] --arg f32[262144] --arg i32=262144
 
 exit codes: 0 there is a model of something · 2 a name is unknown · 3 no model of anything, or no nvcc, g++"""
 
@@ -67,6 +68,20 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--what-if", action="store_true", help="what fewer conflicts and more blocks would do, for every row"
     )
+    code = command.add_argument_group("the launch of a file of machine code (cubin, library)")
+    code.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks")
+    code.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block (default: what the code says)")
+    code.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        dest="arguments",
+        metavar="TYPE[N]|TYPE=VALUE",
+        help="an argument, in order: f16[4096] an array, i32[2]=7,9 one of these values, i32=512 a scalar",
+    )
+    code.add_argument("--shared", type=int, metavar="BYTES", help="dynamic shared memory of a block")
+    code.add_argument("--kernel", metavar="NAME", help="which, of several")
+    code.add_argument("--arch", metavar="SM", help="which code, of a library with several")
     add_jobs(command)
     add_json(command)
     command.set_defaults(handler=run)
@@ -79,6 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     trusted_catalog(arguments)
     document = predict_names(
         arguments.versions,
+        launch=_given_launch(arguments),
         catalog=arguments.catalog,
         against=arguments.against,
         workloads=arguments.workload,
@@ -89,6 +105,28 @@ def run(arguments: argparse.Namespace) -> int:
         progress=progress(),
     )
     return print_document(document, arguments, print_text)
+
+
+def _given_launch(arguments: argparse.Namespace) -> GivenLaunch | None:
+    """The launch of a file of machine code, where one was given. Raises UnknownName for a part of one."""
+    from profiler.documents import GivenLaunch
+    from profiler.errors import UnknownName
+
+    if arguments.grid is None:
+        others = ("block", "arguments", "shared", "kernel", "arch")
+        if any(getattr(arguments, name) not in (None, []) for name in others):
+            raise UnknownName("a launch needs --grid, and belongs to a file of machine code")
+        return None
+    if arguments.shared is not None and arguments.shared < 0:
+        raise UnknownName(f"--shared {arguments.shared} is no number of bytes")
+    return GivenLaunch(
+        arguments.grid,
+        arguments.block,
+        tuple(arguments.arguments),
+        arguments.shared,
+        arguments.kernel,
+        arguments.arch,
+    )
 
 
 def print_text(document: PredictionDocument, _arguments: argparse.Namespace) -> None:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from profiler.documents.noise import NoiseRunDocument as NoiseRunDocument
     from profiler.documents.noise import floors_of_run as floors_of_run
     from profiler.documents.noise import list_noise_floors as list_noise_floors
+    from profiler.documents.prediction import GivenLaunch as GivenLaunch
     from profiler.documents.prediction import PredictionDocument as PredictionDocument
     from profiler.documents.prediction import predict_names as predict_names
     from profiler.documents.prune import PruneDocument as PruneDocument
@@ -116,7 +117,7 @@ __getattr__ = lazy(
     mix_sentences""",
     metrics="MetricCheckDocument MetricRequestDocument MetricsDocument check_metrics metrics_for_chip",
     noise="NoiseFloorsDocument NoiseRunDocument floors_of_run list_noise_floors",
-    prediction="PredictionDocument predict_names",
+    prediction="GivenLaunch PredictionDocument predict_names",
     prune="PruneDocument prune_reports",
     regressions="RegressionsDocument list_regressions load_worse_now",
     report="ReportDocument",

@@ -26,6 +26,7 @@ from profiler.sass import (
     listing_of_launch,
 )
 
+CODE_FILES = (".cubin", ".so", ".fatbin", ".o")
 _REPORTS = (".ncu-rep", ".ncu-repz")
 _USAGE = re.compile(r"Function (\S+?):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
 _ARCH = re.compile(r"\.(sm_\d+[af]?)\.cubin")
@@ -42,8 +43,8 @@ class CodeFunction:
     arch: str | None
     registers: int | None
     stack_bytes: int | None
-    shared_bytes: int | None  # of a block: static, and dynamic where something says how much
-    is_shared_whole: bool  # something says how much is dynamic
+    static_shared_bytes: int | None  # of a block, without what the system takes
+    dynamic_shared_bytes: int | None
     threads: int | None  # of a block, or at most
     live: LiveRegisters | None
     opcodes: Mapping[str, int]  # how many instructions of each there are, modifiers left out
@@ -53,6 +54,18 @@ class CodeFunction:
     def name(self) -> str:
         """Without namespace and template."""
         return function_name(self.function)
+
+    @property
+    def shared_bytes(self) -> int | None:
+        """Of a block: static, and dynamic where something says how much."""
+        if self.static_shared_bytes is None:
+            return None
+        return self.static_shared_bytes + (self.dynamic_shared_bytes or 0)
+
+    @property
+    def is_shared_whole(self) -> bool:
+        """Whether something says how much is dynamic."""
+        return self.dynamic_shared_bytes is not None
 
     @property
     def live_registers(self) -> int | None:
@@ -208,7 +221,7 @@ def examine_files(paths: Sequence[Path], arches: Sequence[str] | None = None) ->
                     functions += _of_report(file, name)
                 else:
                     for arch in arches or (None,):
-                        functions += _of_binary(file, name, arch)
+                        functions += examine_binary(file, name, arch)
             except CannotJudge:
                 raise
             except ProfilerError as error:
@@ -216,7 +229,8 @@ def examine_files(paths: Sequence[Path], arches: Sequence[str] | None = None) ->
     return CodeFilesDocument(tuple(functions), errors)
 
 
-def _of_binary(path: Path, name: str, arch: str | None) -> list[CodeFunction]:
+def examine_binary(path: Path, name: str, arch: str | None) -> list[CodeFunction]:
+    """The kernels of a cubin or library. Raises CannotJudge where a tool is missing, BuildFailed."""
     with scratch_folder() as folder:
         cubin = extract_cubin(path, arch, folder)
         listing = disassemble(cubin)
@@ -260,15 +274,14 @@ def _function(
     if live.unknown_calls:
         name_of = function_name(live.function)
         unknown.append(f"{live.unknown_calls} calls of other files: live registers are too low ({name_of})")
-    whole = static + (dynamic or 0)
     return CodeFunction(
         name,
         live.function,
         arch,
         registers,
         stack,
-        whole,
-        dynamic is not None,
+        static,
+        dynamic,
         threads,
         live,
         _opcodes(lines),
@@ -354,8 +367,8 @@ def _of_launch(path: Path, name: str, launch: Launch) -> CodeFunction:
         limits.name if limits else None,
         registers,
         None,
-        None if static is None or dynamic is None else static + dynamic,
-        dynamic is not None,
+        None if dynamic is None else static,
+        dynamic,
         threads,
         live,
         _opcodes(listing.lines) if listing.has_text else {},

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from profiler.build.occupancy import occupancy
+from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, Problem, Version, Workload, load_catalog, load_problem
 from profiler.catalog.cases import call_problem
+from profiler.documents.code_files import CODE_FILES, CodeFunction, examine_binary
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, UnknownName
-from profiler.evidence import DEFAULT_PART, Evidence, GpuPart, Value, find_part, formatting
+from profiler.evidence import DEFAULT_PART, GPU_PARTS, Evidence, GpuPart, Value, find_part, formatting
 from profiler.explain import TimeIdentity, TimeSplit
 from profiler.explain.sentence import NO_CHANGE, format_change
 from profiler.explain.time_identity import (
@@ -21,7 +24,15 @@ from profiler.explain.time_identity import (
     split_time,
     waterfall_steps,
 )
-from profiler.model import NoModel, report_inputs
+from profiler.model import LaunchRun, NoModel, report_inputs
+from profiler.model.cubin_run import (
+    CubinLaunch,
+    choose_kernel,
+    parse_argument,
+    parse_dimensions,
+    predict_cubin,
+    run_cubin,
+)
 from profiler.model.error_table import ErrorTable, load_errors
 from profiler.model.launch_model import LaunchModel
 from profiler.model.prediction import CallTimes, LaunchPrediction, WhatIf, predict_inputs, what_ifs
@@ -34,8 +45,21 @@ from profiler.model.version_prediction import (
     with_macros,
 )
 from profiler.reports import is_report, launch_detail, read_report
+from profiler.sass import cubin_functions, extract_cubin, newest_running_on
 
 Progress = Callable[[str, str], None]  # version, what happened
+
+
+@dataclass(frozen=True)
+class GivenLaunch:
+    """A launch as a user writes it: of a file of machine code, which says nothing of it."""
+
+    grid: str  # 64 or 64,8
+    block: str | None = None  # None: as many threads as the code asks for
+    arguments: tuple[str, ...] = ()  # f16[4096], i32=512 (model.cubin_run)
+    shared_bytes: int | None = None  # dynamic; None: what Triton's file beside it says, else 0
+    kernel: str | None = None  # plain or mangled; None: the only one
+    arch: str | None = None  # of a library with several
 
 
 @dataclass(frozen=True)
@@ -114,6 +138,7 @@ def predict_names(
     names: Sequence[str],
     *,
     catalog: Path | None = None,
+    launch: GivenLaunch | None = None,
     against: str | None = None,
     workloads: Sequence[str] = (),
     gpus: Sequence[str] = (),
@@ -124,12 +149,23 @@ def predict_names(
 ) -> PredictionDocument:
     """The modelled time of versions of a catalogue, all good ones where none is named, or of report files.
 
+    Files of machine code (cubins, libraries) are predicted too, with a launch that is given.
+
     against: a version that all are compared with; without it each with its nearest good ancestor. gpus: names
     of `GPU_PARTS`. macros: NAME=VALUE, what the versions are built with besides; they are compared with the
     versions as they are. with_what_ifs: what changes of the launch would do; always where one version is
     asked for on one workload. Raises UnknownName, UnreadableReport, and CannotJudge where a tool is missing.
     """
     errors = load_errors()
+    if launch is not None or any(Path(name).suffix in CODE_FILES for name in names):
+        if macros or workloads or not names:
+            raise UnknownName("a file of machine code is predicted alone, with --grid, --block and --arg")
+        if launch is None:
+            raise UnknownName(f"{names[0]} says nothing of its launch: give --grid, --block and --arg")
+        codes = [Path(name) for name in names]
+        return PredictionDocument(
+            tuple(_cubin_calls(codes, launch, gpus, against, errors, with_what_ifs)), errors
+        )
     reports = [name for name in names if is_report(Path(name))]
     if reports:
         if len(reports) < len(names) or against or macros or workloads:
@@ -308,6 +344,108 @@ def _report_calls(path: Path, errors: ErrorTable, with_what_ifs: bool) -> list[P
             )
         )
     return calls
+
+
+def _cubin_calls(
+    paths: Sequence[Path],
+    launch: GivenLaunch,
+    gpus: Sequence[str],
+    against: str | None,
+    errors: ErrorTable,
+    with_what_ifs: bool,
+) -> list[PredictedCall]:
+    """The launch of each file on each GPU; against: a file whose kernel is launched alike."""
+    ran = [_run_code(path, launch) for path in paths]
+    baseline = _run_code(Path(against), launch) if against else None
+    if baseline and baseline.arch not in {code.arch for code in ran}:
+        raise UnknownName(f"{against} has code for {baseline.arch}, {paths[0]} for {ran[0].arch}")
+    parts = [find_part(name) for name in gpus] or [_part_that_runs(ran[0].arch)]
+    calls = []
+    for code in ran:
+        for part in parts:
+            call = code.call(part, errors)
+            other = baseline.call(part, errors) if baseline else None
+            if other and call.longest and other.longest:
+                ratio = predicted_ratio(call.likely_ns or 0.0, other.likely_ns or 0.0, other.subject, errors)
+                split = split_time(modelled_identity(other.longest), modelled_identity(call.longest))
+                call = replace(call, ratio=ratio, split=split)
+            if call.longest and (with_what_ifs or len(ran) * len(parts) == 1):
+                call = replace(call, what_ifs=tuple(what_ifs(call.longest)))
+            calls.append(call)
+    return calls
+
+
+@dataclass(frozen=True)
+class _RanCode:
+    """A kernel of a file, run with the launch that was given; or why there is no model of it."""
+
+    path: Path
+    arch: str
+    code: CodeFunction
+    run: LaunchRun | None
+    no_model: str
+
+    def call(self, part: GpuPart, errors: ErrorTable) -> PredictedCall:
+        """What the model says of it on a GPU."""
+        subject, code = f"{self.path.name}: {self.code.name}", self.code
+        call = PredictedCall(subject, "", part, (), self.no_model, self.arch)
+        if self.run is None:
+            return call
+        if newest_running_on(part.architecture.compute_capability, [self.arch]) is None:
+            return replace(call, no_model=f"{self.path.name} has code for {self.arch}, not for {part.name}")
+        if code.registers is None or code.static_shared_bytes is None:
+            return replace(call, no_model=f"{self.path.name} does not say how many registers a thread has")
+        shared = code.static_shared_bytes + self.run.launch.shared_bytes
+        if not occupancy(part.arch, code.registers, self.run.launch.threads, shared).blocks:
+            return replace(
+                call,
+                no_model=f"a block of {self.run.launch.threads} threads, {code.registers} "
+                f"registers each and {shared} bytes of shared memory fits no SM of {part.name}",
+            )
+        try:
+            with scratch_folder() as folder:
+                cubin = extract_cubin(self.path, self.arch, folder)
+                sizes = code.registers, code.static_shared_bytes
+                launches = (predict_cubin(cubin, self.run, *sizes, part, errors),)
+        except NoModel as error:
+            return replace(call, no_model=str(error))
+        return replace(call, launches=launches)
+
+
+def _run_code(path: Path, given: GivenLaunch) -> _RanCode:
+    """Raises UnknownName for what the file lacks, BuildFailed for a file that is no machine code."""
+    if not path.is_file():
+        raise UnknownName(f"there is no file {path}")
+    functions = {code.function: code for code in examine_binary(path, path.name, given.arch)}
+    code = functions[choose_kernel(list(functions), given.kernel, path.name)]
+    if not code.arch:
+        raise UnknownName(f"{path.name} does not say which architecture its code is for")
+    if given.block is None and code.threads is None:
+        raise UnknownName(f"{path.name} does not say how many threads a block has: give --block")
+    launch = CubinLaunch(
+        parse_dimensions(given.grid),
+        parse_dimensions(given.block or str(code.threads)),
+        (code.dynamic_shared_bytes or 0) if given.shared_bytes is None else given.shared_bytes,
+        tuple(parse_argument(text) for text in given.arguments),
+    )
+    run, no_model = None, ""
+    with scratch_folder() as folder:
+        cubin = extract_cubin(path, code.arch, folder)
+        (function,) = [f for f in cubin_functions(cubin) if f.name == code.function]
+        try:
+            run = run_cubin(cubin, function, launch)
+        except NoModel as error:
+            no_model = str(error)
+    return _RanCode(path, code.arch, code, run, no_model)
+
+
+def _part_that_runs(arch: str) -> GpuPart:
+    """The GPU that is taken where none is named. Raises UnknownName where none is known."""
+    names = (DEFAULT_PART, *GPU_PARTS)
+    for part in map(find_part, names):
+        if newest_running_on(part.architecture.compute_capability, [arch]):
+            return part
+    raise UnknownName(f"no GPU is known here that runs code for {arch}")
 
 
 def call_sentence(call: PredictedCall) -> str:

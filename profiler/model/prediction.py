@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.build import ResourceUsage, next_block
+from profiler.build import next_block
 from profiler.evidence import GpuPart, base_opcode
 from profiler.model import pipes
 from profiler.model.control_words import decode
@@ -187,12 +187,17 @@ class CallTimes:
 
 
 def launch_inputs(
-    run: LaunchRun, words: NDArray[np.uint64] | None, usage: ResourceUsage, gpu: GpuPart
+    run: LaunchRun,
+    words: NDArray[np.uint64] | None,
+    registers: int,
+    static_shared_bytes: int,
+    gpu: GpuPart,
 ) -> LaunchInputs:
     """The model's inputs of a launch that was run from its machine code.
 
-    words: the upper halves of its instructions; None where the binary is not at hand. Raises NoModel for
-    instructions whose time has no model.
+    words: the upper halves of its instructions; None where the binary is not at hand. registers: of a thread;
+    static_shared_bytes: of a block, without what the system takes. Raises NoModel for instructions whose time
+    has no model.
     """
     execution = run.execution
     texts = [instruction.text for instruction in execution.instructions]
@@ -225,8 +230,8 @@ def launch_inputs(
         gpu=gpu,
         blocks=blocks,
         threads=threads,
-        registers=usage.registers,
-        shared_bytes=usage.static_shared_bytes + run.launch.shared_bytes,
+        registers=registers,
+        shared_bytes=static_shared_bytes + run.launch.shared_bytes,
         code=ExecutedCode(texts, targets, warps / (blocks * -(-threads // 32)), (0,)),
         controls=controls,
         sectors=sectors,

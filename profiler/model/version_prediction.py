@@ -27,8 +27,7 @@ from profiler.model.error_table import ErrorTable
 from profiler.model.instructions import NoModel
 from profiler.model.prediction import CallTimes, LaunchPrediction, launch_inputs, predict_run
 from profiler.model.version_run import VersionRun, run_version
-from profiler.sass import extract_cubin
-from profiler.sass.stored_code import newest_running_on
+from profiler.sass import extract_cubin, newest_running_on
 
 _MACRO = re.compile(r"(\w+)=([\w.+-]+)")
 
@@ -106,7 +105,8 @@ def predict_version(
                 for usage in outcome.resources
                 if usage.function == launch.function.name and usage.arch == arch
             )
-            inputs = launch_inputs(launch, words.get(launch.function.name), usage, gpu)
+            code = words.get(launch.function.name)
+            inputs = launch_inputs(launch, code, usage.registers, usage.static_shared_bytes, gpu)
             launches.append(predict_run(launch, inputs, errors))
     except (NoModel, BuildFailed) as error:
         return replace(prediction, no_model=str(error))

@@ -220,32 +220,49 @@ def run_version(
         image = _choose(images, shape)
         parameters = _parameters(shape, image, addresses)
         function = functions[image.function]
-        program = load_program(image, function.instructions)
-        count = partial(
-            count_blocks,
-            program,
-            shape.grid,
-            shape.block,
-            shape.shared_bytes,
-            parameters,
-            memory,
-            with_values=False,
-            with_trace=True,
-        )
-        sample = sample_blocks(shape.grid, count)
         trace = SharedTrace() if trace_shared else None
-        if check_output:
-            execution = run_blocks(
-                program, shape.grid, shape.block, shape.shared_bytes, parameters, memory, observer=trace
-            )
-        else:
-            execution = sample.execution
-        shared_bytes = shape.shared_bytes + image.static_shared_bytes
-        runs.append(LaunchRun(shape, function, execution, sample, check_output, shared_bytes, trace))
+        run = run_launch(image, function, shape, parameters, memory, whole=check_output, trace=trace)
+        runs.append(run)
     position = next(i for i, array in enumerate(arrays) if array is case.output)
     output = memory.read_array(position, case.output)
     check = case.check(output) if check_output else None
     return VersionRun(version.id, arch, workload, tuple(runs), check)
+
+
+def run_launch(
+    image: KernelImage,
+    function: FunctionCode,
+    shape: LaunchShape,
+    parameters: Sequence[bytes],
+    memory: GlobalMemory,
+    *,
+    whole: bool = False,
+    trace: SharedTrace | None = None,
+) -> LaunchRun:
+    """Run one launch of a kernel from its machine code; parameters: the bytes of each.
+
+    whole: all blocks, with values; without it as many as say what all execute, and without floating-point
+    arithmetic. trace: keeps the addresses of accesses to shared memory, of a whole run alone. Raises NoModel.
+    """
+    program = load_program(image, function.instructions)
+    grid, block, shared_bytes = shape.grid, shape.block, shape.shared_bytes
+    count = partial(
+        count_blocks,
+        program,
+        grid,
+        block,
+        shared_bytes,
+        parameters,
+        memory,
+        with_values=False,
+        with_trace=True,
+    )
+    sample = sample_blocks(grid, count)
+    execution = sample.execution
+    if whole:
+        execution = run_blocks(program, grid, block, shared_bytes, parameters, memory, observer=trace)
+    block_bytes = shared_bytes + image.static_shared_bytes
+    return LaunchRun(shape, function, execution, sample, whole, block_bytes, trace)
 
 
 def _launch_shapes(version: Version, problem: Problem, case: Case) -> tuple[LaunchShape, ...]:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from profiler.sass.alignment import Alignment as Alignment
     from profiler.sass.alignment import align as align
     from profiler.sass.bundle_file import MachineCode as MachineCode
+    from profiler.sass.disassembly import cubin_functions as cubin_functions
     from profiler.sass.disassembly import disassemble as disassemble
     from profiler.sass.disassembly import extract_cubin as extract_cubin
     from profiler.sass.disassembly import library_functions as library_functions
@@ -42,17 +43,18 @@ if TYPE_CHECKING:
     from profiler.sass.stored_code import CodeNotStored as CodeNotStored
     from profiler.sass.stored_code import StoredCode as StoredCode
     from profiler.sass.stored_code import find_code as find_code
+    from profiler.sass.stored_code import newest_running_on as newest_running_on
 
 __getattr__ = lazy(
     __name__,
     alignment="AlignedFunction AlignedRow Alignment align",
     bundle_file="MachineCode",
-    disassembly="disassemble extract_cubin library_functions",
+    disassembly="cubin_functions disassemble extract_cubin library_functions",
     hotspots="CodeLocation HotRow HotSpot HotSpotChange hot_spot_changes hottest hottest_rows",
     hottest_places="HotPlace StaticLine hot_places static_lines",
     listing="FunctionCode Listing SassLine listing_of_launch make_listing select_functions",
     live_registers="LiveRegisters count_live_registers",
     registers="Renaming",
     source_diff="FlagChange LineTraffic SourceRow TrafficRow compare_traffic side_by_side",
-    stored_code="CodeNotStored StoredCode find_code",
+    stored_code="CodeNotStored StoredCode find_code newest_running_on",
 )

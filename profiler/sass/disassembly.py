@@ -25,10 +25,13 @@ def disassemble(path: Path, arch: str | None = None) -> Listing:
     BuildFailed where the file has no such code.
     """
     with scratch_folder() as folder:
-        cubin = extract_cubin(path, arch, folder)
-        sass = _run_tool("cuobjdump", "--dump-sass", str(cubin))
-        lines = _line_info(cubin)
-    return make_listing(parse_functions(sass, lines), path.name)
+        functions = cubin_functions(extract_cubin(path, arch, folder))
+    return make_listing(functions, path.name)
+
+
+def cubin_functions(cubin: Path) -> tuple[FunctionCode, ...]:
+    """The functions of a cubin with their source lines; nothing is cached. Raises as disassemble does."""
+    return parse_functions(_run_tool("cuobjdump", "--dump-sass", str(cubin)), _line_info(cubin))
 
 
 def library_functions(path: Path, arch: str) -> tuple[FunctionCode, ...]:

@@ -1,0 +1,194 @@
+"""One kernel of a cubin run as a launch that is given by hand: its arrays, scalars, grid and block."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from profiler.build import function_name
+from profiler.emulator import LaunchShape
+from profiler.errors import UnknownName
+from profiler.evidence import GpuPart
+from profiler.model.control_words import read_code_words
+from profiler.model.cubin import KernelImage, read_kernels
+from profiler.model.error_table import ErrorTable
+from profiler.model.instructions import NoModel
+from profiler.model.interpreter import Grid
+from profiler.model.machine import Array
+from profiler.model.memory import GlobalMemory
+from profiler.model.prediction import LaunchPrediction, launch_inputs, predict_run
+from profiler.model.version_run import LaunchRun, run_launch
+from profiler.sass import FunctionCode
+
+_TYPES = {
+    **{f"{kind}{bits}": f"{kind}{bits // 8}" for kind in "iu" for bits in (8, 16, 32, 64)},
+    "f16": "f2",
+    "bf16": "u2",  # NumPy has none: the upper half of a float
+    "f32": "f4",
+    "f64": "f8",
+}
+_ARGUMENT = re.compile(r"(?P<type>\w+)(?:\[(?P<count>\d+)\])?(?:=(?P<values>[-+.,\w]+))?")
+_MOST_BYTES = 4 << 30  # of all arrays, which this process allocates
+_MOST_THREADS, _MOST_THREADS_Z = 1024, 64
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class LaunchArgument:
+    """One argument of a kernel: an array in global memory, or a scalar."""
+
+    text: str  # as it was given
+    values: Array  # of an array [count]; of a scalar one value
+    is_array: bool
+
+
+@dataclass(frozen=True)
+class CubinLaunch:
+    """A launch of one kernel of a cubin."""
+
+    grid: Grid
+    block: Grid
+    shared_bytes: int  # dynamic, of a block
+    arguments: tuple[LaunchArgument, ...]
+
+    def __post_init__(self) -> None:
+        """Raises UnknownName for what no GPU launches: CUDA C++ Programming Guide, "Compute Capabilities"."""
+        threads = math.prod(self.block)
+        if threads > _MOST_THREADS or self.block[2] > _MOST_THREADS_Z:
+            raise UnknownName(f"a block of {threads} threads is none: 1024 at most, 64 along z")
+        if self.grid[0] >= 1 << 31 or max(self.grid[1:]) >= 1 << 16:
+            raise UnknownName(
+                f"the grid {self.grid} is none: 2^31 - 1 blocks along x at most, 65535 along y, z"
+            )
+        size = sum(argument.values.nbytes for argument in self.arguments)
+        if size > _MOST_BYTES:
+            raise UnknownName(f"the arrays have {size} bytes: {_MOST_BYTES >> 30} GB at most")
+
+
+def parse_dimensions(text: str) -> Grid:
+    """`64`, `64,8` or `64,8,2` as a grid or a block. Raises UnknownName."""
+    words = text.split(",")
+    if len(words) > 3 or not all(re.fullmatch(r"[1-9]\d{0,9}", word) for word in words):
+        raise UnknownName(f"{text!r} is no grid or block: write 64, 64,8 or 64,8,2")
+    sizes = [int(word) for word in words] + [1, 1]
+    return sizes[0], sizes[1], sizes[2]
+
+
+def parse_argument(text: str) -> LaunchArgument:
+    """`f16[4096]` (an array), `i32[4]=7,7,9,9` or `f32[64]=0` (of these values), `i32=512` (a scalar).
+
+    An array without values has standard normal numbers, of integers zeros: what a kernel's branches and
+    addresses depend on has to be given. Raises UnknownName.
+    """
+    match = _ARGUMENT.fullmatch(text)
+    kind = match["type"] if match else ""
+    if match is None or kind not in _TYPES:
+        known = ", ".join(_TYPES)
+        raise UnknownName(
+            f"{text!r} is no argument: write f16[4096], f32[64]=0 or i32=512; types are {known}"
+        )
+    is_array, words = match["count"] is not None, (match["values"] or "").split(",")
+    if not is_array and (match["values"] is None or len(words) != 1):
+        raise UnknownName(f"{text!r} has no value: a scalar is written i32=512, an array f16[4096]")
+    count = int(match["count"]) if is_array else 1
+    dtype = np.dtype(_TYPES[kind])
+    if count * dtype.itemsize > _MOST_BYTES:
+        raise UnknownName(f"{text!r} is larger than {_MOST_BYTES >> 30} GB")
+    if match["values"] is None:
+        return LaunchArgument(text, _default_values(kind, dtype, count), is_array)
+    if len(words) not in (1, count):
+        raise UnknownName(f"{text!r} has {len(words)} values for {count} elements")
+    try:
+        given = np.array([float(word) for word in words] if "f" in kind else [int(word, 0) for word in words])
+        with np.errstate(over="raise"):
+            values = _bfloat16(given) if kind == "bf16" else given.astype(dtype)
+        if dtype.kind in "iu" and kind != "bf16" and (values.astype(object) != given.astype(object)).any():
+            raise OverflowError
+    except (ValueError, OverflowError, FloatingPointError) as error:
+        raise UnknownName(f"{text!r} has a value that is no {kind}") from error
+    return LaunchArgument(text, np.broadcast_to(values, (count,)).copy(), is_array)
+
+
+def _default_values(kind: str, dtype: np.dtype[np.generic], count: int) -> Array:
+    if "f" not in kind:
+        return np.zeros(count, dtype)
+    normal = np.random.default_rng(_SEED).standard_normal(count, np.float32)
+    return _bfloat16(normal) if kind == "bf16" else normal.astype(dtype)
+
+
+def _bfloat16(values: Array) -> Array:
+    bits: Array = (values.astype("f4").view("u4") >> 16).astype("u2")
+    return bits
+
+
+def choose_kernel(images: Sequence[str], name: str | None, where: str) -> str:
+    """The mangled name of the kernel of a name, plain or mangled, or of the only one. Raises UnknownName."""
+    plain = {function: function_name(function) for function in images}
+    chosen = [function for function in images if name in (None, function, plain[function])]
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
+        raise UnknownName(
+            f"{where} has no kernel {name!r}: it has {', '.join(sorted(set(plain.values()))) or 'none'}"
+        )
+    names = [plain[function] for function in chosen]
+    # Instances of one template have one plain name.
+    shown = chosen if len(set(names)) < len(names) else names
+    raise UnknownName(f"{where} has several kernels: choose with --kernel: {', '.join(sorted(shown))}")
+
+
+def run_cubin(cubin: Path, function: FunctionCode, launch: CubinLaunch) -> LaunchRun:
+    """The launch with what its blocks execute, as many of them run as say what all do.
+
+    cubin: with the code of one architecture. Raises NoModel for arguments that are not the kernel's, accesses
+    outside of the arrays, and instructions without a model.
+    """
+    image = read_kernels(cubin)[function.name]
+    memory = GlobalMemory([argument.values for argument in launch.arguments if argument.is_array])
+    addresses = iter(memory.addresses)
+    content = [
+        next(addresses).to_bytes(8, "little") if argument.is_array else argument.values.tobytes()
+        for argument in launch.arguments
+    ]
+    _compare_parameters(image, launch.arguments, content)
+    shape = LaunchShape(
+        function_name(function.name), launch.grid, launch.block, launch.shared_bytes, 0, function.name
+    )
+    return run_launch(image, function, shape, content, memory)
+
+
+def _compare_parameters(
+    image: KernelImage, arguments: Sequence[LaunchArgument], content: Sequence[bytes]
+) -> None:
+    """Raise NoModel where the kernel's parameters have other sizes."""
+    name = function_name(image.function)
+    sizes = [parameter.size for parameter in image.parameters]
+    if len(sizes) != len(content):
+        words = ", ".join(f"{size} bytes" for size in sizes) or "none"
+        raise NoModel(f"{name} has {len(sizes)} parameters ({words}); {len(content)} arguments were given")
+    for number, (size, argument, given) in enumerate(zip(sizes, arguments, content, strict=True), 1):
+        if len(given) != size:
+            raise NoModel(
+                f"parameter {number} of {name} has {size} bytes, and {argument.text!r} has {len(given)}"
+            )
+
+
+def predict_cubin(
+    cubin: Path,
+    run: LaunchRun,
+    registers: int,
+    static_shared_bytes: int,
+    gpu: GpuPart,
+    errors: ErrorTable,
+) -> LaunchPrediction:
+    """How long a launch of a cubin takes on a GPU that runs its code.
+
+    registers: of a thread; static_shared_bytes: of a block, without what the system takes. Raises NoModel.
+    """
+    words = read_code_words(cubin).get(run.function.name)
+    return predict_run(run, launch_inputs(run, words, registers, static_shared_bytes, gpu), errors)
