@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         GateDocument,
         GivenLaunch,
         InsightsDocument,
+        JudgementDocument,
         LaunchDocument,
         PredictionDocument,
         PruneDocument,
@@ -56,6 +57,7 @@ __all__ = [
     "explain",
     "gate",
     "insights",
+    "judge",
     "launch",
     "open_store",
     "predict",
@@ -75,7 +77,7 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     """The package as a module, in which `profiler.compare` stays the function when the room is imported.
 
-    When a submodule is first imported, Python sets it as an attribute of its package. Three rooms are called
+    When a submodule is first imported, Python sets it as an attribute of its package. Four rooms are called
     as functions of the library are; for those the attribute stays the function. `from profiler.compare import
     …` takes the room from sys.modules and does not look here; `import profiler.compare as x` does.
     """
@@ -509,6 +511,41 @@ def predict(
             macros=[f"{name}={value}" for name, value in (macros or {}).items()],
             with_what_ifs=what_ifs,
             jobs=_count("jobs", jobs),
+        )
+
+
+def judge(
+    candidate: Name,
+    *,
+    against: Name | None = None,
+    catalog: Name | None = None,
+    gpu: str | None = None,
+    workloads: str | Sequence[str] = (),
+    seed: int | None = None,
+    trust: bool = False,
+) -> JudgementDocument:
+    """Judge device code that nobody trusts: is it right, what does it cost, is it better than `against`.
+
+    `candidate` and `against` are a folder with candidate.toml and CUDA C++, PTX or a cubin, or the name of a
+    version. It is compiled and run in isolation, on shapes and inputs drawn anew unless `seed` is given;
+    `workloads` are labels, the acceptance workloads unless given; `trust` runs it where nothing isolates.
+    `valid` is None where it is not known. Raises UnknownName, BadCatalog, and CannotJudge where nothing
+    isolates or nvcc is missing.
+
+        profiler.judge("my_kernel", against="v2d_b").sentences
+    """
+    from profiler.documents import judge_name
+    from profiler.evidence import DEFAULT_PART
+
+    with _arguments_named():
+        return judge_name(
+            os.fspath(candidate),
+            None if against is None else os.fspath(against),
+            catalog=None if catalog is None else Path(catalog),
+            gpu=gpu or DEFAULT_PART,
+            workloads=_texts(workloads),
+            seed=seed,
+            trust=trust,
         )
 
 

@@ -115,6 +115,7 @@ _CHECK_WORKLOADS = (
     ((1, 1, 20, 260, 128), False, "sharp"),  # many tiles of keys for one of queries
     ((1, 1, 33, 2048, 64), False, "flat"),
 )
+_RANDOM_PAIRS = 24_000  # at most, of (query, key) pairs in a random workload with a head_dim of 64
 _HEAD_DIMS = (64, 128)  # what kernels/attention.h allows
 _HALF_ULP = 2.0**-11  # of fp16, relative
 # O is rounded to fp16, and P before it is multiplied, so that an element errs by at most half an ulp of
@@ -134,6 +135,9 @@ class Attention:
     name: str = "attention"
     symbol: str = "attention_forward"
     stages: tuple[str, ...] = ("QK", "SOFTMAX", "PV")
+    arguments: tuple[str, ...] = (
+        *("q", "k", "v", "o", "scales", "batch", "heads", "len_q", "len_kv", "head_dim", "scale", "causal"),
+    )
 
     def workload(self, **sizes: Any) -> AttentionWorkload:
         """See Problem; len_kv may be left out, and `inputs` where they are normal."""
@@ -152,6 +156,27 @@ class Attention:
     def acceptance_workloads(self, dtype: str) -> list[AttentionWorkload]:
         """See Problem; the headline comes first."""
         return [replace(workload, dtype=dtype) for workload in ACCEPTANCE]
+
+    def random_workload(
+        self, rng: np.random.Generator, dtype: str, sizes: Sequence[int]
+    ) -> AttentionWorkload:
+        """See Problem: lengths that end anywhere in a tile, and every kind of inputs."""
+        shape = int(rng.integers(4))
+        if shape == 0:  # tails of several tiles
+            len_q, len_kv = (int(rng.integers(33, 150)) for _ in range(2))
+        elif shape == 1:  # many keys for few queries
+            len_q, len_kv = int(rng.integers(1, 20)), int(rng.integers(200, 420))
+        elif shape == 2:  # many queries, fewer keys than a tile
+            len_q, len_kv = int(rng.integers(150, 400)), int(rng.integers(1, 30))
+        else:
+            len_q = len_kv = int(rng.integers(20, 180))
+        head_dim = int(rng.choice(list(sizes)))
+        most = max(1, _RANDOM_PAIRS * 64 // (len_q * len_kv * head_dim))
+        heads = int(rng.integers(1, min(5, most) + 1))
+        batch = int(rng.integers(1, min(3, max(1, most // heads)) + 1))
+        kinds = [kind for kind in INPUTS if kind != NORMAL]
+        inputs = str(rng.choice([NORMAL, *kinds]))
+        return AttentionWorkload(batch, heads, len_q, len_kv, head_dim, bool(rng.integers(2)), dtype, inputs)
 
     def case(self, workload: AttentionWorkload, seed: int, stage: str = ALL_STAGES) -> Case:
         """Random inputs of the workload's kind and the reference of one stage.

@@ -41,6 +41,7 @@ COMMAND_MODULES = (
     "static",
     "check",
     "predict",
+    "judge",
     "dissect",
     "doctor",
     "collect",

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from profiler.documents.insights import InsightsDocument as InsightsDocument
     from profiler.documents.insights import insights_of_name as insights_of_name
     from profiler.documents.insights import insights_of_side as insights_of_side
+    from profiler.documents.judgement import JudgementDocument as JudgementDocument
+    from profiler.documents.judgement import judge_name as judge_name
     from profiler.documents.launch import LaunchDocument as LaunchDocument
     from profiler.documents.launch import LaunchOfSide as LaunchOfSide
     from profiler.documents.launch import inside_launch as inside_launch
@@ -111,6 +113,7 @@ __getattr__ = lazy(
     gate="GateDocument gate_versions",
     history="HistoryDocument find_history",
     insights="InsightsDocument insights_of_name insights_of_side",
+    judgement="JudgementDocument judge_name",
     launch="LaunchDocument LaunchOfSide inside_launch launch_document launch_like launch_of_name",
     launches="LaunchSelection LaunchesDocument launches_of_name select_launches",
     listing="""RunsDocument VersionsDocument WorkloadsDocument list_runs list_versions list_workloads

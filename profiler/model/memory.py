@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 SECTOR, LINE = 32, 128
 BANKS = 32
-_START = 0x7F00_0000_0000  # where the first allocation lies
+START = 0x7F00_0000_0000  # where the first allocation lies
 _ALIGNMENT = 512  # of an allocation, as cudaMalloc gives it
 _GAP = 4096  # free bytes between two, so that an access past one's end is seen
 _GRANULE = 16
@@ -27,7 +27,7 @@ class GlobalMemory:
         self.addresses: list[int] = []
         size = _GAP
         for array in arrays:
-            self.addresses.append(_START + size)
+            self.addresses.append(START + size)
             size += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT + _GAP
         self.bytes = np.zeros(size, np.uint8)
         self._is_allocated = np.zeros(size // _GRANULE + 1, bool)
@@ -37,18 +37,18 @@ class GlobalMemory:
             4: self.bytes.view(np.uint32),
         }
         for array, address in zip(arrays, self.addresses, strict=True):
-            start = address - _START
+            start = address - START
             self.bytes[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             self._is_allocated[start // _GRANULE : -(-(start + array.nbytes) // _GRANULE)] = True
 
     def read_array(self, index: int, like: Array) -> Array:
         """What an array holds now, in the type and shape of another one."""
-        start = self.addresses[index] - _START
+        start = self.addresses[index] - START
         return self.bytes[start : start + like.nbytes].view(like.dtype).reshape(like.shape).copy()
 
     def offsets(self, addresses: Array, width: int) -> NDArray[np.int64]:
         """Addresses as offsets. Raises OutOfBounds for one outside of every array, or one not aligned."""
-        offsets = (addresses - np.uint64(_START)).astype(np.int64)
+        offsets = (addresses - np.uint64(START)).astype(np.int64)
         if not len(offsets):
             return offsets
         if int(offsets.min()) < 0 or int(offsets.max()) + width > len(self.bytes):

@@ -1,0 +1,95 @@
+"""`profiler judge`: whether a candidate is right, what it costs, and whether it is better than another."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_json, print_document, print_table, say
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+    from profiler.documents import JudgementDocument
+
+_DESCRIPTION = """\
+Judges device code that nobody trusts: a folder with candidate.toml and CUDA C++, PTX or a cubin; or a
+version. Its host code never runs. It is compiled in isolation, its binary looked through, its machine code run
+on the CPU on shapes and inputs drawn just now, and on blocks of the acceptance shapes; then the model says its
+time. What cannot be told is unknown, and never passes."""
+
+_EPILOG = """\
+examples:
+  profiler judge my_kernel/                     is it right, and how long would it take on an H100
+  profiler judge my_kernel/ --against v2d_b     and is that better, by more than the model's error
+  profiler judge my_kernel/ --json --seed 7     the same shapes and inputs again
+
+exit codes: 0 valid · 1 not valid, or worse · 2 a name is unknown · 3 not known, or nothing isolates"""
+
+
+def add(commands: Commands) -> None:
+    """Add `judge`."""
+    command = commands.add_parser(
+        "judge",
+        help="a candidate that nobody trusts: right, how fast, better than another?",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("candidate", metavar="CANDIDATE", help="a folder with candidate.toml, or a version")
+    command.add_argument("--against", metavar="ELITE", help="another of these, which it should beat")
+    command.add_argument("--catalog", type=Path, metavar="FILE", help="another catalog.toml")
+    command.add_argument("--gpu", metavar="GPU", help="H100-SXM (default), A100-80GB, L4 …")
+    command.add_argument(
+        "--workload",
+        action="append",
+        default=[],
+        metavar="LABEL",
+        help="judge on this alone, may be repeated (default: the acceptance workloads)",
+    )
+    command.add_argument(
+        "--seed", type=int, metavar="N", help="of the shapes and inputs (default: drawn anew)"
+    )
+    command.add_argument(
+        "--trust", action="store_true", help="run it without isolation: only for code that you wrote"
+    )
+    add_json(command)
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Judge, print."""
+    from profiler.documents import judge_name
+    from profiler.evidence import DEFAULT_PART
+
+    document = judge_name(
+        arguments.candidate,
+        arguments.against,
+        catalog=arguments.catalog,
+        gpu=arguments.gpu or DEFAULT_PART,
+        workloads=arguments.workload,
+        seed=arguments.seed,
+        trust=arguments.trust,
+        progress=_progress,
+    )
+    return print_document(document, arguments, print_text)
+
+
+def _progress(stage: str, what: str) -> None:
+    """A line on stderr for each stage as it ends."""
+    from profiler.cli.output import printable
+
+    print(f"{stage}: {printable(what)[:160]}", file=sys.stderr, flush=True)
+
+
+def print_text(document: JudgementDocument, _arguments: argparse.Namespace) -> None:
+    """The stages, then the answer in words."""
+    stages = document.judgement.stages
+    rows = [(stage.name, str(stage.state), f"{stage.seconds:.1f} s", stage.reason) for stage in stages]
+    print_table(("stage", "", "time", ""), rows, right=(2,))
+    for finding in document.failed_findings[1:]:
+        say(f"  {finding}")
+    say("")
+    for sentence in document.sentences:
+        say(sentence)

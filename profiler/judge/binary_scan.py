@@ -1,0 +1,70 @@
+"""What the machine code of a candidate may not have: state, answers, and ways out of computing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profiler.judge.compilation import MachineCode
+from profiler.judge.elf import WRITE
+
+MOST_CONSTANT_BYTES = 4096  # of all tables together: more looks like an answer
+# Sections that hold what threads can write and the next launch reads.
+_STATE = (".nv.global", ".bss", ".data", ".nv.managed")
+# Functions of the device runtime, by how their names begin.
+_CALLS = {
+    "vprintf": "prints",
+    "malloc": "allocates memory",
+    "free": "allocates memory",
+    "__assertfail": "asserts",
+    "__assert_fail": "asserts",
+    "cudaLaunchDevice": "launches kernels from the device",
+    "cudaGetParameterBuffer": "launches kernels from the device",
+    "cnpLaunch": "launches kernels from the device",
+    "__cudaCDP": "launches kernels from the device",
+    "cudaCDP": "launches kernels from the device",
+}
+_OPCODES = {
+    "NANOSLEEP": "sleeps",
+    "BPT": "stops for a debugger",
+    "KILL": "kills lanes",
+    "PMTRIG": "triggers a performance monitor",
+    "SETLMEMBASE": "moves its local memory",
+}
+# Registers that tell time or place, which no result may depend on.
+_SPECIAL = ("SR_CLOCK", "SR_GLOBALTIMER", "SR_GLOBAL_TIMER", "SR_SMID", "SR_VIRTID", "SR_WARPID", "SR_NSMID")
+_PLACE = ("SR_SMID", "SR_VIRTID", "SR_NSMID")
+
+
+def scan_binary(code: MachineCode) -> Iterator[str]:
+    """What stands against the binary, a sentence each; nothing where there is nothing."""
+    constants = 0
+    for name, size, flags, _ in code.sections:
+        if size and any(name == state or name.startswith(f"{state}.") for state in _STATE):
+            words = ", ".join(s for s, place, _, _ in code.symbols if place == name and not s.startswith("."))
+            yield (
+                f"{size} bytes of global memory of its own{f' ({words[:80]})' if words else ''}: what one "
+                "launch leaves there the next can replay; pass scratch buffers, put tables into __constant__"
+            )
+        elif name.startswith(".nv.constant3") or name.startswith(".nv.constant2"):
+            constants += size
+        elif flags & WRITE and size and not name.startswith((".nv.shared", ".nv.global", ".nv.local")):
+            yield f"a writable section {name} of {size} bytes"
+    if constants > MOST_CONSTANT_BYTES:
+        yield (
+            f"{constants} bytes of constant tables, of which {MOST_CONSTANT_BYTES} are allowed: so much "
+            "could be an answer"
+        )
+    for name, section, _, _ in code.symbols:
+        if not section:
+            called = next((words for call, words in _CALLS.items() if name.startswith(call)), "")
+            if called:
+                yield f"it {called}: it calls {name}"
+    for function, kernel in code.kernels.items():
+        for opcode in kernel.opcodes:
+            if what := _OPCODES.get(opcode.partition(".")[0]):
+                yield f"{function} {what}: {opcode}"
+        for register in kernel.special:
+            if register.startswith(_SPECIAL):
+                what = "where it runs" if register.startswith(_PLACE) else "the time"
+                if not register.startswith("SR_WARPID"):
+                    yield f"{function} reads {what} ({register}): a result may not depend on it"

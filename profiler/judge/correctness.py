@@ -1,0 +1,192 @@
+"""Whether a candidate is right: on shapes and inputs that it has not seen, and on the acceptance shapes."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler.catalog import Case, Problem, Workload
+from profiler.catalog.cases import call_problem, check_workloads, make_case
+from profiler.judge.call_plan import CallPlan, plan_call
+from profiler.judge.candidate import Candidate
+from profiler.judge.compilation import MachineCode
+from profiler.judge.isolation import Isolation, Limits
+from profiler.judge.judgement import StageState
+from profiler.judge.machine_run import POISONS, MachineResult, run_call
+
+UNSEEN_CALLS = 3
+_CALL = Limits(90)
+_ACCEPTANCE_SECONDS = 25.0  # for all acceptance shapes together, on a processor
+_SAMPLED = 2  # blocks of a launch
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What calls showed."""
+
+    state: StageState = StageState.UNKNOWN
+    reason: str = ""
+    findings: tuple[str, ...] = ()
+    race_state: StageState = StageState.UNKNOWN
+    race_reason: str = ""
+    races: tuple[str, ...] = ()
+
+
+def check_unseen(
+    candidate: Candidate,
+    problem: Problem,
+    code: MachineCode,
+    isolation: Isolation,
+    rng: np.random.Generator,
+    calls: int = UNSEEN_CALLS,
+) -> Shown:
+    """Run the machine code on shapes and inputs drawn just now, and compare with the reference.
+
+    With scratch buffers a second call follows with other inputs, on what the first left there.
+    """
+    races: list[str] = []
+    race_reason = ""
+    labels = []
+    for workload in unseen_workloads(candidate, problem, rng, calls):
+        labels.append(workload.label)
+        kept = None
+        for repeat in range(2):
+            case = make_case(problem, workload, int(rng.integers(2**31)))
+            plan = plan_call(candidate, problem, code, workload, case)
+            if repeat and not plan.scratch:
+                break
+            result = run_call(code, plan, isolation, _CALL, poison=POISONS[repeat], scratch=kept)
+            after = " in a second call with other inputs" if repeat else ""
+            where = f"{workload.label}{after}"
+            if result.no_model:
+                return Shown(StageState.UNKNOWN, f"{where}: {result.error}", race_reason=result.error)
+            if findings := [f"{where}: {text}" for text in what_is_wrong(plan, result)]:
+                return Shown(StageState.FAILED, findings[0], tuple(findings))
+            kept = [result.arrays[number] for number in plan.scratch]
+            races += [f"{where}: {text}" for text in result.races if text not in races]
+            race_reason = race_reason or result.races_unknown
+    state = StageState.FAILED if races else StageState.UNKNOWN if race_reason else StageState.PASSED
+    words = f"{len(labels)} calls: {', '.join(labels)}"
+    return Shown(StageState.PASSED, words, (), state, races[0] if races else race_reason, tuple(races))
+
+
+def unseen_workloads(
+    candidate: Candidate, problem: Problem, rng: np.random.Generator, calls: int
+) -> list[Workload]:
+    """Workloads that a candidate takes, drawn at random; of a problem that draws none its check workloads."""
+    from profiler.judge.pipeline import accepts, compile_sizes
+
+    dtype, sizes = compile_sizes(candidate)
+    if not hasattr(problem, "random_workload"):
+        known = [w for w in check_workloads(problem, dtype, sizes) if accepts(candidate, w)]
+        return [known[int(i)] for i in rng.permutation(len(known))[:calls]]
+    chosen: list[Workload] = []
+    for _ in range(200):
+        workload = call_problem(problem, "random_workload", rng, dtype, sizes, of="a random workload")
+        is_new = all(_sizes(workload) != _sizes(other) for other in chosen)
+        if accepts(candidate, workload) and is_new:
+            chosen.append(workload)
+        if len(chosen) == calls:
+            break
+    return chosen
+
+
+def _sizes(workload: Workload) -> tuple[object, ...]:
+    sizes = workload.sizes()
+    return (sizes.get("head_dim"), sizes.get("inputs"))
+
+
+def what_is_wrong(plan: CallPlan, result: MachineResult) -> list[str]:
+    """What a whole call did wrong; nothing where it is right."""
+    if result.error:
+        return [result.error]
+    findings = []
+    if result.written_outside:
+        findings.append(f"{result.written_outside} bytes were written outside of every array")
+    for number, array in enumerate(plan.arrays):
+        if number == plan.output or number in plan.scratch:
+            continue
+        before = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        if not np.array_equal(before, result.arrays[number]):
+            findings.append(f"input {number} was changed")
+    output = result.arrays[plan.output].view(plan.case.output.dtype).reshape(plan.case.output.shape)
+    check = plan.case.check(output)
+    if check.wrong:
+        error = "not finite" if check.max_abs_error is None else f"error up to {check.max_abs_error:.3g}"
+        findings.append(
+            f"{check.wrong} of {output.size} elements are wrong ({error}), the first at "
+            f"{list(check.first_wrong or ())}"
+        )
+    return findings
+
+
+def check_acceptance(
+    candidate: Candidate,
+    problem: Problem,
+    code: MachineCode,
+    isolation: Isolation,
+    rng: np.random.Generator,
+    workloads: Sequence[Workload],
+) -> Shown:
+    """Run some blocks of each acceptance shape, drawn at random, and compare what they write."""
+    started = time.perf_counter()
+    words, left = [], []
+    for number, workload in enumerate(workloads):
+        spent = time.perf_counter() - started
+        if number and spent > _ACCEPTANCE_SECONDS:
+            left.append(workload.label)
+            continue
+        shown, text = _check_sample(candidate, problem, code, isolation, rng, workload)
+        if shown is not None:
+            return shown
+        words.append(text)
+    reason = "; ".join(words)
+    if left:
+        reason += f"; no time for {', '.join(left)}"
+    return Shown(StageState.PASSED, reason)
+
+
+def _check_sample(
+    candidate: Candidate,
+    problem: Problem,
+    code: MachineCode,
+    isolation: Isolation,
+    rng: np.random.Generator,
+    workload: Workload,
+) -> tuple[Shown | None, str]:
+    case: Case = make_case(problem, workload, int(rng.integers(2**31)))
+    plan = plan_call(candidate, problem, code, workload, case)
+    if len(plan.launches) > 1 or plan.scratch:
+        # What a later launch reads an earlier one has to have written, all of it.
+        return None, f"{workload.label}: several launches, whose blocks cannot be run alone"
+    launch = plan.launches[0]
+    count = min(_SAMPLED, launch.blocks)
+    chosen = rng.choice(launch.blocks, size=count, replace=False)
+    x, y, _ = launch.grid
+    blocks = np.stack([chosen % x, chosen // x % y, chosen // (x * y)], axis=1)
+    result = run_call(code, plan, isolation, _CALL, blocks={0: blocks})
+    if result.no_model:
+        return Shown(StageState.UNKNOWN, f"{workload.label}: {result.error}"), ""
+    if result.error:
+        return Shown(StageState.FAILED, f"{workload.label}: {result.error}", (result.error,)), ""
+    output = result.arrays[plan.output]
+    width = case.output.dtype.itemsize
+    written = (output.reshape(-1, width) != POISONS[0]).any(axis=1)
+    values = output.view(case.output.dtype).reshape(case.output.shape).copy()
+    seen = written.reshape(case.output.shape)
+    values[~seen] = np.nan
+    check = case.check(np.where(seen, values, case.reference.astype(case.output.dtype)))
+    label = f"{workload.label}: blocks {', '.join(str(tuple(b)) for b in blocks.tolist())}"
+    if check.wrong:
+        text = f"{label}: {check.wrong} of {int(seen.sum())} elements are wrong"
+        return Shown(StageState.FAILED, text, (text,)), ""
+    expected = math.ceil(case.output.size / launch.blocks * count * 0.5)
+    if int(seen.sum()) < expected:
+        wrote = f"{int(seen.sum())} of about {2 * expected} elements"
+        text = f"{label} wrote {wrote}: whether others write the rest is not known"
+        return Shown(StageState.UNKNOWN, text, (text,)), ""
+    return None, f"{workload.label}: {count} of {launch.blocks} blocks"

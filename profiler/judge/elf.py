@@ -1,0 +1,92 @@
+"""The sections and symbols of an ELF file: what a cubin or an object holds beside its code."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from profiler.errors import BuildFailed
+
+WRITE, ALLOCATED, EXECUTABLE = 1, 2, 4  # SHF_*
+_SYMBOLS, _RELOCATIONS = 2, 4  # SHT_SYMTAB, SHT_RELA
+_MOST = 1 << 16  # sections, and symbols
+
+
+class Section(NamedTuple):
+    """A section of the file."""
+
+    name: str
+    size: int
+    flags: int
+    kind: int
+
+
+class Symbol(NamedTuple):
+    """A name that the file defines, or asks for."""
+
+    name: str
+    section: str  # "" where it is defined elsewhere
+    size: int
+    binding: int  # 0 local, 1 global, 2 weak
+
+
+def read_sections(data: bytes) -> list[Section]:
+    """The sections in order. Raises BuildFailed where the file is no whole 64-bit ELF file."""
+    return [section for section, _ in _headers(data)]
+
+
+def read_symbols(data: bytes) -> list[Symbol]:
+    """The symbols that have a name. Raises BuildFailed as read_sections does."""
+    headers = _headers(data)
+    symbols = []
+    try:
+        for section, (_, start, link, _) in headers:
+            if section.kind != _SYMBOLS or link >= len(headers):
+                continue
+            names = headers[link][1][1]
+            for at in range(start, start + min(section.size, 24 * _MOST), 24):
+                name, info, _, index, _, size = struct.unpack_from("<IBBHQQ", data, at)
+                text = _text(data, names + name)
+                place = headers[index][0].name if 0 < index < len(headers) else ""
+                if text:
+                    symbols.append(Symbol(text, place, size, info >> 4))
+    except (struct.error, ValueError) as error:
+        raise BuildFailed(f"no whole ELF file: {error}") from None
+    return symbols
+
+
+def read_content(data: bytes, name: str) -> bytes:
+    """The bytes of a section; none where there is no such section, or it has none in the file."""
+    for section, (_, start, _, _) in _headers(data):
+        if section.name == name and section.kind != 8:  # SHT_NOBITS
+            return data[start : start + section.size]
+    return b""
+
+
+def _headers(data: bytes) -> list[tuple[Section, tuple[int, int, int, int]]]:
+    """Each section with the number of its header, where it starts, its link and its info."""
+    if data[:5] != b"\x7fELF\x02":
+        raise BuildFailed("no 64-bit ELF file")
+    try:
+        offset = struct.unpack_from("<Q", data, 0x28)[0]
+        entry_size, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
+        rows = []
+        for index in range(min(count, _MOST)):
+            name, kind, flags, _, start, size, link, info = struct.unpack_from(
+                "<IIQQQQII", data, offset + index * entry_size
+            )
+            rows.append((name, kind, flags, start, size, link, info))
+        names_start = rows[names_index][3]
+        return [
+            (Section(_text(data, names_start + name), size, flags, kind), (index, start, link, info))
+            for index, (name, kind, flags, start, size, link, info) in enumerate(rows)
+        ]
+    except (struct.error, IndexError, ValueError) as error:
+        raise BuildFailed(f"no whole ELF file: {error}") from None
+
+
+def _text(data: bytes, at: int) -> str:
+    end = data.find(b"\0", at, at + 4096)
+    if end < 0:
+        raise ValueError("a name without an end")
+    return data[at:end].decode(errors="replace")

@@ -1,0 +1,212 @@
+"""Reads and runs a candidate's machine code in a process of its own; run_machine.py starts it.
+
+Nothing of a candidate is executed here but by the model, instruction by instruction; the process is isolated
+all the same, since disassemblers read what anybody made. A job comes as JSON on stdin, its arrays as files in
+the working folder; the answer is one JSON object on stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profiler.build.library import ResourceUsage
+from profiler.build.opcode_counts import INSTRUCTION_BYTES
+from profiler.emulator import LaunchShape
+from profiler.errors import ProfilerError
+from profiler.evidence import find_part
+from profiler.judge.elf import read_sections, read_symbols
+from profiler.model import GlobalMemory, KernelImage, NoModel, load_program, read_kernels, run_blocks
+from profiler.model.block_sample import sample_blocks
+from profiler.model.control_words import read_code_words
+from profiler.model.error_table import load_errors
+from profiler.model.interpreter import Program, all_blocks, count_blocks
+from profiler.model.memory import START
+from profiler.model.prediction import launch_inputs, predict_run
+from profiler.model.version_run import LaunchRun
+from profiler.sass import FunctionCode, library_functions
+
+Job = Mapping[str, Any]
+_MOST_LINES = 5
+
+
+def main() -> None:
+    """Answer the job on stdin."""
+    job = json.load(sys.stdin)
+    answers = {"inspect": inspect, "call": call, "time": predict}
+    try:
+        answer = answers[job["kind"]](job)
+    except (NoModel, ProfilerError) as error:
+        answer = {"error": str(error).splitlines()[0], "no_model": isinstance(error, NoModel)}
+    json.dump(answer, sys.stdout)
+
+
+def inspect(job: Job) -> dict[str, Any]:
+    """Sections, symbols, kernels and opcodes of a cubin. The listing is kept beside it for other jobs."""
+    cubin = Path(job["cubin"])
+    images = read_kernels(cubin)
+    functions = library_functions(cubin, job["arch"])
+    data = cubin.read_bytes()
+    return {
+        "sections": [list(section) for section in read_sections(data)],
+        "symbols": [list(symbol) for symbol in read_symbols(data)],
+        "kernels": {
+            name: {
+                "parameters": [[p.offset, p.size] for p in image.parameters],
+                "static_shared_bytes": image.static_shared_bytes,
+                "block_threads": image.block_threads,
+            }
+            for name, image in images.items()
+        },
+        "functions": {
+            function.name: {
+                "instructions": len(function.instructions),
+                "code_bytes": len(function.instructions) * INSTRUCTION_BYTES,
+                "opcodes": Counter(_opcode(text) for _, text in function.instructions),
+                "special": sorted(
+                    {word for _, text in function.instructions for word in _special_registers(text)}
+                ),
+            }
+            for function in functions
+        },
+    }
+
+
+def _opcode(text: str) -> str:
+    words = text.split()
+    return words[1 if words[0].startswith("@") and len(words) > 1 else 0].rstrip(";")
+
+
+def _special_registers(text: str) -> list[str]:
+    return [word.strip(",;") for word in text.split() if word.startswith("SR_")]
+
+
+class _Code:
+    """A cubin's kernels, each taken apart once."""
+
+    def __init__(self, cubin: Path, arch: str) -> None:
+        self.images = read_kernels(cubin)
+        self.functions = {function.name: function for function in library_functions(cubin, arch)}
+        self._programs: dict[str, Program] = {}
+
+    def program(self, name: str) -> Program:
+        if name not in self._programs:
+            self._programs[name] = load_program(self.images[name], self.functions[name].instructions)
+        return self._programs[name]
+
+
+def _shape(launch: Job) -> LaunchShape:
+    grid, block = tuple(launch["grid"]), tuple(launch["block"])
+    return LaunchShape(launch["function"], grid, block, launch["shared_bytes"], 0)
+
+
+def _parameters(launch: Job, addresses: Sequence[int]) -> list[bytes]:
+    """The bytes of each parameter, with the addresses of the arrays where they point to these."""
+    values = []
+    for parameter in launch["parameters"]:
+        content = bytearray(bytes.fromhex(parameter["bytes"]))
+        for first, array, distance in parameter["pointers"]:
+            content[first : first + 8] = (addresses[array] + distance).to_bytes(8, "little")
+        values.append(bytes(content))
+    return values
+
+
+def _read_arrays(job: Job) -> list[np.ndarray[Any, Any]]:
+    return [np.fromfile(name, np.uint8) for name in job["arrays"]]
+
+
+def call(job: Job) -> dict[str, Any]:
+    """Run launches one after the other with values; what all arrays hold then goes to files.
+
+    Of a launch with `blocks` these alone are run.
+    """
+    code = _Code(Path(job["cubin"]), job["arch"])
+    memory = GlobalMemory(_read_arrays(job))
+    launches = []
+    for launch in job["launches"]:
+        blocks = launch.get("blocks")
+        shape = _shape(launch)
+        execution = run_blocks(
+            code.program(launch["function"]),
+            shape.grid,
+            shape.block,
+            shape.shared_bytes,
+            _parameters(launch, memory.addresses),
+            memory,
+            blocks=all_blocks(shape.grid) if blocks is None else np.array(blocks),
+        )
+        launches.append({"warp_instructions": int(execution.warps.sum()), "blocks": execution.blocks})
+    outside = np.ones(len(memory.bytes), bool)
+    for number, (name, size) in enumerate(zip(job["results"], job["sizes"], strict=True)):
+        content = memory.read_array(number, np.empty(size, np.uint8))
+        content.tofile(name)
+        start = memory.addresses[number] - START
+        outside[start : start + size] = False
+    return {"launches": launches, "written_outside": int((memory.bytes[outside] != 0).sum())}
+
+
+def predict(job: Job) -> dict[str, Any]:
+    """The modelled time of each launch on a GPU, with what its accesses cost."""
+    code = _Code(Path(job["cubin"]), job["arch"])
+    words = read_code_words(Path(job["cubin"]))
+    gpu, errors = find_part(job["gpu"]), load_errors()
+    memory = GlobalMemory(_read_arrays(job))
+    answers = []
+    for launch in job["launches"]:
+        name, shape = launch["function"], _shape(launch)
+        image = code.images[name]
+        parameters = _parameters(launch, memory.addresses)
+        count = partial(
+            count_blocks,
+            code.program(name),
+            shape.grid,
+            shape.block,
+            shape.shared_bytes,
+            parameters,
+            memory,
+            with_values=False,
+            with_trace=True,
+        )
+        sample = sample_blocks(shape.grid, count)
+        run = _launch_run(shape, code.functions[name], image, sample)
+        inputs = launch_inputs(run, words.get(name), _usage(job, name), gpu)
+        prediction = predict_run(run, inputs, errors)
+        document = prediction.as_json()
+        executed = run.opcode_counts
+        document |= {
+            "kernel": name,
+            "shared_wavefronts": run.shared_wavefronts,
+            "bank_conflicts": run.bank_conflicts,
+            "sectors": run.total("sectors"),
+            "tensor_instructions": run.tensor_instructions,
+            "warp_instructions": int(run.execution.warps.sum()),
+            "by_class": run.class_counts,
+            "local_requests": sum(executed.get(opcode, 0) for opcode in ("LDL", "STL")),
+            "lines": [
+                [source[0], source[1], share]
+                for source, share in list(prediction.line_shares.items())[:_MOST_LINES]
+            ],
+            "stalls": dict(prediction.simulation.stalls),
+        }
+        answers.append(document)
+    return {"launches": answers}
+
+
+def _launch_run(shape: LaunchShape, function: FunctionCode, image: KernelImage, sample: Any) -> LaunchRun:
+    shared_bytes = shape.shared_bytes + image.static_shared_bytes
+    return LaunchRun(shape, function, sample.execution, sample, False, shared_bytes)
+
+
+def _usage(job: Job, function: str) -> ResourceUsage:
+    return ResourceUsage(**job["usage"][function])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,450 @@
+"""The stages of a judgement in order, and what follows from how each ended."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profiler.build.lower_bounds import PeakRates, bounds_at_rates
+from profiler.bundles import scratch_folder
+from profiler.catalog import Catalog, Problem, Workload, load_catalog, load_problem
+from profiler.catalog.cases import check_workloads, make_inputs
+from profiler.catalog.problem import acceptance_workloads
+from profiler.errors import CannotJudge, ProfilerError
+from profiler.evidence import DEFAULT_PART, Evidence, GpuPart, find_part, opcodes
+from profiler.judge.binary_scan import scan_binary
+from profiler.judge.call_plan import CallPlan, plan_call
+from profiler.judge.candidate import Candidate, load_candidate
+from profiler.judge.compilation import MachineCode, compile_candidate
+from profiler.judge.correctness import Shown, check_acceptance, check_unseen
+from profiler.judge.isolation import Isolation, Limits
+from profiler.judge.judgement import Against, Judgement, StageResult, StageState, WorkloadTime
+from profiler.judge.machine_run import predict_call
+from profiler.model.error_table import load_errors
+from profiler.model.stored_predictions import FASTER, SLOWER, predicted_ratio
+from profiler.statistics import Verdict
+
+MANIFEST, COMPILE, BINARY, BUDGET = "manifest", "compile", "binary", "budget"
+UNSEEN, ACCEPTANCE, RACES, CPU_CHECK = "unseen", "acceptance", "races", "cpu_check"
+TIME, MEASURED = "modelled_time", "measured"
+STAGES = (MANIFEST, COMPILE, BINARY, BUDGET, UNSEEN, ACCEPTANCE, RACES, CPU_CHECK, TIME, MEASURED)
+# Without these nothing is valid; the others may be unknown.
+NEEDED = (MANIFEST, COMPILE, BINARY, BUDGET, UNSEEN, ACCEPTANCE, RACES)
+_PREDICTION = Limits(90)
+Progress = Callable[[str, str], None]  # stage, what happened
+
+
+@dataclass
+class _Stages:
+    """What the stages so far said."""
+
+    progress: Progress
+    results: list[StageResult] = field(default_factory=list)
+
+    @property
+    def has_failed(self) -> bool:
+        return any(result.state is StageState.FAILED for result in self.results)
+
+    def add(
+        self,
+        name: str,
+        state: StageState,
+        started: float,
+        reason: str = "",
+        findings: Sequence[str] = (),
+    ) -> None:
+        seconds = time.perf_counter() - started
+        self.results.append(StageResult(name, state, seconds, reason, tuple(findings)))
+        self.progress(name, f"{state}{f': {reason}' if reason else ''}")
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[float]:
+        """A stage in which what a user can mend is a failure, and what cannot be judged is unknown."""
+        started = time.perf_counter()
+        try:
+            yield started
+        except CannotJudge as error:
+            self.add(name, StageState.UNKNOWN, started, str(error).splitlines()[0])
+        except ProfilerError as error:
+            text = str(error)
+            self.add(name, StageState.FAILED, started, text.splitlines()[0], text.splitlines()[1:6])
+
+    def skip_rest(self) -> None:
+        """Say of every stage that was not reached why."""
+        done = {result.name for result in self.results}
+        failed = next((r.name for r in self.results if r.state is StageState.FAILED), "")
+        for name in STAGES:
+            if name not in done:
+                reason = f"{failed} failed" if failed else "not reached"
+                self.results.append(StageResult(name, StageState.SKIPPED, 0.0, reason))
+
+
+def judge_candidate(
+    name: str | Path,
+    against: str | Path | None = None,
+    *,
+    catalog: Path | None = None,
+    gpu: str = DEFAULT_PART,
+    workloads: Sequence[str] = (),
+    seed: int | None = None,
+    trust: bool = False,
+    progress: Progress = lambda _stage, _what: None,
+) -> Judgement:
+    """Judge a candidate: is it right, what does it cost, how long would it take, is it better than another.
+
+    name: a folder with candidate.toml, or a version. against: another of these. workloads: labels of those it
+    is judged on; the family's acceptance workloads unless given. seed: of the shapes and inputs it has not
+    seen, drawn anew unless given. trust: run it where nothing isolates. Raises UnknownName for a name that is
+    nothing, and CannotJudge where there is neither isolation nor trust.
+    """
+    seed = secrets.randbits(32) if seed is None else seed
+    part = find_part(gpu)
+    isolation = Isolation(trust)
+    loaded_catalog = load_catalog(catalog) if catalog else load_catalog()
+    problem = load_problem(loaded_catalog)
+    stages = _Stages(progress)
+    judgement = Judgement(
+        "", Path(name).name or str(name), "", part.name, None, None, "", (), seed=seed, isolated=not trust
+    )
+    candidate: Candidate | None = None
+    on: list[Workload] = []
+    with stages.stage(MANIFEST) as started:
+        candidate, on = _read(name, loaded_catalog, problem, workloads)
+        taken = f"{len(on)} workloads"
+        stages.add(MANIFEST, StageState.PASSED, started, taken)
+    if candidate is None or stages.has_failed:
+        stages.skip_rest()
+        return _concluded(judgement, stages)
+    judgement = replace(judgement, candidate=candidate.id, name=candidate.name, family=candidate.family)
+    with scratch_folder() as folder:
+        run = _Run(candidate, loaded_catalog, problem, part, isolation, seed, on, folder, stages)
+        judgement = run.judge(judgement)
+        judgement = _concluded(judgement, stages)
+        if against is not None:
+            judgement = _compare(judgement, run, against)
+    return judgement
+
+
+def _read(
+    name: str | Path, catalog: Catalog, problem: Problem, labels: Sequence[str]
+) -> tuple[Candidate, list[Workload]]:
+    """The candidate and the workloads that it is judged on."""
+    candidate = load_candidate(name, catalog)
+    if candidate.family != catalog.family:
+        raise CannotJudge(
+            f"{candidate.name} is of family {candidate.family}, and {catalog.path} of {catalog.family}: give "
+            "--catalog"
+        )
+    dtype, sizes = compile_sizes(candidate)
+    everything = acceptance_workloads(problem, [dtype], sizes)
+    if labels:
+        by_label = {w.label: w for w in (*check_workloads(problem, dtype, sizes), *everything)}
+        if unknown := [label for label in labels if label not in by_label]:
+            raise CannotJudge(f"no workload {unknown[0]!r}: there are {', '.join(by_label)}")
+        everything = [by_label[label] for label in labels]
+    taken = [workload for workload in everything if accepts(candidate, workload)]
+    if not taken:
+        raise CannotJudge(f"{candidate.name} takes none of the workloads: see `takes` in its manifest")
+    return candidate, taken
+
+
+def compile_sizes(candidate: Candidate) -> tuple[str, tuple[int, ...]]:
+    """The dtype of a candidate and the compile-time sizes that it takes."""
+    if candidate.version is not None:
+        return candidate.version.dtype, candidate.version.head_dims
+    assert candidate.manifest is not None
+    return candidate.manifest.dtype, tuple(candidate.manifest.takes.get("head_dim", (64, 128)))
+
+
+def accepts(candidate: Candidate, workload: Workload) -> bool:
+    """Whether a candidate takes a workload."""
+    if candidate.manifest is not None:
+        return candidate.manifest.accepts(workload.sizes())
+    assert candidate.version is not None
+    return workload.sizes().get("head_dim", 0) in (0, *candidate.version.head_dims)
+
+
+@dataclass
+class _Run:
+    """One candidate on its way through the stages."""
+
+    candidate: Candidate
+    catalog: Catalog
+    problem: Problem
+    gpu: GpuPart
+    isolation: Isolation
+    seed: int
+    workloads: Sequence[Workload]
+    folder: Path
+    stages: _Stages
+    code: MachineCode | None = None
+    predictions: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def judge(self, judgement: Judgement) -> Judgement:
+        """Every stage that the one before lets come."""
+        self.compile()
+        if self.code is not None:
+            judgement = replace(judgement, code_id=self.code.code_id)
+        for stage in (self.binary, self.budget, self.correctness):
+            if self.stages.has_failed or self.code is None:
+                break
+            stage()
+        times: tuple[WorkloadTime, ...] = ()
+        if not self.stages.has_failed and self.code is not None:
+            times = self.time()
+        self.stages.skip_rest()
+        return replace(judgement, times=times, facts=self.facts())
+
+    def compile(self) -> None:
+        arch = self.gpu.architecture.default_target or self.gpu.arch
+        with self.stages.stage(COMPILE) as started:
+            code_folder = self.folder / "code"
+            code_folder.mkdir()
+            self.code = compile_candidate(
+                self.candidate, self.catalog, self._kernels(), arch, code_folder, self.isolation
+            )
+            self.stages.add(COMPILE, StageState.PASSED, started, f"{len(self.code.kernels)} kernels, {arch}")
+
+    def _kernels(self) -> list[str]:
+        """The kernels that are launched on any workload, each once."""
+        manifest = self.candidate.manifest
+        if manifest is None:
+            return []
+        names: dict[str, None] = {}
+        dtype, sizes = compile_sizes(self.candidate)
+        for workload in (*self.workloads, *check_workloads(self.problem, dtype, sizes)):
+            if manifest.accepts(workload.sizes()):
+                case = make_inputs(self.problem, workload, 0)
+                arguments = getattr(self.problem, "arguments", ())
+                passed = dict(zip(arguments, case.arguments, strict=False))
+                names |= {launch.kernel: None for launch in manifest.plan(workload.sizes(), passed)}
+        return list(names)
+
+    def binary(self) -> None:
+        assert self.code is not None
+        with self.stages.stage(BINARY) as started:
+            findings = list(dict.fromkeys(scan_binary(self.code)))
+            state = StageState.FAILED if findings else StageState.PASSED
+            self.stages.add(BINARY, state, started, findings[0] if findings else "", findings)
+
+    def budget(self) -> None:
+        """Launches that no GPU takes, and what exceeds the candidate's own budget."""
+        assert self.code is not None
+        with self.stages.stage(BUDGET) as started:
+            findings = []
+            most_shared = 0
+            for workload in self.workloads:
+                plan = self.plan(workload)
+                for launch in plan.launches:
+                    static = launch.kernel.usage.static_shared_bytes
+                    most_shared = max(most_shared, launch.shared_bytes + static)
+            manifest = self.candidate.manifest
+            limits = dict(manifest.budget) if manifest else {}
+            for kernel in self.code.kernels.values():
+                facts = {
+                    "registers": kernel.usage.registers,
+                    "spill_bytes": kernel.usage.spill_bytes,
+                    "stack_bytes": kernel.usage.stack_bytes,
+                    "shared_bytes": most_shared,
+                }
+                for name, limit in limits.items():
+                    if facts[name] > limit:
+                        findings.append(
+                            f"{kernel.function}: {name.replace('_', ' ')} {facts[name]} over {limit}"
+                        )
+            state = StageState.FAILED if findings else StageState.PASSED
+            self.stages.add(BUDGET, state, started, findings[0] if findings else "", findings)
+
+    def plan(self, workload: Workload) -> CallPlan:
+        """The call of an acceptance workload, without its reference."""
+        assert self.code is not None
+        case = make_inputs(self.problem, workload, self.seed % 2**31)
+        return plan_call(self.candidate, self.problem, self.code, workload, case)
+
+    def correctness(self) -> None:
+        assert self.code is not None
+        rng = np.random.default_rng(self.seed)
+        shown = Shown()
+        with self.stages.stage(UNSEEN) as started:
+            shown = check_unseen(self.candidate, self.problem, self.code, self.isolation, rng)
+            self.stages.add(UNSEEN, shown.state, started, shown.reason, shown.findings)
+        if self.stages.has_failed:
+            return
+        with self.stages.stage(ACCEPTANCE) as started:
+            accepted = check_acceptance(
+                self.candidate, self.problem, self.code, self.isolation, rng, self.workloads
+            )
+            self.stages.add(ACCEPTANCE, accepted.state, started, accepted.reason, accepted.findings)
+        if self.stages.has_failed:
+            return
+        with self.stages.stage(RACES) as started:
+            self.stages.add(RACES, shown.race_state, started, shown.race_reason, shown.races)
+
+    def time(self) -> tuple[WorkloadTime, ...]:
+        """The modelled time on every workload."""
+        times = []
+        with self.stages.stage(TIME) as started:
+            for workload in self.workloads:
+                times.append(self._time(workload))
+            missing = [item for item in times if item.likely_ns is None]
+            findings = [
+                f"{item.workload}: {item.likely_ns / 1e3:.2f} µs, below the lower bound of "
+                f"{item.floor_ns / 1e3:.2f} µs: nothing can be so fast"
+                for item in times
+                if item.likely_ns is not None and item.floor_ns and item.likely_ns < item.floor_ns
+            ]
+            state = StageState.PASSED
+            if findings:
+                state = StageState.FAILED
+            elif missing:
+                state = StageState.UNKNOWN
+            reason = findings[0] if findings else missing[0].reason if missing else ""
+            self.stages.add(TIME, state, started, reason, findings)
+        return tuple(times)
+
+    def _time(self, workload: Workload) -> WorkloadTime:
+        assert self.code is not None
+        floor = floor_ns(self.problem, workload, self.gpu)
+        answer = predict_call(self.code, self.plan(workload), self.gpu.name, self.isolation, _PREDICTION)
+        self.predictions[workload.label] = answer
+        if "error" in answer:
+            reason = str(answer["error"])
+            return WorkloadTime(workload.label, Evidence.MODELLED, None, floor_ns=floor, reason=reason)
+        launches = answer["launches"]
+        longest = max(launches, key=lambda launch: launch["time_ns"])
+        return WorkloadTime(
+            workload.label,
+            Evidence.MODELLED,
+            sum(launch["time_ns"] for launch in launches),
+            sum(launch["low_ns"] for launch in launches),
+            sum(launch["high_ns"] for launch in launches),
+            floor,
+            str(longest["limiter"]),
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """What the compiler and the model counted, of all kernels together and by kernel."""
+        if self.code is None:
+            return {}
+        kernels = list(self.code.kernels.values())
+        facts: dict[str, Any] = {
+            "registers": max(kernel.usage.registers for kernel in kernels),
+            "spill_bytes": sum(kernel.usage.spill_bytes for kernel in kernels),
+            "stack_bytes": max(kernel.usage.stack_bytes for kernel in kernels),
+            "static_shared_bytes": max(kernel.usage.static_shared_bytes for kernel in kernels),
+            "tensor_opcodes": sum(
+                count
+                for kernel in kernels
+                for opcode, count in kernel.opcodes.items()
+                if opcodes.is_matrix_multiply(opcode)
+            ),
+            "kernels": {
+                kernel.function: {
+                    "registers": kernel.usage.registers,
+                    "spill_bytes": kernel.usage.spill_bytes,
+                    "stack_bytes": kernel.usage.stack_bytes,
+                    "static_shared_bytes": kernel.usage.static_shared_bytes,
+                    "instructions": sum(kernel.opcodes.values()),
+                }
+                for kernel in kernels
+            },
+        }
+        counted = next((p for p in self.predictions.values() if "launches" in p), None)
+        if counted is not None:
+            launches = counted["launches"]
+            facts["shared_bytes"] = max(launch["inputs"]["shared_bytes"] for launch in launches)
+            for name in ("bank_conflicts", "shared_wavefronts", "sectors", "tensor_instructions"):
+                facts[name] = sum(launch[name] for launch in launches)
+        return facts
+
+
+def floor_ns(problem: Problem, workload: Workload, gpu: GpuPart) -> float | None:
+    """The lower bound of a workload on a GPU."""
+    architecture = gpu.architecture
+    cycles = gpu.sms * gpu.clock_hz
+    tensor, exponentials = architecture.tensor_flops, architecture.exponentials
+    rates = PeakRates(
+        flops_per_s=tensor * cycles if tensor else None,
+        exponentials_per_s=None,  # polynomials on other pipes can stand in for them
+        bytes_per_s=gpu.dram_bytes_per_s,
+        sms=None,
+    )
+    _ = exponentials
+    bounds = bounds_at_rates(problem, workload, replace(rates, bytes_per_s=None))
+    return bounds.largest_ns
+
+
+def _concluded(judgement: Judgement, stages: _Stages) -> Judgement:
+    """What follows from the stages: valid or not, and the score."""
+    results = tuple(sorted(stages.results, key=lambda result: STAGES.index(result.name)))
+    failed = next((r for r in results if r.state is StageState.FAILED), None)
+    unknown = next((r for r in results if r.name in NEEDED and r.state is not StageState.PASSED), None)
+    valid: bool | None = True
+    reason = ""
+    if failed is not None:
+        valid, reason = False, f"{failed.name}: {failed.reason}"
+    elif unknown is not None:
+        valid, reason = None, f"{unknown.name}: {unknown.reason}"
+    score, why = _score(judgement.times) if valid else (None, "not valid" if valid is False else reason)
+    return replace(judgement, valid=valid, reason=reason, stages=results, score=score, score_reason=why)
+
+
+def _score(times: Sequence[WorkloadTime]) -> tuple[float | None, str]:
+    """The share of the lower bound that is reached, by the geometric mean over the workloads."""
+    shares = []
+    for item in times:
+        if item.likely_ns is None or not item.floor_ns:
+            return None, f"{item.workload}: {item.reason or 'no lower bound is known'}"
+        shares.append(item.floor_ns / item.likely_ns)
+    if not shares:
+        return None, "no time is known"
+    return math.exp(sum(map(math.log, shares)) / len(shares)), ""
+
+
+def _compare(judgement: Judgement, run: _Run, against: str | Path) -> Judgement:
+    """The times beside those of another candidate on the same workloads."""
+    elite = load_candidate(against, run.catalog)
+    judgement = replace(judgement, elite=elite.name)
+    if judgement.valid is False or run.code is None:
+        return judgement
+    stages = _Stages(lambda _stage, _what: None)
+    folder = run.folder / "elite"
+    folder.mkdir()
+    other = _Run(
+        elite, run.catalog, run.problem, run.gpu, run.isolation, run.seed, run.workloads, folder, stages
+    )
+    other.compile()
+    rows = []
+    for item in judgement.times:
+        workload = next(w for w in run.workloads if w.label == item.workload)
+        rows.append(_against(item, other, workload, run.code, elite.name))
+    return replace(judgement, against=tuple(rows))
+
+
+def _against(item: WorkloadTime, other: _Run, workload: Workload, code: MachineCode, name: str) -> Against:
+    evidence = item.evidence
+    if other.code is None:
+        reason = f"{name} does not compile: {other.stages.results[-1].reason}"
+        return Against(item.workload, Verdict.MISSING, None, None, None, evidence, reason)
+    if not accepts(other.candidate, workload):
+        reason = f"{name} does not take it"
+        return Against(item.workload, Verdict.NOT_COMPARABLE, None, None, None, evidence, reason)
+    if other.code.code_id == code.code_id:
+        return Against(item.workload, Verdict.SAME, 1.0, 1.0, 1.0, evidence, "the same machine code")
+    theirs = other._time(workload)
+    if item.likely_ns is None or theirs.likely_ns is None:
+        reason = item.reason or theirs.reason
+        return Against(item.workload, Verdict.MISSING, None, None, None, evidence, reason)
+    ratio = predicted_ratio(item.likely_ns, theirs.likely_ns, name, load_errors())
+    words: Mapping[str, Verdict] = {FASTER: Verdict.BETTER, SLOWER: Verdict.WORSE}
+    verdict = words.get(ratio.word, Verdict.UNCLEAR)
+    reason = "" if verdict is not Verdict.UNCLEAR else "the difference is under the model's error"
+    return Against(item.workload, verdict, ratio.ratio, ratio.low, ratio.high, evidence, reason)
