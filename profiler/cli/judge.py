@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Judges device code that nobody trusts: a folder with candidate.toml and CUDA C++, PTX or a cubin; or a
-version. Its host code never runs. It is compiled in isolation, its binary looked through, its machine code run
-on the CPU on shapes and inputs drawn just now, and on blocks of the acceptance shapes; then the model says its
-time. What cannot be told is unknown, and never passes."""
+version. Its host code never runs. It is compiled in isolation, its binary looked through, its machine code
+run on the CPU on shapes and inputs drawn just now, and on blocks of the acceptance shapes; then the model
+says its time. What cannot be told is unknown, and never passes."""
 
 _EPILOG = """\
 examples:
