@@ -176,7 +176,8 @@ def predict(job: Job) -> dict[str, Any]:
         )
         sample = sample_blocks(shape.grid, count)
         run = _launch_run(shape, code.functions[name], image, sample)
-        inputs = launch_inputs(run, words.get(name), _usage(job, name), gpu)
+        usage = _usage(job, name)
+        inputs = launch_inputs(run, words.get(name), usage.registers, usage.static_shared_bytes, gpu)
         prediction = predict_run(run, inputs, errors)
         document = prediction.as_json()
         executed = run.opcode_counts
