@@ -1,5 +1,6 @@
 """What the README and docs/ claim, held against the code."""
 
+import argparse
 import re
 import shlex
 from pathlib import Path
@@ -34,10 +35,19 @@ def test_a_flag_in_the_list_of_commands_is_one_of_its_command() -> None:
     unknown = []
     for row in (line for line in COMMANDS.splitlines() if line.startswith("| `profiler ")):
         named = re.findall(r"`(?:profiler )?([a-z]+)", row.split("|")[1])
-        known = {flag for name in named for flag in commands[name]._option_string_actions}
+        known = {flag for name in named for flag in _flags_of(commands[name])}
         flags = re.findall(r"(?<!-)--[a-z][a-z-]*", row.replace("`ncu --metrics`", ""))
         unknown += [(named[0], flag) for flag in flags if flag not in known]
     assert unknown == []
+
+
+def _flags_of(command: argparse.ArgumentParser) -> set[str]:
+    """The flags of a command, and of its actions where it has some."""
+    flags = set(command._option_string_actions)
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            flags |= {flag for inner in action.choices.values() for flag in _flags_of(inner)}
+    return flags
 
 
 def test_every_command_answers_one_of_the_readmes_questions() -> None:

@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("advice", "gate"),
     ("regressions",),
     ("judge",),
+    ("search",),
     ("documents",),
     ("cli", "ui"),
     ("__init__", "__main__", "app"),

@@ -11,9 +11,10 @@ import getpass
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
 
+from profiler.bundles.hybrid_clock import END, microseconds, next_order, order_of, stamp
 from profiler.bundles.location import Root, check_writable, data_unusable
 from profiler.bundles.run import Json, Labels, Run, check_label
 from profiler.bundles.run_json import brief_error, parse_time, reject_repeated_keys
@@ -38,10 +39,6 @@ UNPAIR = "unpair"  # undoes pair; subject: its id
 NOTE = "note"  # subject: a run id, or family/version; the text is the reason
 WITHDRAW_NOTE = "withdraw-note"  # undoes note; subject: its id
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_STAMP = "%Y%m%dT%H%M%S%f"
-_LAST_YEAR = 8999  # of an order: after the last time that Python knows no decision could be written
-_END = (datetime(_LAST_YEAR + 1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 _LABELS = {"family", "version", "workload"}
 _FIELDS = {"schema": int, "kind": str, "subject": str, "created": str, "who": str, "why": str, "values": dict}
 
@@ -85,8 +82,8 @@ def write_decision(
     """
     check_writable(root)
     created = (created or datetime.now(UTC)).astimezone(UTC)
-    order = max(_microseconds(created), _last_order(root) + 1)
-    if order >= _END:
+    order = next_order(created, _last_order(root))
+    if order >= END:
         raise ProfilerError(f"this machine's clock says {created:%Y-%m-%d}: set it, and decide again")
     body = {
         "schema": SCHEMA,
@@ -99,7 +96,7 @@ def write_decision(
         "values": dict(values or {}),
     }
     content = json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True).encode()
-    name = f"{_stamp(order)}-{kind}-{sha256(content).hexdigest()[:8]}"
+    name = f"{stamp(order)}-{kind}-{sha256(content).hexdigest()[:8]}"
     try:
         root.write(f"{FOLDER}/{name}.json", content)
     except OSError as error:
@@ -111,24 +108,11 @@ def _last_order(root: Root) -> int:
     """The order of the last record; -1 where there is none."""
     last = -1
     for name in sorted(decision_ids(root), reverse=True):
-        try:
-            moment = datetime.strptime(name.partition("-")[0], _STAMP).replace(tzinfo=UTC)
-        except ValueError:  # somebody renamed the file: what it says counts
-            last = max(last, _load(root, name).order)
-            continue
-        if moment.year <= _LAST_YEAR:
-            return max(last, _microseconds(moment))  # the names of all others are of earlier times
-        last = max(last, _load(root, name).order)
+        order = order_of(name)
+        if order is not None:
+            return max(last, order)  # the names of all others are of earlier times
+        last = max(last, _load(root, name).order)  # somebody renamed the file: what it says counts
     return last
-
-
-def _microseconds(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _stamp(order: int) -> str:
-    """The order as a time, which the names of records begin with: they list in order."""
-    return (_EPOCH + timedelta(microseconds=order)).strftime(_STAMP)
 
 
 def decision_ids(root: Root) -> list[str]:
@@ -220,8 +204,8 @@ def parse_record(folder: str, name: str, content: bytes) -> DecisionRecord:
             for values in dict(body["values"]["runs"]).values():
                 _check_labels(values)
         created = parse_time(body["created"])
-        order = body.get("order", _microseconds(created))  # records of before had only their time
-        if type(order) is not int or order >= _END:
+        order = body.get("order", microseconds(created))  # records of before had only their time
+        if type(order) is not int or order >= END:
             raise ValueError(f"order is {order!r}")
         return DecisionRecord(
             id=name,

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from profiler.catalog.problem import Tolerance as Tolerance
     from profiler.catalog.problem import Workload as Workload
     from profiler.catalog.problem import check_output as check_output
+    from profiler.catalog.search_space import Macro as Macro
+    from profiler.catalog.search_space import SearchSpace as SearchSpace
     from profiler.catalog.sources import load_object as load_object
     from profiler.catalog.sources import load_problem as load_problem
     from profiler.catalog.sources import source_files as source_files
@@ -32,6 +34,7 @@ __getattr__ = lazy(
     attention="ATTENTION AttentionWorkload",
     catalog="Catalog load_catalog",
     problem="Case ContractCall OutputCheck Problem Tolerance Workload check_output",
+    search_space="Macro SearchSpace",
     sources="load_object load_problem source_files source_sha256",
     trust="NotTrusted remember_trust require_trust",
     version="Budget Claim Version",

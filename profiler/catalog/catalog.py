@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from profiler import shipped
+from profiler.catalog.search_space import SearchSpace, parse_search_space
 from profiler.catalog.version import (
     CAUGHT_BY,
     DEFAULT_ARCHES,
@@ -48,6 +49,7 @@ class Catalog:
     problem: str  # module:object or file.py:object: inputs, reference, tolerance
     compile_flags: tuple[str, ...]
     versions: tuple[Version, ...]
+    spaces: tuple[SearchSpace, ...] = ()  # what a search may change of versions
 
     @property
     def folder(self) -> Path:
@@ -58,6 +60,10 @@ class Catalog:
     def by_id(self) -> dict[str, Version]:
         """Version by id."""
         return {version.id: version for version in self.versions}
+
+    def space_of(self, version: str) -> SearchSpace | None:
+        """What a search may change of a version; None where the catalogue does not say."""
+        return next((space for space in self.spaces if version in space.versions), None)
 
     def pick(self, names: Sequence[str]) -> tuple[Version, ...]:
         """The named versions in the catalogue's order; all of them where none is named.
@@ -122,7 +128,7 @@ def parse_catalog(text: str, path: Path, *, check_files: bool = True) -> Catalog
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadCatalog(f"{path}: {error}") from None
-    keys = {"family", "problem", "compile_flags", "claim_source", "claim_gpu", "version"}
+    keys = {"family", "problem", "compile_flags", "claim_source", "claim_gpu", "version", "search"}
     _refuse_unknown_keys(document, keys, str(path))
     family = _name(document.get("family"), f"{path}: family")
     claim_defaults = {"source": document.get("claim_source", ""), "gpu": document.get("claim_gpu", "")}
@@ -148,7 +154,12 @@ def parse_catalog(text: str, path: Path, *, check_files: bool = True) -> Catalog
     if not versions:
         raise BadCatalog(f"{path} has no [[version]]")
     problem = _reference(document.get("problem"), f"{path}: problem")
-    return Catalog(path, family, problem, compile_flags, tuple(versions.values()))
+    entries = document.get("search", [])
+    if not isinstance(entries, list):
+        raise BadCatalog(f"{path}: search must be a list of tables: write [[search]]")
+    sources = {version.id: version.source for version in versions.values()}
+    spaces = tuple(parse_search_space(entry, path, sources) for entry in entries)
+    return Catalog(path, family, problem, compile_flags, tuple(versions.values()), spaces)
 
 
 def default_catalog() -> Path:

@@ -42,6 +42,7 @@ COMMAND_MODULES = (
     "check",
     "predict",
     "judge",
+    "search",
     "dissect",
     "doctor",
     "collect",

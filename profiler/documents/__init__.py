@@ -80,6 +80,9 @@ if TYPE_CHECKING:
     from profiler.documents.sass import CodeDocument as CodeDocument
     from profiler.documents.sass import compare_code as compare_code
     from profiler.documents.sass import show_code as show_code
+    from profiler.documents.search import SearchDocument as SearchDocument
+    from profiler.documents.search import search_document as search_document
+    from profiler.documents.search import search_status as search_status
     from profiler.documents.static import StaticDocument as StaticDocument
     from profiler.documents.static import examine_versions as examine_versions
     from profiler.documents.trend import TrendDocument as TrendDocument
@@ -129,6 +132,7 @@ __getattr__ = lazy(
     code_files="CodeFilesDocument CodeFunction examine_files",
     code_lines="FunctionLines LineFacts",
     sarif="sarif_log",
+    search="SearchDocument search_document search_status",
     static="StaticDocument examine_versions",
     trend="TrendDocument TrendTable load_trend trend_tables",
     verify="VerifyDocument verify_data",

@@ -1,0 +1,187 @@
+"""What candidates are judged by: the cheap parts first, machine code and modelled time; then all of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from profiler.bundles import scratch_folder
+from profiler.catalog import load_catalog, load_problem
+from profiler.catalog.cases import make_inputs
+from profiler.catalog.problem import acceptance_workloads
+from profiler.errors import CannotJudge, ProfilerError
+from profiler.evidence import Evidence, find_part
+from profiler.judge import Isolation, Judgement, WorkloadTime, judge_candidate, load_candidate
+from profiler.judge.call_plan import plan_call
+from profiler.judge.compilation import compile_candidate
+from profiler.judge.isolation import Limits
+from profiler.judge.machine_run import predict_call
+from profiler.judge.pipeline import compile_sizes, floor_ns
+from profiler.model.error_table import load_errors
+from profiler.model.stored_predictions import FASTER, SLOWER, predicted_ratio
+from profiler.search.archive import overall
+from profiler.search.record import PairVerdict, SearchRecord
+from profiler.search.settings import SearchSettings
+from profiler.statistics import Verdict
+
+_PREDICTION = Limits(90)
+_LEAST_DIGITS = 12  # of a content id that names a folder
+_LEAST_SHARE = 0.01  # of stalls and pipes that are kept
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Screening:
+    """What the cheap parts say: whether it compiles, its machine code, and its time on the first workload."""
+
+    code_id: str = ""
+    time: WorkloadTime | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    failed: str = ""  # why it does not compile
+
+
+class Evaluator(Protocol):
+    """Whoever says what a candidate is worth."""
+
+    def screen(self, folder: Path) -> Screening:
+        """The cheap parts."""
+
+    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> Judgement:
+        """All of it; where it is measured, beside the candidate `rival`."""
+
+
+class CandidateJudge:
+    """`profiler judge` on the agreed workloads."""
+
+    def __init__(self, settings: SearchSettings, *, trust: bool = False) -> None:
+        self._settings = settings
+        self._trust = trust
+        path = Path(settings.catalog) if settings.catalog else None
+        self._path = path
+        self._catalog = load_catalog(path) if path else load_catalog()
+        self._problem = load_problem(self._catalog)
+
+    def screen(self, folder: Path) -> Screening:
+        """Compile, and model the time on the first workload. Raises CannotJudge where nothing isolates."""
+        candidate = load_candidate(folder, self._catalog)
+        part = find_part(self._settings.gpu)
+        isolation = Isolation(self._trust)
+        dtype, sizes = compile_sizes(candidate)
+        every = {w.label: w for w in acceptance_workloads(self._problem, [dtype], sizes)}
+        workload = every[self._settings.workloads[0]]
+        case = make_inputs(self._problem, workload, self._settings.seed % 2**31)
+        with scratch_folder() as scratch:
+            arch = part.architecture.default_target or part.arch
+            try:
+                kernels = _kernels(candidate.manifest, self._problem, every.values())
+                code = compile_candidate(candidate, self._catalog, kernels, arch, scratch, isolation)
+            except CannotJudge:
+                raise
+            except ProfilerError as error:
+                return Screening(failed=str(error).splitlines()[0])
+            facts: dict[str, Any] = {
+                "registers": max(kernel.usage.registers for kernel in code.kernels.values()),
+                "spill_bytes": sum(kernel.usage.spill_bytes for kernel in code.kernels.values()),
+            }
+            try:
+                plan = plan_call(candidate, self._problem, code, workload, case)
+            except ProfilerError as error:
+                return Screening(code.code_id, None, facts, str(error).splitlines()[0])
+            answer = predict_call(code, plan, part.name, isolation, _PREDICTION)
+        floor = floor_ns(self._problem, workload, part)
+        if "error" in answer:
+            reason = str(answer["error"])
+            time = WorkloadTime(workload.label, Evidence.MODELLED, None, floor_ns=floor, reason=reason)
+            return Screening(code.code_id, time, facts)
+        launches = answer["launches"]
+        longest = max(launches, key=lambda launch: launch["time_ns"])
+        time = WorkloadTime(
+            workload.label,
+            Evidence.MODELLED,
+            sum(launch["time_ns"] for launch in launches),
+            sum(launch["low_ns"] for launch in launches),
+            sum(launch["high_ns"] for launch in launches),
+            floor,
+            str(longest["limiter"]),
+        )
+        inputs = longest["inputs"]
+        facts |= {
+            name: sum(row[name] for row in launches) for name in ("bank_conflicts", "shared_wavefronts")
+        }
+        facts |= {name: inputs[name] for name in ("blocks", "threads", "shared_bytes", "resident_blocks")}
+        facts["sms"] = part.sms
+        facts["arch"] = part.arch
+        facts["limiter"] = longest["limiter"]
+        for name in ("utilisation", "stalls"):
+            facts[name] = {key: round(v, 4) for key, v in longest[name].items() if v >= _LEAST_SHARE}
+        return Screening(code.code_id, time, facts)
+
+    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> Judgement:
+        """All stages on the agreed workloads. Raises CannotJudge where nothing isolates.
+
+        Modelled times are compared without the rival, which was modelled once.
+        """
+        return judge_candidate(
+            folder,
+            catalog=self._path,
+            gpu=self._settings.gpu,
+            workloads=self._settings.workloads,
+            trust=self._trust,
+            progress=lambda stage, what: progress(f"{stage}: {what.partition(':')[0]}"),
+        )
+
+
+def _kernels(manifest: Any, problem: Any, workloads: Any) -> list[str]:
+    """The kernels that are launched on any workload, each once."""
+    names: dict[str, None] = {}
+    for workload in workloads:
+        if manifest is not None and manifest.accepts(workload.sizes()):
+            sizes = workload.sizes()
+            passed = dict.fromkeys(getattr(problem, "arguments", ()), 1.0)
+            names |= {launch.kernel: None for launch in manifest.plan(sizes, {**passed})}
+    return list(names)
+
+
+def modelled_verdict(
+    times: Mapping[str, Mapping[str, Any]],
+    other: SearchRecord,
+    workloads: Sequence[str],
+    same_code: bool = False,
+) -> PairVerdict:
+    """How modelled times stand to another candidate's on workloads; under the model's error it is unclear."""
+    words: dict[str, Verdict] = {}
+    product, count = 1.0, 0
+    for workload in workloads:
+        mine, theirs = times.get(workload, {}).get("likely_ns"), other.time_ns(workload)
+        if same_code:
+            words[workload] = Verdict.SAME
+        elif mine is None or theirs is None:
+            words[workload] = Verdict.MISSING
+            continue
+        else:
+            word = predicted_ratio(mine, theirs, other.name, load_errors()).word
+            known = {FASTER: Verdict.BETTER, SLOWER: Verdict.WORSE}
+            words[workload] = known.get(word, Verdict.UNCLEAR)
+        if mine is not None and theirs is not None:
+            product, count = product * mine / theirs, count + 1
+    ratio = product ** (1 / count) if count and count == len(words) else None
+    by_workload = {workload: str(word) for workload, word in words.items()}
+    return PairVerdict(overall(words.values()), Evidence.MODELLED, ratio, by_workload)
+
+
+def measured_verdict(
+    judgement: Judgement, other: SearchRecord, workloads: Sequence[str]
+) -> PairVerdict | None:
+    """How a candidate stands to the elite that it was measured beside; None where it was not."""
+    is_other = len(judgement.elite) >= _LEAST_DIGITS and other.content_id.startswith(judgement.elite)
+    if not is_other or not any(item.evidence is Evidence.MEASURED for item in judgement.against):
+        return None
+    rows = {item.workload: item for item in judgement.against}
+    words = {name: rows[name].verdict if name in rows else Verdict.MISSING for name in workloads}
+    ratios = [item.ratio for name, item in rows.items() if name in words and item.ratio]
+    ratio = math.exp(sum(map(math.log, ratios)) / len(ratios)) if len(ratios) == len(words) else None
+    by_workload = {workload: str(word) for workload, word in words.items()}
+    return PairVerdict(overall(words.values()), Evidence.MEASURED, ratio, by_workload)
