@@ -1,6 +1,6 @@
-"""The modelled facts of every combination of v2d.cu's macros, for simulated searches: writes search_landscape.json.
+"""The modelled facts of every combination of v2d.cu's macros, for simulated searches.
 
-    python bench/search_landscape.py          # about 20 minutes on one core, with nvcc and no GPU
+python bench/search_landscape.py          # about 20 minutes on one core, with nvcc and no GPU
 """
 
 from __future__ import annotations
