@@ -24,6 +24,7 @@ LISTED = [
     st.Page(PAGES / "launch.py", title="Launch", url_path="launch"),
     st.Page(PAGES / "code.py", title="Code", url_path="code"),
     st.Page(PAGES / "regressions.py", title="Regressions", url_path="regressions"),
+    st.Page(PAGES / "search.py", title="Search", url_path="search"),
     st.Page(PAGES / "runs.py", title="Runs", url_path="runs"),
 ]
 # Streamlit serves the default page at / alone: its name, typed, is a page that the menu leaves out.

@@ -111,7 +111,10 @@ class CandidateJudge:
         facts |= {
             name: sum(row[name] for row in launches) for name in ("bank_conflicts", "shared_wavefronts")
         }
-        facts |= {name: inputs[name] for name in ("blocks", "threads", "shared_bytes", "resident_blocks")}
+        facts |= {
+            name: inputs[name]
+            for name in ("blocks", "threads", "registers", "shared_bytes", "resident_blocks")
+        }
         facts["sms"] = part.sms
         facts["arch"] = part.arch
         facts["limiter"] = longest["limiter"]

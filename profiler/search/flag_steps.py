@@ -12,10 +12,10 @@ from profiler.catalog import Macro
 from profiler.judge import load_candidate
 from profiler.judge.manifest import FILE
 from profiler.search.generator import GeneratorFailed, NothingLeft, Proposal, Request
+from profiler.search.insights import pull
 from profiler.search.variants import macro_words, write_manifest
 
 _RESTART = 0.1  # of the proposals: anywhere, lest it stays where it is
-_NAMED = 4.0  # times as likely is a macro whose technique an insight in the prompt names
 _FAR = 0.25  # of the weight of a step: a value that is no neighbour
 _PAIR = 0.35  # of the proposals change two macros
 
@@ -89,7 +89,6 @@ class FlagSteps:
 def macro_weights(request: Request) -> dict[str, float]:
     """How promising a macro is: the share of children that were faster after it changed."""
     assert request.space is not None
-    named = {technique for insight in request.insights for technique in insight.techniques}
     weights = {}
     for name, macro in request.space.macros.items():
         better = tried = 0
@@ -101,7 +100,7 @@ def macro_weights(request: Request) -> dict[str, float]:
             mine, theirs = record.time_ns(workload), parent.time_ns(workload)
             tried += 1
             better += mine is not None and theirs is not None and mine < theirs
-        weights[name] = (better + 1) / (tried + 2) * (_NAMED if named & set(macro.techniques) else 1.0)
+        weights[name] = (better + 1) / (tried + 2) * pull(request.insights, macro.techniques)
     return weights
 
 

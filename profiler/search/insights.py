@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from profiler.errors import CannotJudge
 from profiler.search.record import SearchRecord
 
 MOST = 6
+_PULL = 8.0  # of an insight that concerns all of the time
 _CONFLICTS = 0.05  # of the wavefronts of shared memory
 _STALL = 0.2  # of a warp's time
 _TENSOR = 0.5  # of the tensor cores' time: the owner's target
@@ -65,6 +66,12 @@ def insights_of(record: SearchRecord) -> tuple[Insight, ...]:
     for insight in sorted(found, key=lambda insight: -insight.weight):
         kinds.setdefault(insight.kind, insight)
     return tuple(kinds.values())[:MOST]
+
+
+def pull(insights: Iterable[Insight], techniques: Collection[str]) -> float:
+    """How much likelier a change of these techniques is, by the weightiest insight that asks for one."""
+    weights = [insight.weight for insight in insights if set(insight.techniques) & set(techniques)]
+    return 1.0 + _PULL * max(weights, default=0.0)
 
 
 def _number(record: SearchRecord, name: str) -> float | None:

@@ -80,7 +80,7 @@ class SearchRecord:
     insights: tuple[Mapping[str, Any], ...] = ()
     verdicts: Mapping[str, PairVerdict] = field(
         default_factory=dict
-    )  # by content id, of elites and the parent
+    )  # by content id: the elites, the parent, the seed
 
     @property
     def name(self) -> str:

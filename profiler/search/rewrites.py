@@ -19,9 +19,9 @@ from profiler.advice.techniques import (
 from profiler.judge import load_candidate
 from profiler.judge.manifest import FILE
 from profiler.search.generator import GeneratorFailed, NothingLeft, Proposal, Request
+from profiler.search.insights import pull
 from profiler.search.variants import macro_words, write_manifest
 
-_NAMED = 4.0  # times as likely is a rewrite whose technique an insight in the prompt names
 _UNROLL = re.compile(r"^([ \t]*)#pragma unroll(?:[ \t]+(\d+))?[ \t]*$", re.M)
 _LOOP = re.compile(
     r"^(?P<before>[^\n]*\n)(?P<loop>[ \t]*for \((?:const )?(?:int|unsigned|uint32_t) \w+ =)", re.M
@@ -65,8 +65,7 @@ class SourceRewrites:
                 continue
             text = source.read_text("utf-8")
             found = list(rewrites_of(text)) + list(_of_macros(request, dict(record.macros)))
-            named = {technique for insight in request.insights for technique in insight.techniques}
-            weights = [_NAMED if rewrite.technique in named else 1.0 for rewrite in found]
+            weights = [pull(request.insights, [rewrite.technique]) for rewrite in found]
             while found:
                 (place,) = request.rng.choices(range(len(found)), weights)
                 rewrite = found.pop(place)

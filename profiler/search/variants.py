@@ -44,7 +44,8 @@ def write_manifest(
     """The manifest of a version's source with these values of its macros."""
     assert version.source is not None
     apart = [flag for flag in version.flags if flag.startswith("-D") and _name(flag) not in macros]
-    flags = [*apart, *(f"-D{name}={value}" for name, value in macros.items())]
+    # In the order of the catalogue: equal values give an equal manifest, and so an equal candidate.
+    flags = [*apart, *(f"-D{name}={macros[name]}" for name in space.macros)]
 
     def expression(text: str | int) -> str | int:
         return (

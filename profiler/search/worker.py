@@ -293,8 +293,9 @@ class Worker:
             verdicts: dict[str, PairVerdict] = {}
             others = {elite.content_id: elite for elite in archive.elites}
             parent = archive.by_number.get(record.parent) if record.parent is not None else None
-            if parent is not None and parent.content_id:
-                others.setdefault(parent.content_id, parent)
+            for other in (parent, archive.seed):
+                if other is not None and other.content_id and other.number != record.number:
+                    others.setdefault(other.content_id, other)
             for content_id, other in others.items():
                 if record.times and record.status in (Status.VALID, Status.SLOWER, Status.SAME_CODE):
                     same = bool(record.code_id) and record.code_id == other.code_id

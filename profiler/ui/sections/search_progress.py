@@ -1,0 +1,164 @@
+"""The parts of the page Search, drawn anew every few seconds while a worker has a candidate in hand."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from profiler.documents import SearchDocument
+from profiler.errors import ProfilerError
+from profiler.search import SearchRecord
+from profiler.ui import controls, markup
+from profiler.ui.charts import search_progress, search_tree, style
+from profiler.ui.data import index, predictions, searches
+from profiler.ui.views import search_summary
+
+ALL, ELITES, REFUSED = "all", "elites", "refused"
+_EVERY_S, _IDLE_S = 4.0, 20.0
+_CLICKED = "search_clicked"
+_CHART = "search_chart"
+
+
+def show(head_box: Any, search_id: str, view: str, selected: str, filters: controls.Filters) -> None:
+    """Tiles, chart, tree, elites, insights, refused; again and again while the search runs."""
+    document = searches.load(search_id)
+    head_box.html(markup.page_head("Search", search_summary.head(document)))
+    every = _EVERY_S if document.working else _IDLE_S  # another process may begin to work on it
+    st.fragment(_draw, run_every=every)(search_id, view, selected, filters)
+
+
+def _draw(search_id: str, view: str, selected: str, filters: controls.Filters) -> None:
+    if st.session_state.pop(_CLICKED, False):
+        st.rerun()  # what was clicked stands outside of this part of the page
+    document = searches.load(search_id)
+    href = {record.name: filters.address(at=record.name) for record in document.archive.records}
+    st.html(search_summary.tiles(document))
+    settings = document.journal.settings
+    if document.archive.seed is None:
+        st.html(markup.note(f"{settings.version} is judged first: about a minute."))
+        return
+    if view in (ALL, ELITES):
+        _show_chart(document, filters)
+    if view == ALL:
+        left, right = st.columns([86, 50], gap="large")
+        with left:
+            _show_tree(document, selected, href)
+        with right:
+            _show_elites(document, selected, href)
+    elif view == ELITES:
+        _show_elites(document, selected, href)
+    if view in (ALL, REFUSED):
+        count = document.counted(*search_summary.REFUSED)
+        caption = f"{count} of {len(document.children)}, by the stage that caught them"
+        st.html(markup.section_head("Refused", caption))
+        if document.refused:
+            st.html(search_summary.refused(document, href))
+        else:
+            st.html(markup.note("Nothing was refused yet."))
+
+
+def _show_chart(document: SearchDocument, filters: controls.Filters) -> None:
+    best = document.best
+    evidence = str(best.evidence) if best else "modelled"
+    st.html(
+        markup.section_head(
+            "Progress against the targets",
+            markup.join(
+                (markup.evidence_badge(evidence), "a click on a mark shows its diff with the parent")
+            ),
+        )
+    )
+    settings = document.journal.settings
+    st.html(
+        markup.note(
+            f"{evidence} time, µs: {settings.gpu}, {document.workload}, log; a difference within "
+            "the model's error is not judged and replaces nobody"
+        )
+    )
+    figure = search_progress.figure(
+        search_summary.marks(document),
+        search_summary.steps(document),
+        search_summary.levels(document, _lineage_times(document)),
+    )
+    st.plotly_chart(
+        figure,
+        theme=None,
+        config=style.CONFIG,
+        key=_CHART,
+        on_select=partial(_take_click, filters),
+        selection_mode="points",
+        alt=" ".join(document.sentences[:2]),
+    )
+
+
+def _lineage_times(document: SearchDocument) -> dict[str, float]:
+    """The modelled times of versions of the lineage on the same workload and GPU: the two fastest."""
+    settings = document.journal.settings
+    try:
+        stored = predictions.predictions(index.current_version(), settings.family)
+    except ProfilerError:  # the page works without an index
+        return {}
+    if stored is None:
+        return {}
+    found = stored.on(document.workload, settings.gpu)
+    times = {
+        name: p.time_ns for name, p in found.items() if p.time_ns is not None and name != settings.version
+    }
+    best = sorted(times.items(), key=lambda item: item[1])[:2]
+    return dict(best)
+
+
+def _take_click(filters: controls.Filters) -> None:
+    """Choose the candidate whose mark was clicked."""
+    points = st.session_state[_CHART].selection.points
+    if points and points[0].get("customdata"):
+        name = points[0]["customdata"]
+        st.query_params["at"] = name[0] if isinstance(name, list) else str(name)
+        st.session_state[_CLICKED] = True
+
+
+def _show_tree(document: SearchDocument, selected: str, href: dict[str, str]) -> None:
+    nodes, folded = search_summary.tree(document, selected, href)
+    caption = "levers on the edges; thick: path to the best; ▨ refused"
+    if folded:
+        caption += f"; {folded} without children folded"
+    st.html(markup.section_head("Who came from whom", caption))
+    st.markdown(search_tree.picture(nodes), unsafe_allow_html=True)  # SVG, which only st.markdown keeps
+    st.html(search_summary.path_list(document))
+
+
+def _show_elites(document: SearchDocument, selected: str, href: dict[str, str]) -> None:
+    settings = document.journal.settings
+    st.html(markup.section_head("Elites", f"top {settings.seats}"))
+    st.html(search_summary.elites(document, href, selected))
+    st.html(markup.note("An elite falls only to better; ties stay."))
+    st.html(markup.section_head("What insights brought"))
+    if document.effects:
+        st.html(search_summary.insights(document.effects))
+        st.html(markup.note(search_summary.INSIGHT_NOTE))
+    else:
+        st.html(markup.note("No child of a candidate with insights yet."))
+
+
+def show_candidate(document: SearchDocument, record: SearchRecord) -> None:
+    """One candidate against its parent: what became of it, facts, and the source."""
+    parent = document.archive.by_number.get(record.parent) if record.parent is not None else None
+    title = f"{record.name} against {parent.name}" if parent else record.name
+    st.html(markup.section_head(title, ", ".join(record.levers)))
+    st.html(markup.paragraph(search_summary.candidate_words(document, record)))
+    left, right = st.columns([1, 2], gap="large")
+    left.html(search_summary.facts(document, record, parent))
+    if record.is_valid and record.number:
+        left.code(
+            f"profiler search promote {document.journal.settings.family} {record.name} "
+            f"--search {document.journal.settings.id}",
+            language=None,
+            wrap_lines=True,
+        )
+    if parent is not None and record.content_id:
+        lines = searches.source_diff(document, record, parent)
+        right.code("\n".join(lines) or "the same files", language="diff")
+    elif not record.content_id:
+        right.html(markup.note("The generator left no candidate that could be kept."))
