@@ -67,7 +67,15 @@ class Architecture:
     # reaches all of it.
     mma_sync_share: float = 1.0
     l1_bytes: int  # L1 and shared memory together, of one SM
-    l2_bytes_per_clock: int  # of the whole chip
+    l2_bytes_per_clock: int  # of the largest chip
+    # A slice of L2: its size, and what it gives a clock. How many a chip has follows from the size of its L2.
+    # Source: ncu's lts__t_sectors.avg.peak_sustained, and its sums over cycles in public reports of 20 chips;
+    # sm_100 and sm_120 estimated.
+    l2_slice_bytes: int = 2 << 20
+    l2_slice_bytes_per_clock: int = 64
+    # Cycles of the L1 data stage for one pass, and of an SM's port to L2 for one packet. Source: ncu's
+    # l1tex__throughput, which counts both twice on sm_75 (64 bytes a clock of shared memory), once elsewhere.
+    wavefront_cycles: float = 1.0
     # Cycles from issue to data where nothing is in the way. Source: arXiv 1804.06826 (sm_70), 1903.07486
     # (sm_75), 2208.11174 (sm_80), 2402.13499 (sm_89, sm_90), those of DRAM fitted on reports; sm_86 as sm_89,
     # sm_100 as sm_90, sm_120 estimated.
@@ -114,6 +122,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             half2_lanes=64,
             l1_bytes=128 << 10,
             l2_bytes_per_clock=2048,
+            l2_slice_bytes=192 << 10,
             shared_latency=19,
             l1_latency=28,
             l2_latency=193,
@@ -137,6 +146,9 @@ ARCHITECTURES: dict[str, Architecture] = {
             address_lanes=16,
             l1_bytes=96 << 10,
             l2_bytes_per_clock=1536,
+            l2_slice_bytes=128 << 10,
+            l2_slice_bytes_per_clock=32,
+            wavefront_cycles=2.0,
             shared_latency=19,
             l1_latency=32,
             l2_latency=188,
@@ -157,6 +169,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             fp32_lanes=64,
             l1_bytes=192 << 10,
             l2_bytes_per_clock=4096,
+            l2_slice_bytes=512 << 10,
             l2_latency=230,
             dram_latency=530,
         ),
@@ -173,6 +186,8 @@ ARCHITECTURES: dict[str, Architecture] = {
             address_lanes=16,
             l1_bytes=128 << 10,
             l2_bytes_per_clock=2048,
+            l2_slice_bytes=128 << 10,
+            l2_slice_bytes_per_clock=32,
             l2_latency=220,
             dram_latency=480,
         ),
@@ -205,6 +220,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             mma_sync_share=0.63,
             l1_bytes=256 << 10,
             l2_bytes_per_clock=4096,
+            l2_slice_bytes=512 << 10,
             l2_latency=265,
             dram_latency=650,
         ),

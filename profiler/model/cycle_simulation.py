@@ -53,6 +53,7 @@ class Unit(IntEnum):
     L2 = len(Pipe) + 1
     DRAM = len(Pipe) + 2
     L1_FILL = len(Pipe) + 3
+    REQUESTS = len(Pipe) + 4
 
 
 class Code(NamedTuple):
@@ -64,7 +65,9 @@ class Code(NamedTuple):
     latency: _Floats  # cycles from the end of its use of the pipe to its result
     wavefronts: _Floats  # passes of the L1 data stage a request
     sectors: _Floats  # of 32 bytes a request, of global and local memory
+    packets: _Floats  # that a request sends to L2 where it does not hit L1
     is_global: _Flags
+    is_strong: _Flags  # loads that never hit L1
     constant_line: _Integers  # of the constant bank that it reads; -1: none
     copy_groups: _Integers  # that a COPY_WAIT leaves in flight
     even_reads: _Floats  # registers that it reads from the even bank, and from the odd one
@@ -81,15 +84,20 @@ class Machine(NamedTuple):
     l1_hits: float  # of the sectors that loads ask for, from 0 to 1
     l2_hits: float  # of the loads that miss L1
     l2_store_hits: float  # of the stored sectors, those that do not go on to DRAM
+    merged_stores: float  # of the stored sectors, those that join another one on the way to L2
     l2_rate: float
     dram_rate: float
     fill_rate: float  # from L2 into L1
+    packet_rate: float  # packets a cycle that go from the SM to L2
+    wavefront_cycles: float  # of the L1 data stage, for one pass
     l1_latency: float
     l2_latency: float
     dram_latency: float
     barrier_latency: float
     constant_miss: float  # cycles of the first touch of a line of the constant bank
     queue: int  # load/store instructions of a partition that may wait for their unit
+    warp_start: float  # cycles between the starts of two warps on an SM
+    first_misses: float  # bytes that a block misses before it hits; negative: hits are spread evenly
 
 
 class Simulated(NamedTuple):
@@ -114,6 +122,7 @@ MOST_CYCLES = 3e7
 _LSU, _NONE, _HEAVY, _FMA = int(Pipe.LSU), int(Pipe.NONE), int(Pipe.FMA_HEAVY), int(Pipe.FMA)
 _PIPES = len(Pipe)
 _L1, _L2, _DRAM, _FILL = int(Unit.L1_DATA), int(Unit.L2), int(Unit.DRAM), int(Unit.L1_FILL)
+_REQUESTS = int(Unit.REQUESTS)
 _SHORT, _LOAD, _BARRIER, _EXIT = int(Finish.SHORT), int(Finish.LOAD), int(Finish.BARRIER), int(Finish.EXIT)
 _COPY, _COMMIT, _WAIT, _STORE = (
     int(Finish.COPY),
@@ -173,7 +182,9 @@ def _run(
     latency: Any,
     wavefronts: Any,
     sectors: Any,
+    packets: Any,
     is_global: Any,
+    is_strong: Any,
     constant_line: Any,
     copy_groups: Any,
     even_reads: Any,
@@ -185,15 +196,20 @@ def _run(
     l1_hits: float,
     l2_hits: float,
     l2_store_hits: float,
+    merged_stores: float,
     l2_rate: float,
     dram_rate: float,
     fill_rate: float,
+    packet_rate: float,
+    wavefront_cycles: float,
     l1_latency: float,
     l2_latency: float,
     dram_latency: float,
     barrier_latency: float,
     constant_miss: float,
     queue: int,
+    warp_start: float,
+    first_misses: float,
     block_warps: int,
     resident: int,
     blocks: int,
@@ -231,12 +247,14 @@ def _run(
     data_free = 0.0
     fill_free = 0.0
     l2_free = 0.0
+    packets_free = 0.0
     dram_free = 0.0
     stalls = np.zeros(_STALLS, np.float64)
-    busy = np.zeros(_PIPES + 4, np.float64)
+    busy = np.zeros(_PIPES + 5, np.float64)
     by_instruction = np.zeros(pipe.shape[0], np.float64)
     # When what an instruction of a block missed last is in L1.
     arrives = np.zeros((resident, pipe.shape[0]), np.float64)
+    missed = np.zeros(resident, np.float64)  # bytes that a block did not find in L1
     l1_credit = 0.0
     l2_credit = 0.0
     store_credit = 0.0
@@ -244,9 +262,15 @@ def _run(
     constant_ready = np.zeros(lines + 1, np.float64)
     started = 0
     done = 0
+    next_start = 0.0
     for block in range(min(resident, blocks)):
         for k in range(block_warps):
-            active[block * block_warps + k] = True
+            w = block * block_warps + k
+            active[w] = True
+            counted[w] = next_start
+            early[w] = next_start
+            last_issue[w] = next_start
+            next_start += warp_start
         left[block] = block_warps
         started += 1
     now = 0.0
@@ -335,26 +359,39 @@ def _run(
                 partition_memory_free[s] = start + 4.0
                 lsu_free = start + cycles[i]
                 data_start = max(start, data_free)
-                data_free = data_start + wavefronts[i]
+                passes = wavefronts[i] * wavefront_cycles
+                data_free = data_start + passes
                 busy[_LSU] += cycles[i]
-                busy[_L1] += wavefronts[i]
+                busy[_L1] += passes
                 queued[s, queue_at[s] % queue] = start
                 queue_at[s] += 1
-                end = data_start + wavefronts[i] + latency[i]
+                end = data_start + passes + latency[i]
                 if is_global[i] and sectors[i] > 0 and kind in (_LOAD, _COPY, _STORE):
                     size = sectors[i] * 32.0
                     is_store = kind == _STORE
                     hits_l1 = False
-                    if not is_store:
+                    if is_store or is_strong[i]:
+                        pass
+                    elif first_misses >= 0.0:
+                        hits_l1 = missed[w // block_warps] + 0.5 * size > first_misses
+                        if not hits_l1:
+                            missed[w // block_warps] += size
+                    else:
                         l1_credit += l1_hits
                         if l1_credit >= 1.0:
                             l1_credit -= 1.0
                             hits_l1 = True
                     if hits_l1:
                         # What hits may be on its way still: the warps of a block ask for the same lines.
-                        end = max(data_start + wavefronts[i] + l1_latency, arrives[w // block_warps, i])
+                        end = max(data_start + passes + l1_latency, arrives[w // block_warps, i])
                     else:
-                        l2_free = max(data_start, l2_free) + size / l2_rate
+                        sent = packets[i] / packet_rate
+                        if is_store:
+                            size *= 1.0 - merged_stores
+                            sent *= 1.0 - merged_stores
+                        packets_free = max(data_start, packets_free) + sent
+                        busy[_REQUESTS] += sent
+                        l2_free = max(packets_free, l2_free) + size / l2_rate
                         busy[_L2] += size / l2_rate
                         if is_store:
                             store_credit += l2_store_hits
@@ -398,7 +435,7 @@ def _run(
             if number < _SCOREBOARDS:
                 read = now + _READ_LATENCY
                 if p == _LSU:
-                    read = max(read, queued[s, (queue_at[s] - 1) % queue] + wavefronts[i] + 4.0)
+                    read = max(read, queued[s, (queue_at[s] - 1) % queue] + passes + 4.0)
                 scoreboards[w, number] = max(scoreboards[w, number], read)
                 scoreboard_stall[w, number] = _SHORT_STALL
             if kind == _COPY:
@@ -428,12 +465,15 @@ def _run(
                         started += 1
                         left[block] = block_warps
                         arrived[block] = 0
+                        missed[block] = 0.0
+                        next_start = max(next_start, now + _BLOCK_START)
                         for other in range(first, first + block_warps):
                             active[other] = True
                             position[other] = 0
                             group_count[other] = 0
                             last_copy[other] = 0.0
-                            counted[other] = now + _BLOCK_START
+                            counted[other] = next_start
+                            next_start += warp_start
                             early[other] = counted[other]
                             last_issue[other] = counted[other]
                             scoreboards[other] = 0.0

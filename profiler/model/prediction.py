@@ -394,6 +394,7 @@ def _without(model: LaunchModel, resource: str) -> LaunchModel:
         changed.wavefronts = np.full_like(model.wavefronts, 1 / _UNLIMITED)
     elif resource == "L2":
         changed.sectors = model.sectors / _UNLIMITED
+        changed.packets = model.packets / _UNLIMITED
     else:
         pipe = next(pipe for pipe in Pipe if pipe.label == resource)
         chosen = (model.pipe == pipe) | ((pipe == Pipe.FMA) & (model.pipe == Pipe.FMA_HEAVY))

@@ -52,6 +52,9 @@ def report_launch(launch: Launch, detail: LaunchDetail, path: Path) -> ReportLau
         )
         for value in (values.value(f"device__attribute_{name}"),)
     }
+    memory_hz = values.number("dram__cycles_elapsed.avg.per_second")
+    if memory_hz:  # what it ran at, as with the SMs' clock, not what it could
+        attributes["max_mem_frequency_khz"] = memory_hz / 1e3
     part = part_of_launch(attributes, clock_hz)
     if part is None:
         raise NoModel("no model: the report does not say its GPU's SMs, clock and memory")
@@ -179,17 +182,48 @@ def _controls(listing: Listing, launch: Launch, path: Path) -> tuple[int, Contro
 _UNKNOWN_WORD = np.uint64(2 << 41 | 7 << 46 | 7 << 49)
 
 
+def _counted_l1_hits(launch: Launch) -> float | None:
+    """What of the sectors that loads ask for is found in L1; None where nothing was counted.
+
+    The hit rate that ncu prints has the sectors of stores in it too, which says nothing of a load.
+    """
+    values = launch.values
+    asked = hits = 0.0
+    for memory in ("global", "local"):
+        counter = f"l1tex__t_sectors_pipe_lsu_mem_{memory}_op_ld"
+        sectors, found = values.number(f"{counter}.sum"), values.number(f"{counter}_lookup_hit.sum")
+        if sectors and found is not None:
+            asked, hits = asked + sectors, hits + found
+    if asked:
+        return min(1.0, hits / asked)
+    rate_pct = values.number("l1tex__t_sector_hit_rate.pct")
+    return None if rate_pct is None else rate_pct / 100
+
+
+def _counted_merged(launch: Launch, stored: float) -> float:
+    """What of the stored sectors joins another one on the way to L2; 0 where that was not counted."""
+    for counter in (
+        "l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum",
+        "lts__t_sectors_srcunit_tex_op_write.sum",
+        "lts__t_sectors_op_write.sum",
+    ):
+        if (sent := launch.values.number(counter)) is not None:
+            return 1 - min(1.0, 32 * sent / max(1.0, stored))
+    return 0.0
+
+
 def counted_hit_rates(launch: Launch, model: LaunchModel) -> HitRates | None:
     """Where accesses were served, by the report's counters; None where it lacks them."""
     values = launch.values
-    l1_pct = values.number("l1tex__t_sector_hit_rate.pct")
-    if l1_pct is None:
+    l1 = _counted_l1_hits(launch)
+    if l1 is None:
         return None
-    l1 = l1_pct / 100
     read, written = values.number("dram__bytes_read.sum"), values.number("dram__bytes_write.sum")
     loaded, stored = model.requested_bytes()
     if read is None:
         l2_pct = values.number("lts__t_sector_hit_rate.pct")
         return None if l2_pct is None else HitRates(l1, l2_pct / 100, 1.0)
     l2 = 1 - min(1.0, read / max(1.0, loaded * (1 - l1)))
-    return HitRates(l1, l2, 1 - min(1.0, (written or 0.0) / max(1.0, stored)))
+    merged = _counted_merged(launch, stored)
+    to_dram = (written or 0.0) / max(1.0, stored * (1 - merged))
+    return HitRates(l1, l2, 1 - min(1.0, to_dram), merged)

@@ -45,7 +45,8 @@ def make_trace(code: ExecutedCode, limit: int, warps: int = 1) -> WarpTrace:
     Only outermost and very long loops are cut: inner ones keep their trips. What a part of the warps executes
     is executed by some of the `warps` and not by others, by turns: whoever meets at a barrier waits for them.
     """
-    total = float(code.counts.sum())
+    ends = np.array([base_opcode(opcode_of(text)) == "EXIT" for text in code.texts], bool)
+    total = float(code.counts[~ends].sum())  # a trace ends without its EXIT
     spread = 1 if _is_even(code.counts) else warps
     traces = [_walk_code(code, limit, total, (warp + 0.5) / spread) for warp in range(spread)]
     lengths = np.array([len(trace) for trace in traces], np.int64)
