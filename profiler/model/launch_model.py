@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -273,7 +274,11 @@ class LaunchModel:
         return Outcome(cycles[limiter], limiter, {name: amount / longest for name, amount in cycles.items()})
 
     def littles_law(self, hits: HitRates) -> Outcome:
-        """Level 1: a wave of blocks takes as long as one warp alone, or as its busiest resource."""
+        """Level 1: a wave of blocks between one warp alone, or its busiest resource, and both after another.
+
+        The larger of the two and their sum are the bounds of a closed queueing network (Denning and Buzen
+        1978). Between them the root of their squares was nearest on the development set.
+        """
         inputs = self.inputs
         alone, _ = self._whole(lambda trace: self._alone(trace, hits), 1)
         cycles = self.block_cycles(hits)
@@ -282,9 +287,10 @@ class LaunchModel:
         bound = max(bound, WARP_START_CYCLES * inputs.block_warps)
         waves, tail = divmod(-(-inputs.blocks // inputs.gpu.sms), resident)
         if waves >= _FULL_WAVES:
-            total = inputs.blocks / inputs.gpu.sms / resident * max(alone, bound * resident)
+            total = inputs.blocks / inputs.gpu.sms / resident * math.hypot(alone, bound * resident)
         else:
-            total = waves * max(alone, bound * resident) + (max(alone, bound * tail) if tail else 0.0)
+            total = waves * math.hypot(alone, bound * resident)
+            total += math.hypot(alone, bound * tail) if tail else 0.0
         used = {name: amount * inputs.blocks / inputs.gpu.sms / total for name, amount in cycles.items()}
         name = limiter if used[limiter] > _BUSY_SHARE else "latency"
         return Outcome(LAUNCH_CYCLES + total, name, used)

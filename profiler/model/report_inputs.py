@@ -222,7 +222,7 @@ def counted_hit_rates(launch: Launch, model: LaunchModel) -> HitRates | None:
     loaded, stored = model.requested_bytes()
     if read is None:
         l2_pct = values.number("lts__t_sector_hit_rate.pct")
-        return None if l2_pct is None else HitRates(l1, l2_pct / 100, 1.0)
+        return None if l2_pct is None else HitRates(l1, min(1.0, l2_pct / 100), 1.0)
     l2 = 1 - min(1.0, read / max(1.0, loaded * (1 - l1)))
     merged = _counted_merged(launch, stored)
     to_dram = (written or 0.0) / max(1.0, stored * (1 - merged))
