@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 
 from bench import predict
-from bench.predict import DEVELOPMENT, UNSEEN, Row, find_pairs, find_reports, ratio_rows
-from profiler.model.error_table import Known
+from bench.predict import DEVELOPMENT, SEEN, UNSEEN, Row, find_pairs, find_reports, ratio_rows
+from profiler.model.error_table import TABLE_FILE, Known
 from tests.conftest import REPORTS
 
 REPORT = REPORTS / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
@@ -37,10 +38,17 @@ def test_reports_are_of_the_repository_that_their_folder_names(tmp_path: Path) -
     assert [found[:2] for found in find_reports([tmp_path / "x+y"])] == [("x/y", "")]
 
 
-def test_the_halves_depend_on_the_name_alone() -> None:
-    parts = {row("k", 1, 1, repository=f"owner/name{number}").part for number in range(20)}
-    assert parts == {DEVELOPMENT, UNSEEN}
-    assert row("k", 1, 1).part == row("other", 5, 7).part
+def test_what_was_looked_at_is_for_development() -> None:
+    for names in SEEN.values():
+        assert {row("k", 1, 1, repository=name).part for name in names} == {DEVELOPMENT}
+    assert row("k", 1, 1, repository="nobody/looked").part == UNSEEN
+
+
+def test_no_error_of_the_program_is_of_what_was_looked_at() -> None:
+    document = json.loads(TABLE_FILE.read_text(encoding="utf-8"))
+    unseen = {entry["name"] for entry in document["repositories"]["unseen"]}
+    assert unseen.isdisjoint(frozenset().union(*SEEN.values()))
+    assert len(unseen) >= 5
 
 
 def test_pairs_are_launches_that_store_as_much() -> None:

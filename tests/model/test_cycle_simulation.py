@@ -14,7 +14,9 @@ from profiler.model.control_words import NO_SCOREBOARD, ControlWords
 from profiler.model.launch_model import (
     ALL_FROM_DRAM,
     ALL_IN_L2,
+    DRAM_EFFICIENCY,
     LAUNCH_CYCLES,
+    WARP_START_CYCLES,
     HitRates,
     LaunchInputs,
     LaunchModel,
@@ -62,7 +64,7 @@ def test_a_chain_takes_the_cycles_that_its_control_words_count() -> None:
     assert cycles(inputs(chain, [1] * 100, stall=4)) == pytest.approx(400, abs=6)
     # Four warps on one partition hide it, until its pipe is full: 16 lanes take two cycles a warp.
     many = inputs(chain, [1] * 100, stall=4, threads=32 * 16)
-    assert cycles(many) == pytest.approx(4 * 100 * 2, rel=0.03)
+    assert 4 * 100 * 2 <= cycles(many) <= 4 * 100 * 2 + 16 * WARP_START_CYCLES
     assert LaunchModel(many).simulation(ALL_IN_L2).limiter == "FMA"
     assert LaunchModel(many).bounds().cycles * A100.sms == pytest.approx(800)
 
@@ -86,6 +88,102 @@ def test_conflicts_keep_the_data_stage() -> None:
     assert cycles(conflicts) == pytest.approx(8 * 200 * 8, rel=0.02)
     assert LaunchModel(conflicts).simulation(ALL_IN_L2).limiter == "L1 data"
     assert cycles(free) < 0.3 * cycles(conflicts)
+
+
+def test_a_pass_of_l1_takes_two_cycles_on_turing() -> None:
+    texts = ["LDS R0, [R2]"] * 200
+    conflicts = [
+        replace(inputs(texts, [1] * 200, threads=256, gpu=gpu), wavefronts=np.full(200, 8.0))
+        for gpu in (A100, GPU_PARTS["T4"])
+    ]
+    assert cycles(conflicts[1]) == pytest.approx(2 * cycles(conflicts[0]), rel=0.02)
+
+
+def stores(sectors: float, lines: float, gpu: GpuPart = GPU_PARTS["RTX-4090"]) -> LaunchInputs:
+    """A grid that stores and does nothing else."""
+    launch = inputs(["STG.E [R2.64], R0"] * 10, [1] * 10, threads=256, blocks=40 * gpu.sms, gpu=gpu)
+    return replace(launch, sectors=np.full(10, sectors), wavefronts=np.full(10, lines))
+
+
+def test_stores_go_to_l2_in_packets() -> None:
+    """A slice of L2 takes one a cycle: two for a part of a line, a sector each for a whole one."""
+    part = GPU_PARTS["RTX-4090"]
+    slices = 72 / 2  # two MiB each
+    requests = 40 * part.sms * 8 * 10
+    assert cycles(stores(32, 32)) == pytest.approx(requests * 64 / slices, rel=0.05)
+    assert cycles(stores(4, 1)) == pytest.approx(requests * 4 / slices, rel=0.1)
+    assert LaunchModel(stores(32, 32)).simulation(ALL_IN_L2).limiter == "L2"
+    model = LaunchModel(stores(32, 32))
+    assert model.bounds(ALL_IN_L2).cycles == pytest.approx(requests * 64 / slices)
+    # What joins another store before L2 is not sent.
+    assert cycles(stores(32, 32), HitRates(0.0, 1.0, 1.0, 0.75)) < 0.35 * cycles(stores(32, 32))
+
+
+def test_a_smaller_chip_has_fewer_slices_of_l2() -> None:
+    whole = GPU_PARTS["T4"]
+    half = replace(whole, l2_bytes=2 << 20)
+    texts = ["LDG.E.128 R0, [R2.64]"] * 50
+    times = [
+        cycles(inputs(texts, [1] * 50, threads=1024, blocks=10 * gpu.sms, gpu=gpu)) for gpu in (whole, half)
+    ]
+    assert times[1] == pytest.approx(2 * times[0], rel=0.1)
+
+
+def test_a_generic_access_without_sectors_is_one_of_shared_memory() -> None:
+    texts = ["LD.E R0, [R2.64]", "FADD R4, R0, R0"]
+    unknown = inputs(texts, [1, 1], writes=[0, NO_SCOREBOARD], waits=[0, 1])
+    shared = replace(unknown, sectors=np.zeros(2), wavefronts=np.ones(2))
+    assert cycles(unknown) > A100.architecture.l2_latency
+    assert cycles(shared) < 2 * A100.architecture.shared_latency
+    assert LaunchModel(shared).requested_bytes() == (0, 0)
+
+
+def test_a_load_that_must_see_other_sms_never_hits_l1() -> None:
+    hits = HitRates(1.0, 1.0, 1.0)
+
+    def load(opcode: str) -> float:
+        texts = [f"{opcode} R0, [R2.64]", "FADD R4, R0, R0"]
+        return cycles(inputs(texts, [1, 1], writes=[0, NO_SCOREBOARD], waits=[0, 1]), hits)
+
+    assert load("LDG.E.STRONG.GPU") > A100.architecture.l2_latency > load("LDG.E")
+
+
+def test_a_block_that_hands_data_on_through_memory_misses_what_it_touches_first() -> None:
+    body = ["LDG.E R0, [R2.64]", "FADD R4, R0, R0", "STG.E [R2.64], R4", "BAR.SYNC.DEFER_BLOCKING 0x0"]
+
+    def rounds(load: str) -> float:
+        texts = ["MOV R0, RZ", load, *body[1:], "@P0 BRA 0x10", "EXIT"]
+        writes, waits = [NO_SCOREBOARD] * 7, [0] * 7
+        writes[1], waits[2] = 0, 1
+        launch = inputs(
+            texts,
+            [1, *([10] * 5), 1],
+            writes=writes,
+            waits=waits,
+            targets=[-1] * 5 + [1, -1],
+            threads=1024,
+        )
+        return cycles(launch, HitRates(0.9, 0.0, 1.0))
+
+    # One round of ten misses; spread evenly, some warp of the block would miss in each of them.
+    assert rounds(body[0]) < 0.6 * rounds("LDG.E.CONSTANT R0, [R2.64]")
+
+
+def test_an_sm_starts_one_warp_after_another() -> None:
+    empty = inputs(["MOV R1, R2", "EXIT"], [1, 1], threads=512, blocks=100 * A100.sms)
+    assert make_trace(empty.code, 6000).shortened == 1
+    for level in (LaunchModel(empty).simulation, LaunchModel(empty).littles_law):
+        time = level(ALL_IN_L2).cycles - LAUNCH_CYCLES
+        assert time == pytest.approx(100 * 16 * WARP_START_CYCLES, rel=0.05)
+
+
+def test_littles_law_lies_between_its_bounds() -> None:
+    texts = ["FFMA R0, R0, R2, R4"] * 500
+    launch = inputs(texts, [1] * 500, stall=4, threads=512, blocks=A100.sms)
+    alone = cycles(replace(launch, threads=32))
+    busy = 4 * 500 * 2  # cycles of a partition's pipe
+    time = LaunchModel(launch).littles_law(ALL_IN_L2).cycles - LAUNCH_CYCLES
+    assert max(alone, busy) < time < alone + busy
 
 
 def test_warps_of_a_block_meet_at_a_barrier() -> None:
@@ -162,7 +260,7 @@ def test_a_register_that_an_operand_keeps_is_not_read_again() -> None:
     assert launch.controls is not None
     kept = replace(launch, controls=launch.controls._replace(reuse=np.full(200, 0b11)))
     assert cycles(launch) == pytest.approx(4 * 200 * 3, rel=0.03)
-    assert cycles(kept) == pytest.approx(4 * 200, rel=0.03)
+    assert 4 * 200 <= cycles(kept) <= 4 * 200 + 16 * WARP_START_CYCLES
 
 
 def test_waves_of_blocks_follow_each_other() -> None:
@@ -186,7 +284,7 @@ def test_levels_agree_where_one_resource_is_all() -> None:
     loaded = 50 * 32 * 100 * A100.sms * 512
     seconds = loaded / A100.dram_bytes_per_s
     for time in times:
-        assert time.cycles / A100.clock_hz == pytest.approx(seconds / 0.85, rel=0.05)
+        assert time.cycles / A100.clock_hz == pytest.approx(seconds / DRAM_EFFICIENCY, rel=0.05)
 
 
 @pytest.mark.parametrize(
