@@ -29,8 +29,4 @@ with boxes[2]:
 selected = filters.parameter("at")
 with errors_shown():
     search_progress.show(head_box, search_id, view, selected, filters)
-    document = searches.load(search_id)
-    record = next((r for r in document.archive.records if r.name == selected), None)
-    if record is not None:
-        search_progress.show_candidate(document, record)
 filters.write_url()

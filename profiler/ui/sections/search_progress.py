@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -26,21 +25,29 @@ def show(head_box: Any, search_id: str, view: str, selected: str, filters: contr
     document = searches.load(search_id)
     head_box.html(markup.page_head("Search", search_summary.head(document)))
     every = _EVERY_S if document.working else _IDLE_S  # another process may begin to work on it
-    st.fragment(_draw, run_every=every)(search_id, view, selected, filters)
+    st.fragment(_draw_progress, run_every=every)(search_id, view, filters)
+    record = next((record for record in document.archive.records if record.name == selected), None)
+    if record is not None:
+        _show_candidate(document, record)
+    if document.archive.seed is not None:
+        st.fragment(_draw_descent, run_every=every)(search_id, view, selected, filters)
 
 
-def _draw(search_id: str, view: str, selected: str, filters: controls.Filters) -> None:
+def _draw_progress(search_id: str, view: str, filters: controls.Filters) -> None:
     if st.session_state.pop(_CLICKED, False):
         st.rerun()  # what was clicked stands outside of this part of the page
     document = searches.load(search_id)
-    href = {record.name: filters.address(at=record.name) for record in document.archive.records}
     st.html(search_summary.tiles(document))
     settings = document.journal.settings
     if document.archive.seed is None:
         st.html(markup.note(f"{settings.version} is judged first: about a minute."))
-        return
-    if view in (ALL, ELITES):
-        _show_chart(document, filters)
+    elif view in (ALL, ELITES):
+        _show_chart(document)
+
+
+def _draw_descent(search_id: str, view: str, selected: str, filters: controls.Filters) -> None:
+    document = searches.load(search_id)
+    href = {record.name: filters.address(at=record.name) for record in document.archive.records}
     if view == ALL:
         left, right = st.columns([86, 50], gap="large")
         with left:
@@ -59,7 +66,7 @@ def _draw(search_id: str, view: str, selected: str, filters: controls.Filters) -
             st.html(markup.note("Nothing was refused yet."))
 
 
-def _show_chart(document: SearchDocument, filters: controls.Filters) -> None:
+def _show_chart(document: SearchDocument) -> None:
     best = document.best
     evidence = str(best.evidence) if best else "modelled"
     st.html(
@@ -87,7 +94,7 @@ def _show_chart(document: SearchDocument, filters: controls.Filters) -> None:
         theme=None,
         config=style.CONFIG,
         key=_CHART,
-        on_select=partial(_take_click, filters),
+        on_select=_take_click,
         selection_mode="points",
         alt=" ".join(document.sentences[:2]),
     )
@@ -110,7 +117,7 @@ def _lineage_times(document: SearchDocument) -> dict[str, float]:
     return dict(best)
 
 
-def _take_click(filters: controls.Filters) -> None:
+def _take_click() -> None:
     """Choose the candidate whose mark was clicked."""
     points = st.session_state[_CHART].selection.points
     if points and points[0].get("customdata"):
@@ -142,7 +149,7 @@ def _show_elites(document: SearchDocument, selected: str, href: dict[str, str]) 
         st.html(markup.note("No child of a candidate with insights yet."))
 
 
-def show_candidate(document: SearchDocument, record: SearchRecord) -> None:
+def _show_candidate(document: SearchDocument, record: SearchRecord) -> None:
     """One candidate against its parent: what became of it, facts, and the source."""
     parent = document.archive.by_number.get(record.parent) if record.parent is not None else None
     title = f"{record.name} against {parent.name}" if parent else record.name

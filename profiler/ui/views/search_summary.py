@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from profiler.documents import SearchDocument
 from profiler.documents.prediction import time_words
-from profiler.search import SearchRecord, Status, best_so_far, candidate_name, path_to
+from profiler.search import SearchRecord, Status, best_so_far, candidate_name, mean_time_ns, path_to
 from profiler.search.effects import ENOUGH, InsightEffect
 from profiler.statistics import Verdict
 from profiler.ui import markup
@@ -41,14 +41,19 @@ def head(document: SearchDocument) -> Html:
         markup.code(settings.generator),
     ]
     if document.working:
-        now = time.time()
-        words = ", ".join(
-            f"{candidate_name(w.number)} since {max(0, now - w.since):.0f} s" for w in document.working
-        )
-        parts.append(f"· {'ending after' if document.is_stopping else 'running,'} {words}")
+        parts.append("· ending after the candidate in hand" if document.is_stopping else "· running")
     else:
         parts.append("· nobody works on it")
     return markup.join(parts)
+
+
+def in_hand(document: SearchDocument) -> str:
+    """What workers do now: `c12 since 14 s`."""
+    now = time.time()
+    return ", ".join(
+        f"{candidate_name(working.number)} since {max(0, now - working.since):.0f} s"
+        for working in document.working
+    )
 
 
 def tiles(document: SearchDocument) -> Html:
@@ -76,6 +81,9 @@ def tiles(document: SearchDocument) -> Html:
     count = len(document.children)
     each = sum(document.seconds.values()) / len(document.archive.records) if document.archive.records else 0
     same = document.counted(*SAME)
+    found = [f"{document.counted(Status.SLOWER)} slower, not judged", f"{same} the same code"]
+    if document.working:
+        found.insert(0, in_hand(document))
     return markup.tiles(
         [
             first,
@@ -84,7 +92,7 @@ def tiles(document: SearchDocument) -> Html:
                 "Candidates",
                 count,
                 f"{document.counted(*REFUSED)} refused",
-                f"{document.counted(Status.SLOWER)} slower, not judged · {same} the same code",
+                " · ".join(found),
             ),
             Tile("Cost", f"{minutes:.0f}", "min of workers", f"{each:.0f} s a candidate · no GPU used"),
         ]
@@ -257,7 +265,7 @@ def elites(document: SearchDocument, href: Mapping[str, str], selected: str) -> 
     for elite in document.archive.elites:
         verdict = elite.verdicts.get(seed.content_id) if seed is not None else None
         against: object = markup.muted("the seed") if elite.number == 0 else markup.muted("–")
-        then, now = (r.time_ns(document.workload) if r else None for r in (seed, elite))
+        then, now = (mean_time_ns(r) if r else None for r in (seed, elite))
         if elite.number and then and now:
             against = f"× {now / then:.2f}"
             if verdict is not None:
@@ -277,7 +285,7 @@ def elites(document: SearchDocument, href: Mapping[str, str], selected: str) -> 
         )
     columns = (
         Column("elite"),
-        Column(str(document.best.evidence) if document.best else "time", right=True),
+        Column(f"mean, {document.best.evidence}" if document.best else "mean", right=True),
         Column(f"against {document.journal.settings.version}"),
         Column("registers", right=True, wide=True),
         Column("conflicts", right=True, wide=True),
