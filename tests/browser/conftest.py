@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from profiler.store import import_paths
+from tests.search.simulated import make_search, run_search
 
 ROOT = Path(__file__).resolve().parents[2]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -108,9 +109,10 @@ def waits_ms() -> float:
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory, made_reports: Path) -> Iterator[str]:
-    """A dashboard over two families of made reports."""
+    """A dashboard over two families of made reports, and a search that is at its end."""
     folder = tmp_path_factory.mktemp("two_families")
     import_paths([made_reports / name for name in ("ncar", "llm.c")], data=str(folder / "data"))
+    run_search(make_search(folder / "data", seed=3, target_ns=5e4), 30)
     with served(folder) as dashboard:
         yield dashboard.address
 

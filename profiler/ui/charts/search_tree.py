@@ -59,10 +59,12 @@ def picture(nodes: Sequence[Node]) -> Html:
     height = _TOP_PX + ROW_PX * (max(row for _, row in places.values()) + 1)
     edges = [_edge(node, places) for node in sorted(shown, key=lambda n: n.on_path) if node.parent in places]
     dots = [_dot(node, *_point(places[node.name])) for node in shown]
+    names = [_name(node, *_point(places[node.name])) for node in shown]
+    # Names are links beside the drawing: those within an SVG would leave the session.
     return Html(
-        f'<div class="k k-tree"><svg width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="candidates by generation">'
-        f"{''.join(edges)}{''.join(dots)}</svg></div>"
+        f'<div class="k k-tree"><div style="width:{width:.0f}px;height:{height:.0f}px">'
+        f'<svg width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'aria-hidden="true">{"".join(edges)}{"".join(dots)}</svg>{"".join(names)}</div></div>'
     )
 
 
@@ -95,11 +97,14 @@ def _dot(node: Node, x: float, y: float) -> str:
             mark += f'<circle class="ring" cx="{x:.0f}" cy="{y:.0f}" r="{_RADIUS_PX + 3}"/>'
     if node.selected:
         mark += f'<circle class="chosen" cx="{x:.0f}" cy="{y:.0f}" r="{_RADIUS_PX + 6}"/>'
-    words = (
-        f'<text class="n" x="{x + 10:.0f}" y="{y + 4:.0f}">{escaped(node.name)}</text>'
-        f'<text class="b" x="{x + 10:.0f}" y="{y + 17:.0f}">{escaped(node.below)}</text>'
-    )
-    title = f"<title>{escaped(node.title)}</title>" if node.title else ""
+    return mark
+
+
+def _name(node: Node, x: float, y: float) -> str:
+    """The name with the words below, over the mark: all of it is clicked."""
+    content = f"<b>{escaped(node.name)}</b><small>{escaped(node.below)}</small>"
+    where = f'style="left:{x - 8:.0f}px;top:{y - 9:.0f}px"'
+    title = f' title="{escaped(node.title)}"' if node.title else ""
     if not node.href:
-        return f"<g>{title}{mark}{words}</g>"
-    return f'<a href="{escaped(node.href)}" target="_self">{title}{mark}{words}</a>'
+        return f"<span {where}{title}>{content}</span>"
+    return f'<a {where} href="{escaped(node.href)}" target="_self"{title}>{content}</a>'
