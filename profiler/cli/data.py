@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import complain, progress_bar
+from profiler.cli.output import complain, prepare_answers, progress_bar
 from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ def import_(arguments: argparse.Namespace) -> int:
     for line in _summary_lines(summary):
         print(line)
     complain(message for _, message in (*summary.warnings, *summary.refused))
+    if summary.imported or summary.relabelled:
+        prepare_answers()
     return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
 
 
@@ -127,6 +129,7 @@ def index(arguments: argparse.Namespace) -> int:
     changes = [f"{len(runs)} {what}" for runs, what in _changes(summary) if runs]
     print(f"index: {', '.join(changes) or 'nothing to do'}")
     complain(message for _, message in summary.refused)
+    prepare_answers()
     return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
 
 

@@ -30,6 +30,7 @@ AnyDocument = TypeVar("AnyDocument", bound="Document")
 _STYLES = {"better": "bold blue", "worse": "bold dark_orange"}  # by the colour of a verdict
 # Of C0 all but tab and line feed; DEL and C1; what turns the direction of text or ends a line.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+LONG_HISTORY = 500  # runs, among which a search for what is worse takes more than a second
 _said: set[str] = set()  # notes on stderr that the command has printed
 _MOST_STYLED = 500  # rows of a table that are folded and coloured: of more each takes a millisecond
 _PIPE_WIDTH = 240  # a pipe has no width: no column is cut before this
@@ -55,6 +56,20 @@ def open_store() -> Store:
                 print(note, file=sys.stderr)
             _said.add(note)
     return store
+
+
+def prepare_answers() -> None:
+    """Search what is worse in a long history now that runs were added to it, so that nobody waits for it.
+
+    Of a short one the first question is answered soon enough. What fails here is said when somebody asks.
+    """
+    from profiler.bundles import list_runs, open_root
+
+    with contextlib.suppress(ProfilerError, OSError):
+        if len(list_runs(open_root())) >= LONG_HISTORY:
+            from profiler.documents import prepare_regressions
+
+            prepare_regressions()
 
 
 def note_forgotten(names: Iterable[str], store_opener: StoreOpener) -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import complain, progress_bar
+from profiler.cli.output import complain, prepare_answers, progress_bar
 from profiler.errors import Exit
 
 if TYPE_CHECKING:
@@ -43,4 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
     print(", ".join(f"{count} {what}" for what, count in counts.items() if count) or "the backup is empty")
     refused = [*restored.refused, *indexed.refused]
     complain(message for _, message in refused)
+    if restored.restored:
+        prepare_answers()
     return Exit.UNUSABLE_INPUT if refused else Exit.PASS

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from profiler.documents.regressions import RegressionsDocument as RegressionsDocument
     from profiler.documents.regressions import list_regressions as list_regressions
     from profiler.documents.regressions import load_worse_now as load_worse_now
+    from profiler.documents.regressions import prepare_regressions as prepare_regressions
     from profiler.documents.report import ReportDocument as ReportDocument
     from profiler.documents.roofline import RooflineDocument as RooflineDocument
     from profiler.documents.roofline import rooflines_of_name as rooflines_of_name
@@ -125,7 +126,7 @@ __getattr__ = lazy(
     noise="NoiseFloorsDocument NoiseRunDocument floors_of_run list_noise_floors",
     prediction="GivenLaunch PredictionDocument predict_names",
     prune="PruneDocument prune_reports",
-    regressions="RegressionsDocument list_regressions load_worse_now",
+    regressions="RegressionsDocument list_regressions load_worse_now prepare_regressions",
     report="ReportDocument",
     roofline="RooflineDocument rooflines_of_name rooflines_of_side",
     sass="CodeComparisonDocument CodeDocument compare_code show_code",

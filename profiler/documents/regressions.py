@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from profiler.bundles import location
 from profiler.compare import NoiseModel, Pairing
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, MetricTable, brief_list, formatting, nearest_first
+from profiler.evidence import Evidence, MetricTable, brief_list, formatting, load_metrics, nearest_first
 from profiler.gate import Acknowledgement
 from profiler.regressions import (
     CauseFinder,
@@ -29,6 +30,7 @@ from profiler.regressions import (
     shared_run,
 )
 from profiler.statistics import LevelKind
+from profiler.store import open_store
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -218,6 +220,18 @@ def list_regressions(
     report = load_regressions(root, store, table, noise)
     causes = CauseFinder(store, root, table, noise, Pairing.of_data(data))
     return RegressionsDocument(report, causes, family, KnownCauses(causes))
+
+
+def prepare_regressions(data: str | None = None) -> None:
+    """Search what is worse before anybody asks, and keep it with all causes beside the index.
+
+    For whoever has just added runs, so that neither the next question nor a page has to wait for it. `data`
+    is as for `list_regressions`. Raises ProfilerError where that would.
+    """
+    with contextlib.closing(open_store(data)) as store:
+        document = list_regressions(load_metrics(), store, data=data)
+        document.to_dict()  # asks for every cause
+        document.keep_causes()
 
 
 def load_worse_now(

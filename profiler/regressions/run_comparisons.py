@@ -16,7 +16,7 @@ from profiler.compare import (
     compare,
 )
 from profiler.errors import UnknownName
-from profiler.evidence import MetricTable
+from profiler.evidence import MetricTable, Side
 from profiler.regressions.regression import Regression, SeriesKey, VersionRun
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class RunComparisons:
     noise: NoiseModel = UNKNOWN_NOISE
     pairing: Pairing = NO_PAIRS
     _comparisons: dict[_Ends, Comparison | None] = field(default_factory=dict)
+    _sides: dict[tuple[str, ...], Side] = field(default_factory=dict)
 
     def of_series(self, series: SeriesKey, before: VersionRun, now: VersionRun) -> Comparison | None:
         """The launches of two runs of a series; None where one of the runs cannot be told from others.
@@ -43,18 +44,7 @@ class RunComparisons:
         key = series._replace(version="", part="", concept=""), before, now
         if key not in self._comparisons:
             try:
-                a, b = (
-                    self.store.side(
-                        run_id=run.run_id,
-                        family=series.family,
-                        version=run.version,
-                        workload=series.workload,
-                        gpu=series.gpu,
-                        evidence=series.evidence,
-                        with_latencies=False,
-                    )
-                    for run in (before, now)
-                )
+                a, b = (self._side(series, run) for run in (before, now))
             except UnknownName:
                 self._comparisons[key] = None
             else:
@@ -63,6 +53,21 @@ class RunComparisons:
                     a, b, self.table, across=("driver", "ncu"), noise=noise, pairing=self.pairing
                 )
         return self._comparisons[key]
+
+    def _side(self, series: SeriesKey, run: VersionRun) -> Side:
+        """What a run has of a series; several regressions begin with one run, or end with it."""
+        key = series.family, run.version, series.workload, series.gpu, series.evidence, run.run_id
+        if key not in self._sides:
+            self._sides[key] = self.store.side(
+                run_id=run.run_id,
+                family=series.family,
+                version=run.version,
+                workload=series.workload,
+                gpu=series.gpu,
+                evidence=series.evidence,
+                with_latencies=False,
+            )
+        return self._sides[key]
 
 
 def launch_names(regression: Regression) -> frozenset[str]:

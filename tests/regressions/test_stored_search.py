@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from profiler import cli
+from profiler import cli, documents
 from profiler.bundles import location
+from profiler.cli import output
 from profiler.compare import NoiseModel
 from profiler.documents import list_regressions
-from profiler.evidence import Evidence, State, Value, load_metrics
+from profiler.errors import ProfilerError
+from profiler.evidence import Evidence, MetricTable, State, Value, load_metrics
 from profiler.regressions import (
     CauseFinder,
     KnownCauses,
@@ -165,6 +167,39 @@ def test_causes_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     first = causes()
     monkeypatch.setattr(CauseFinder, "changes", lambda *_: pytest.fail("looked up again"))
     assert causes() == first
+
+
+def test_the_command_that_adds_runs_to_a_long_history_searches_it(
+    tmp_path: Path, searches: list[None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slower(tmp_path)
+    assert cli.main(["index"]) == 0
+    assert not searches  # three runs: the first question is answered soon enough
+    assert cli.main(["regressions", "--json"]) == 0
+    timed_runs.seal(tmp_path, run({"v3": 1e5}, 3))
+    monkeypatch.setattr(output, "LONG_HISTORY", 4)
+    assert cli.main(["index"]) == 0
+    assert len(searches) == 2
+    # Neither the search nor a cause is left for who asks next.
+    monkeypatch.setattr(CauseFinder, "changes", lambda *_: pytest.fail("looked up again"))
+    capsys.readouterr()
+    assert cli.main(["regressions", "--json"]) == 0
+    assert '"alarms": 1' in capsys.readouterr().out
+    assert len(searches) == 2
+
+
+def test_a_search_that_fails_fails_no_command_that_adds_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slower(tmp_path)
+    monkeypatch.setattr(output, "LONG_HISTORY", 1)
+    monkeypatch.setattr(documents.regressions, "load_metrics", _unusable)
+    assert cli.main(["index"]) == 0
+    assert capsys.readouterr().out.startswith("index: 3 runs added")
+
+
+def _unusable() -> MetricTable:
+    raise ProfilerError("metrics.txt:1: not a line")
 
 
 def test_a_damaged_answer_is_found_anew(tmp_path: Path, searches: list[None]) -> None:
