@@ -149,7 +149,8 @@ def run_run(arguments: argparse.Namespace) -> int:
     root = open_root()
     journal = _find_or_new(root, arguments)
     settings = journal.settings
-    journal.allow_work()
+    if not journal.working():  # else a worker that starts late would take a stop back
+        journal.allow_work()
     generator = load_generator(arguments.generator or settings.generator, settings.generator_seconds)
     say(f"{settings.id}: {settings.family} from {settings.version}, {settings.gpu}, {generator.name}")
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
