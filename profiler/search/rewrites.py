@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,7 +66,11 @@ class SourceRewrites:
                 continue
             text = source.read_text("utf-8")
             found = list(rewrites_of(text)) + list(_of_macros(request, dict(record.macros)))
-            weights = [pull(request.insights, [rewrite.technique]) for rewrite in found]
+            # A source has one swizzle and dozens of loops: techniques are drawn, then one of theirs.
+            counts = Counter(rewrite.technique for rewrite in found)
+            weights = [
+                pull(request.insights, [rewrite.technique]) / counts[rewrite.technique] for rewrite in found
+            ]
             while found:
                 (place,) = request.rng.choices(range(len(found)), weights)
                 rewrite = found.pop(place)

@@ -184,6 +184,22 @@ def test_rewrites_of_v2d_reach_the_swizzle_and_never_repeat(tmp_path: Path) -> N
     assert any(lever.startswith("launch bounds") for lever in levers)
 
 
+def test_rewrites_follow_the_insight_that_names_them(tmp_path: Path) -> None:
+    named = []
+    for shown in (True, False):
+        request = request_of(tmp_path / f"data{shown}", shown=shown)
+        levers = [
+            propose(
+                Request(**{**request.__dict__, "rng": random.Random(number)}),
+                tmp_path / f"{shown}{number}",
+                "rewrites",
+            ).levers[0]
+            for number in range(40)
+        ]
+        named.append(sum("SWIZZLE" in lever for lever in levers))
+    assert named[0] > named[1] + 5
+
+
 def test_flags_follow_the_insight_that_names_them(tmp_path: Path) -> None:
     named = []
     for shown in (True, False):
