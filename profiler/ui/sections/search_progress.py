@@ -29,8 +29,7 @@ def show(head_box: Any, search_id: str, view: str, selected: str, filters: contr
     record = next((record for record in document.archive.records if record.name == selected), None)
     if record is not None:
         _show_candidate(document, record)
-    if document.archive.seed is not None:
-        st.fragment(_draw_descent, run_every=every)(search_id, view, selected, filters)
+    st.fragment(_draw_descent, run_every=every)(search_id, view, selected, filters)
 
 
 def _draw_progress(search_id: str, view: str, filters: controls.Filters) -> None:
@@ -47,6 +46,8 @@ def _draw_progress(search_id: str, view: str, filters: controls.Filters) -> None
 
 def _draw_descent(search_id: str, view: str, selected: str, filters: controls.Filters) -> None:
     document = searches.load(search_id)
+    if document.archive.seed is None:  # it may come while the page is open
+        return
     href = {record.name: filters.address(at=record.name) for record in document.archive.records}
     if view == ALL:
         left, right = st.columns([86, 50], gap="large")
