@@ -15,6 +15,7 @@ from profiler.judge.manifest import FILE
 from profiler.search.archive import mean_time_ns
 from profiler.search.journal import Journal
 from profiler.search.record import SearchRecord
+from profiler.search.variants import macro_words
 
 
 def find_candidate(journal: Journal, name: str) -> SearchRecord:
@@ -76,7 +77,9 @@ def _with_entry(
     """The catalogue's text with an entry after that of the version that the search began with."""
     text = catalog.path.read_text("utf-8")
     time = mean_time_ns(record)
-    words = ", ".join(record.levers) or "found by a search"
+    space = catalog.space_of(version.id)
+    changed = macro_words(space.values_of(version.flags), record.macros) if space and record.macros else ()
+    words = ", ".join(changed or record.levers) or "found by a search"
     said = "" if time is None else f"; {time / 1000:.3g} µs {record.evidence}"
     entry = [
         "[[version]]",

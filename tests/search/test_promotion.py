@@ -36,6 +36,7 @@ def test_a_candidate_of_flags_becomes_an_entry_with_flags(tmp_path: Path) -> Non
     after = load_catalog(path)
     version = after.by_id["v2d_best"]
     assert version.parent == "v2d_a"
+    assert "SWIZZLE 0 → 1" in version.technique, "all that differs from the version, not the last step alone"
     assert version.source is not None
     assert version.source.name == "v2d.cu"
     assert [v for v in after.by_id if v != "v2d_best"] == list(catalog.by_id)
