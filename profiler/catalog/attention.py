@@ -135,6 +135,7 @@ class Attention:
     name: str = "attention"
     symbol: str = "attention_forward"
     stages: tuple[str, ...] = ("QK", "SOFTMAX", "PV")
+    may_restrict: tuple[str, ...] = ("head_dim", "causal")
     arguments: tuple[str, ...] = (
         *("q", "k", "v", "o", "scales", "batch", "heads", "len_q", "len_kv", "head_dim", "scale", "causal"),
     )

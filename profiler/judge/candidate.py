@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from profiler.catalog import Catalog, Version, source_sha256
+from profiler.catalog import Catalog, Version, Workload, source_sha256
 from profiler.errors import BadCatalog, UnknownName
 from profiler.judge.manifest import FILE, Manifest, read_manifest
 
@@ -29,6 +29,21 @@ class Candidate:
     manifest: Manifest | None = None  # None: a version
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # by path in the folder
     version: Version | None = None
+
+    @property
+    def compile_sizes(self) -> tuple[str, tuple[int, ...]]:
+        """The dtype, and the values of the compile-time size that it takes."""
+        if self.version is not None:
+            return self.version.dtype, self.version.head_dims
+        assert self.manifest is not None
+        return self.manifest.dtype, tuple(self.manifest.takes.get("head_dim", (64, 128)))
+
+    def accepts(self, workload: Workload) -> bool:
+        """Whether it takes a workload."""
+        if self.manifest is not None:
+            return self.manifest.accepts(workload.sizes())
+        assert self.version is not None
+        return workload.sizes().get("head_dim", 0) in (0, *self.version.head_dims)
 
     @property
     def source(self) -> str:

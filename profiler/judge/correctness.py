@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from profiler.catalog import Case, Problem, Workload
 from profiler.catalog.cases import call_problem, check_workloads, make_case
+from profiler.errors import CannotJudge
 from profiler.judge.call_plan import CallPlan, plan_call
 from profiler.judge.candidate import Candidate
 from profiler.judge.compilation import MachineCode
@@ -18,7 +21,10 @@ from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.judgement import StageState
 from profiler.judge.machine_run import POISONS, MachineResult, run_call
 
-UNSEEN_CALLS = 3
+UNSEEN_CALLS = 4
+JOBS = min(os.cpu_count() or 1, 4)  # processes at a time
+_DRAWS = 60
+_WEIGHTS = {"inputs": 5, "head_dim": 3, "causal": 3}
 _CALL = Limits(90)
 _ACCEPTANCE_SECONDS = 25.0  # for all acceptance shapes together, on a processor
 _SAMPLED = 2  # blocks of a launch
@@ -48,56 +54,86 @@ def check_unseen(
 
     With scratch buffers a second call follows with other inputs, on what the first left there.
     """
-    races: list[str] = []
-    race_reason = ""
-    labels = []
-    for workload in unseen_workloads(candidate, problem, rng, calls):
-        labels.append(workload.label)
-        kept = None
-        for repeat in range(2):
-            case = make_case(problem, workload, int(rng.integers(2**31)))
-            plan = plan_call(candidate, problem, code, workload, case)
-            if repeat and not plan.scratch:
-                break
-            result = run_call(code, plan, isolation, _CALL, poison=POISONS[repeat], scratch=kept)
-            after = " in a second call with other inputs" if repeat else ""
-            where = f"{workload.label}{after}"
-            if result.no_model:
-                return Shown(StageState.UNKNOWN, f"{where}: {result.error}", race_reason=result.error)
-            if findings := [f"{where}: {text}" for text in what_is_wrong(plan, result)]:
-                return Shown(StageState.FAILED, findings[0], tuple(findings))
-            kept = [result.arrays[number] for number in plan.scratch]
-            races += [f"{where}: {text}" for text in result.races if text not in races]
-            race_reason = race_reason or result.races_unknown
-    state = StageState.FAILED if races else StageState.UNKNOWN if race_reason else StageState.PASSED
-    words = f"{len(labels)} calls: {', '.join(labels)}"
-    return Shown(StageState.PASSED, words, (), state, races[0] if races else race_reason, tuple(races))
+    workloads = unseen_workloads(candidate, problem, rng, calls)
+    seeds = [[int(seed) for seed in rng.integers(2**31, size=2)] for _ in workloads]
+
+    def check(number: int) -> Shown:
+        return _check_call(candidate, problem, code, isolation, workloads[number], seeds[number])
+
+    with ThreadPoolExecutor(JOBS) as pool:
+        all_shown = list(pool.map(check, range(len(workloads))))
+    for state in (StageState.FAILED, StageState.UNKNOWN):
+        for shown in all_shown:
+            if shown.state is state:
+                return shown
+    races = tuple(dict.fromkeys(race for shown in all_shown for race in shown.races))
+    words = f"{len(workloads)} calls: {', '.join(workload.label for workload in workloads)}"
+    race_state = StageState.FAILED if races else StageState.PASSED
+    return Shown(StageState.PASSED, words, (), race_state, races[0] if races else "", races)
+
+
+def _check_call(
+    candidate: Candidate,
+    problem: Problem,
+    code: MachineCode,
+    isolation: Isolation,
+    workload: Workload,
+    seeds: Sequence[int],
+) -> Shown:
+    races: tuple[str, ...] = ()
+    kept = None
+    for repeat, seed in enumerate(seeds):
+        case = make_case(problem, workload, seed)
+        plan = plan_call(candidate, problem, code, workload, case)
+        if repeat and not plan.scratch:
+            break  # nothing is left of the first call that a second could find
+        result = run_call(code, plan, isolation, _CALL, poison=POISONS[repeat], scratch=kept)
+        where = f"{workload.label}{', a second call with other inputs' if repeat else ''}"
+        if result.no_model:
+            return Shown(StageState.UNKNOWN, f"{where}: {result.error}", race_reason=result.error)
+        if findings := [f"{where}: {text}" for text in what_is_wrong(plan, result)]:
+            return Shown(StageState.FAILED, findings[0], (*findings, *result.races))
+        kept = [result.arrays[number] for number in plan.scratch]
+        races += result.races
+    return Shown(StageState.PASSED, races=races)
 
 
 def unseen_workloads(
     candidate: Candidate, problem: Problem, rng: np.random.Generator, calls: int
 ) -> list[Workload]:
-    """Workloads that a candidate takes, drawn at random; of a problem that draws none its check workloads."""
-    from profiler.judge.pipeline import accepts, compile_sizes
+    """Workloads that a candidate takes, drawn at random; of a problem that draws none its check workloads.
 
-    dtype, sizes = compile_sizes(candidate)
+    Of many draws those are taken that differ most: every kind of inputs, masks, tails. Raises CannotJudge
+    where too few of them are taken by the candidate.
+    """
+    dtype, sizes = candidate.compile_sizes
     if not hasattr(problem, "random_workload"):
-        known = [w for w in check_workloads(problem, dtype, sizes) if accepts(candidate, w)]
+        known = [w for w in check_workloads(problem, dtype, sizes) if candidate.accepts(w)]
         return [known[int(i)] for i in rng.permutation(len(known))[:calls]]
+    drawn = [
+        call_problem(problem, "random_workload", rng, dtype, sizes, of="a random workload")
+        for _ in range(_DRAWS)
+    ]
+    drawn = [workload for workload in drawn if candidate.accepts(workload)]
+    if len(drawn) < calls:
+        raise CannotJudge(f"{candidate.name} takes {len(drawn)} of {_DRAWS} workloads drawn at random")
     chosen: list[Workload] = []
-    for _ in range(200):
-        workload = call_problem(problem, "random_workload", rng, dtype, sizes, of="a random workload")
-        is_new = all(_sizes(workload) != _sizes(other) for other in chosen)
-        if accepts(candidate, workload) and is_new:
-            chosen.append(workload)
-        if len(chosen) == calls:
-            break
+    seen: set[tuple[str, object]] = set()
+    for _ in range(calls):
+        best = max(drawn, key=lambda workload: sum(_WEIGHTS.get(f[0], 1) for f in _features(workload) - seen))
+        chosen.append(best)
+        drawn.remove(best)
+        seen |= _features(best)
     return chosen
 
 
-def _sizes(workload: Workload) -> tuple[object, ...]:
-    sizes = workload.sizes()
-    return (sizes.get("head_dim"), sizes.get("inputs"))
+def _features(workload: Workload) -> set[tuple[str, object]]:
+    """What sets a workload apart: its choices, and the magnitude of its sizes."""
+    features: set[tuple[str, object]] = {("inputs", workload.sizes().get("inputs", ""))}
+    for name, value in workload.sizes().items():
+        is_size = isinstance(value, int) and not isinstance(value, bool)
+        features.add((name, int(value).bit_length() if is_size else value))
+    return features
 
 
 def what_is_wrong(plan: CallPlan, result: MachineResult) -> list[str]:
@@ -162,7 +198,10 @@ def _check_sample(
     plan = plan_call(candidate, problem, code, workload, case)
     if len(plan.launches) > 1 or plan.scratch:
         # What a later launch reads an earlier one has to have written, all of it.
-        return None, f"{workload.label}: several launches, whose blocks cannot be run alone"
+        text = (
+            f"{workload.label}: the blocks of several launches cannot be run alone, nor with scratch buffers"
+        )
+        return Shown(StageState.UNKNOWN, text), ""
     launch = plan.launches[0]
     count = min(_SAMPLED, launch.blocks)
     chosen = rng.choice(launch.blocks, size=count, replace=False)

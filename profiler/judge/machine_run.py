@@ -73,6 +73,7 @@ def run_call(
             "results": results,
             "sizes": sizes,
             "launches": launches,
+            "written": [plan.output, *plan.scratch],
         }
         answer = run_worker(job, folder, isolation, limits, readable=[code.folder])
         if "error" in answer:

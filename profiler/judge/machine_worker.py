@@ -8,9 +8,10 @@ the working folder; the answer is one JSON object on stdout.
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from profiler.emulator import LaunchShape
 from profiler.errors import ProfilerError
 from profiler.evidence import find_part
 from profiler.judge.elf import read_sections, read_symbols
+from profiler.judge.machine_races import LaunchRaces
 from profiler.model import GlobalMemory, KernelImage, NoModel, load_program, read_kernels, run_blocks
 from profiler.model.block_sample import sample_blocks
 from profiler.model.control_words import read_code_words
@@ -128,9 +130,17 @@ def call(job: Job) -> dict[str, Any]:
     Of a launch with `blocks` these alone are run.
     """
     code = _Code(Path(job["cubin"]), job["arch"])
-    memory = GlobalMemory(_read_arrays(job))
+    # Anywhere that a GPU might put them: code that knows where it is could tell that it is looked at.
+    memory = GlobalMemory(_read_arrays(job), START + secrets.randbelow(1 << 22) * 512)
     launches = []
+    races: dict[str, None] = {}
+    sizes = job["sizes"]
+    ranges = [(memory.addresses[i] - memory.start, sizes[i]) for i in job["written"]]
     for launch in job["launches"]:
+        function = code.functions[launch["function"]]
+        watch = LaunchRaces(
+            [(first, first + size) for first, size in ranges], len(memory.bytes), _describer(function)
+        )
         blocks = launch.get("blocks")
         shape = _shape(launch)
         execution = run_blocks(
@@ -141,15 +151,34 @@ def call(job: Job) -> dict[str, Any]:
             _parameters(launch, memory.addresses),
             memory,
             blocks=all_blocks(shape.grid) if blocks is None else np.array(blocks),
+            prepare=watch.prepare,
         )
+        races |= watch.findings
         launches.append({"warp_instructions": int(execution.warps.sum()), "blocks": execution.blocks})
     outside = np.ones(len(memory.bytes), bool)
     for number, (name, size) in enumerate(zip(job["results"], job["sizes"], strict=True)):
         content = memory.read_array(number, np.empty(size, np.uint8))
         content.tofile(name)
-        start = memory.addresses[number] - START
+        start = memory.addresses[number] - memory.start
         outside[start : start + size] = False
-    return {"launches": launches, "written_outside": int((memory.bytes[outside] != 0).sum())}
+    return {
+        "launches": launches,
+        "written_outside": int((memory.bytes[outside] != 0).sum()),
+        "races": list(races),
+    }
+
+
+def _describer(function: FunctionCode) -> Callable[[int], str]:
+    """A position in the code as the line of its source, or as the instruction where there is none."""
+
+    def describe(position: int) -> str:
+        source = function.sources[position]
+        if source is not None:
+            return f"{Path(source[0]).name}:{source[1]}"
+        offset, text = function.instructions[position]
+        return f"{text} at {offset:#x}"
+
+    return describe
 
 
 def predict(job: Job) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Manifest:
         return [
             _planned(launch, whole, numbers, self.scratch)
             for launch in self.launches
-            if all(sizes.get(name) == value for name, value in launch.when.items())
+            if all(whole.get(name) == value for name, value in launch.when.items())
         ]
 
     def scratch_bytes(self, sizes: Mapping[str, Any]) -> dict[str, int]:

@@ -6,6 +6,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,13 +19,13 @@ from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, Problem, Workload, load_catalog, load_problem
 from profiler.catalog.cases import check_workloads, make_inputs
 from profiler.catalog.problem import acceptance_workloads
-from profiler.errors import CannotJudge, ProfilerError
+from profiler.errors import BadCatalog, CannotJudge, ProfilerError
 from profiler.evidence import DEFAULT_PART, Evidence, GpuPart, find_part, opcodes
 from profiler.judge.binary_scan import scan_binary
 from profiler.judge.call_plan import CallPlan, plan_call
 from profiler.judge.candidate import Candidate, load_candidate
 from profiler.judge.compilation import MachineCode, compile_candidate
-from profiler.judge.correctness import Shown, check_acceptance, check_unseen
+from profiler.judge.correctness import JOBS, Shown, check_acceptance, check_unseen
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.judgement import Against, Judgement, StageResult, StageState, WorkloadTime
 from profiler.judge.machine_run import predict_call
@@ -33,9 +34,9 @@ from profiler.model.stored_predictions import FASTER, SLOWER, predicted_ratio
 from profiler.statistics import Verdict
 
 MANIFEST, COMPILE, BINARY, BUDGET = "manifest", "compile", "binary", "budget"
-UNSEEN, ACCEPTANCE, RACES, CPU_CHECK = "unseen", "acceptance", "races", "cpu_check"
+UNSEEN, ACCEPTANCE, RACES = "unseen", "acceptance", "races"
 TIME, MEASURED = "modelled_time", "measured"
-STAGES = (MANIFEST, COMPILE, BINARY, BUDGET, UNSEEN, ACCEPTANCE, RACES, CPU_CHECK, TIME, MEASURED)
+STAGES = (MANIFEST, COMPILE, BINARY, BUDGET, UNSEEN, ACCEPTANCE, RACES, TIME, MEASURED)
 # Without these nothing is valid; the others may be unknown.
 NEEDED = (MANIFEST, COMPILE, BINARY, BUDGET, UNSEEN, ACCEPTANCE, RACES)
 _PREDICTION = Limits(90)
@@ -143,33 +144,24 @@ def _read(
             f"{candidate.name} is of family {candidate.family}, and {catalog.path} of {catalog.family}: give "
             "--catalog"
         )
-    dtype, sizes = compile_sizes(candidate)
+    if candidate.manifest is not None:
+        allowed = getattr(problem, "may_restrict", ("head_dim",))
+        if stray := sorted(candidate.manifest.takes.keys() - set(allowed)):
+            raise BadCatalog(
+                f"{candidate.name}: takes {stray[0]!r}: only {', '.join(allowed)} may be restricted, since a "
+                "candidate for few lengths could know them by heart"
+            )
+    dtype, sizes = candidate.compile_sizes
     everything = acceptance_workloads(problem, [dtype], sizes)
     if labels:
         by_label = {w.label: w for w in (*check_workloads(problem, dtype, sizes), *everything)}
         if unknown := [label for label in labels if label not in by_label]:
             raise CannotJudge(f"no workload {unknown[0]!r}: there are {', '.join(by_label)}")
         everything = [by_label[label] for label in labels]
-    taken = [workload for workload in everything if accepts(candidate, workload)]
+    taken = [workload for workload in everything if candidate.accepts(workload)]
     if not taken:
         raise CannotJudge(f"{candidate.name} takes none of the workloads: see `takes` in its manifest")
     return candidate, taken
-
-
-def compile_sizes(candidate: Candidate) -> tuple[str, tuple[int, ...]]:
-    """The dtype of a candidate and the compile-time sizes that it takes."""
-    if candidate.version is not None:
-        return candidate.version.dtype, candidate.version.head_dims
-    assert candidate.manifest is not None
-    return candidate.manifest.dtype, tuple(candidate.manifest.takes.get("head_dim", (64, 128)))
-
-
-def accepts(candidate: Candidate, workload: Workload) -> bool:
-    """Whether a candidate takes a workload."""
-    if candidate.manifest is not None:
-        return candidate.manifest.accepts(workload.sizes())
-    assert candidate.version is not None
-    return workload.sizes().get("head_dim", 0) in (0, *candidate.version.head_dims)
 
 
 @dataclass
@@ -200,6 +192,10 @@ class _Run:
         times: tuple[WorkloadTime, ...] = ()
         if not self.stages.has_failed and self.code is not None:
             times = self.time()
+        if not self.stages.has_failed and self.code is not None:
+            # A run on a GPU would load the same machine code; the reason says what is missing.
+            reason = "no GPU was asked: times are modelled"
+            self.stages.add(MEASURED, StageState.UNKNOWN, time.perf_counter(), reason)
         self.stages.skip_rest()
         return replace(judgement, times=times, facts=self.facts())
 
@@ -219,7 +215,7 @@ class _Run:
         if manifest is None:
             return []
         names: dict[str, None] = {}
-        dtype, sizes = compile_sizes(self.candidate)
+        dtype, sizes = self.candidate.compile_sizes
         for workload in (*self.workloads, *check_workloads(self.problem, dtype, sizes)):
             if manifest.accepts(workload.sizes()):
                 case = make_inputs(self.problem, workload, 0)
@@ -269,6 +265,10 @@ class _Run:
         case = make_inputs(self.problem, workload, self.seed % 2**31)
         return plan_call(self.candidate, self.problem, self.code, workload, case)
 
+    def launch_key(self, workload: Workload) -> object:
+        """What a call launches, to tell apart launches of the same machine code."""
+        return [launch.as_json() for launch in self.plan(workload).launches]
+
     def correctness(self) -> None:
         assert self.code is not None
         rng = np.random.default_rng(self.seed)
@@ -292,8 +292,8 @@ class _Run:
         """The modelled time on every workload."""
         times = []
         with self.stages.stage(TIME) as started:
-            for workload in self.workloads:
-                times.append(self._time(workload))
+            with ThreadPoolExecutor(JOBS) as pool:
+                times = list(pool.map(self._time, self.workloads))
             missing = [item for item in times if item.likely_ns is None]
             findings = [
                 f"{item.workload}: {item.likely_ns / 1e3:.2f} µs, below the lower bound of "
@@ -367,19 +367,16 @@ class _Run:
 
 
 def floor_ns(problem: Problem, workload: Workload, gpu: GpuPart) -> float | None:
-    """The lower bound of a workload on a GPU."""
-    architecture = gpu.architecture
-    cycles = gpu.sms * gpu.clock_hz
-    tensor, exponentials = architecture.tensor_flops, architecture.exponentials
+    """What no kernel can be faster than: the arithmetic on all tensor cores, and bytes that no L2 holds."""
+    tensor = gpu.architecture.tensor_flops
     rates = PeakRates(
-        flops_per_s=tensor * cycles if tensor else None,
-        exponentials_per_s=None,  # polynomials on other pipes can stand in for them
+        flops_per_s=tensor * gpu.sms * gpu.clock_hz if tensor else None,
         bytes_per_s=gpu.dram_bytes_per_s,
-        sms=None,
     )
-    _ = exponentials
-    bounds = bounds_at_rates(problem, workload, replace(rates, bytes_per_s=None))
-    return bounds.largest_ns
+    bounds = bounds_at_rates(problem, workload, rates)
+    fits_l2 = gpu.l2_bytes is not None and problem.minimal_bytes(workload) <= gpu.l2_bytes
+    known = [bounds.arithmetic_ns, None if fits_l2 else bounds.memory_ns]
+    return max((ns for ns in known if ns is not None), default=None)
 
 
 def _concluded(judgement: Judgement, stages: _Stages) -> Judgement:
@@ -425,7 +422,7 @@ def _compare(judgement: Judgement, run: _Run, against: str | Path) -> Judgement:
     rows = []
     for item in judgement.times:
         workload = next(w for w in run.workloads if w.label == item.workload)
-        rows.append(_against(item, other, workload, run.code, elite.name))
+        rows.append(_against(item, other, workload, run.code, run.launch_key(workload), elite.name))
     return replace(judgement, against=tuple(rows))
 
 
@@ -434,10 +431,10 @@ def _against(item: WorkloadTime, other: _Run, workload: Workload, code: MachineC
     if other.code is None:
         reason = f"{name} does not compile: {other.stages.results[-1].reason}"
         return Against(item.workload, Verdict.MISSING, None, None, None, evidence, reason)
-    if not accepts(other.candidate, workload):
+    if not other.candidate.accepts(workload):
         reason = f"{name} does not take it"
         return Against(item.workload, Verdict.NOT_COMPARABLE, None, None, None, evidence, reason)
-    if other.code.code_id == code.code_id:
+    if other.code.code_id == code.code_id and other.launch_key(workload) == key:
         return Against(item.workload, Verdict.SAME, 1.0, 1.0, 1.0, evidence, "the same machine code")
     theirs = other._time(workload)
     if item.likely_ns is None or theirs.likely_ns is None:

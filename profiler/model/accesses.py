@@ -82,6 +82,8 @@ class AccessTally:
 
     def add_global(self, m: Machine, s: Lanes, offsets: Array, width: int) -> None:
         """Count an access of global memory: offsets of the lanes."""
+        if m.memory_observer is not None:
+            m.memory_observer.memory(self.empty.kind, s, offsets, width, self.position)
         sectors = offsets >> 5
         moved = 0
         is_known = False
@@ -111,6 +113,8 @@ class AccessTally:
         """Count an access of shared memory: addresses in the blocks' own."""
         if m.observer is not None:
             m.observer(self.position, self.empty, s.lane_warps, s.ids & 31, addresses)
+        if m.memory_observer is not None:
+            m.memory_observer.shared(self.empty.kind, s, addresses, width, self.position)
         if s is self._shared_lanes:
             distance = addresses - self._shared_addresses
             if not int(distance[0]) & 3 and (distance == distance[0]).all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
@@ -32,6 +33,7 @@ Compile = Callable[[Instruction], Action]
 _U32, _U64, _I32, _I64 = np.uint32, np.uint64, np.int32, np.int64
 _TINY = np.float32(2.0**-126)  # the smallest normal fp32
 _TRUE = Operand("predicate", PT)
+_COPY_WAIT = re.compile(r"(?:@\S+\s+)?DEPBAR\.LE\s+SB0,\s*(0x[0-9a-f]+)")
 
 
 def _require(instruction: Instruction, allowed: str) -> None:
@@ -874,6 +876,26 @@ def _nothing(instruction: Instruction) -> Action:
     return lambda m, s: None
 
 
+def _commit_copies(instruction: Instruction) -> Action:
+    def commit(m: Machine, s: Lanes) -> None:
+        if m.memory_observer is not None:
+            m.memory_observer.commit_copies(s)
+
+    return commit
+
+
+def _wait_copies(instruction: Instruction) -> Action:
+    """Of all scoreboards the first alone counts groups of copies."""
+    match = _COPY_WAIT.match(instruction.text)
+    keep = int(match[1], 16) if match else None
+
+    def wait(m: Machine, s: Lanes) -> None:
+        if m.memory_observer is not None and keep is not None:
+            m.memory_observer.wait_copies(s, keep)
+
+    return wait
+
+
 ARITHMETIC: dict[str, Compile] = {
     **dict.fromkeys(("IADD3", "UIADD3"), _add3),
     "VIADD": _viadd,
@@ -904,5 +926,7 @@ ARITHMETIC: dict[str, Compile] = {
     **dict.fromkeys(("I2F", "I2FP"), _to_float),
     **dict.fromkeys(("HADD2", "HMUL2", "HFMA2"), _fp16),
     "F2FP": _pack_halves,
-    **dict.fromkeys(("NOP", "LDGDEPBAR", "DEPBAR", "MEMBAR", "ERRBAR"), _nothing),
+    **dict.fromkeys(("NOP", "MEMBAR", "ERRBAR"), _nothing),
+    "LDGDEPBAR": _commit_copies,
+    "DEPBAR": _wait_copies,
 }

@@ -144,10 +144,12 @@ def run_blocks(
     memory: GlobalMemory,
     blocks: Array | None = None,
     observer: Callable[..., None] | None = None,
+    prepare: Callable[[Machine], None] | None = None,
 ) -> Execution:
     """Run blocks of a launch, all unless given as [n, 3] indices; `memory` is read and written.
 
-    observer: called with every access of shared memory (SharedTrace).
+    observer: called with every access of shared memory (SharedTrace). prepare: called with each machine before
+    its blocks are run, as many at a time as fit.
 
     Raises NoModel, which names the instruction, where one cannot be run.
     """
@@ -167,6 +169,7 @@ def run_blocks(
             with_values=True,
             with_trace=False,
             observer=observer,
+            prepare=prepare,
         ).total()
         total = part if total is None else _sum(total, part)
     assert total is not None
@@ -191,6 +194,7 @@ def count_blocks(
     with_values: bool,
     with_trace: bool,
     observer: Callable[..., None] | None = None,
+    prepare: Callable[[Machine], None] | None = None,
 ) -> BlockCounts:
     """Run blocks and count each for itself; `blocks`: [n, 3].
 
@@ -214,6 +218,8 @@ def count_blocks(
             chosen = blocks[first : first + at_once]
             machine = Machine(chosen, grid, block, shared_bytes, constants, known, memory, program.uses_local)
             machine.observer = observer
+            if prepare is not None:
+                prepare(machine)
             if with_trace:
                 machine.trace = []
             for tally in code.tallies.values():
@@ -678,6 +684,8 @@ class _Scheduler:
             freed = np.flatnonzero(waiting & np.repeat(complete, size))
             if not len(freed):
                 continue
+            if what == self.BLOCK and m.memory_observer is not None:
+                m.memory_observer.barrier(complete)
             places = self.waits_at[freed]
             self.waits_at[freed] = self.waits_for[freed] = -1
             for place in np.unique(places):

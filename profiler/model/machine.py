@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,25 @@ def _as_slice(ids: NDArray[np.intp]) -> Index:
     return ids
 
 
+class MemoryObserver(Protocol):
+    """Sees the accesses of some blocks in the order in which they are made. Threads count over all blocks."""
+
+    def shared(self, kind: str, s: Lanes, addresses: Array, width: int, position: int) -> None:
+        """Lanes access the shared memory of their blocks: addresses in it, bytes a lane."""
+
+    def memory(self, kind: str, s: Lanes, offsets: Array, width: int, position: int) -> None:
+        """Lanes access global memory: offsets in GlobalMemory.bytes."""
+
+    def barrier(self, blocks: Array) -> None:
+        """The threads of these blocks, [blocks] as bool, have met and go on."""
+
+    def commit_copies(self, s: Lanes) -> None:
+        """What was copied so far without a group is one."""
+
+    def wait_copies(self, s: Lanes, keep: int) -> None:
+        """The warps go on once all but the last `keep` groups of their copies have landed."""
+
+
 class Machine:
     """What the threads of some blocks of a launch have and see."""
 
@@ -118,6 +137,8 @@ class Machine:
         # keys (memory.unit_keys), and what is to be added to them. None: they are not kept.
         self.trace: list[tuple[int, Array, int]] | None = None
         self.observer: Callable[..., None] | None = None  # of accesses to shared memory: see SharedTrace
+        # Who is told of every access, of barriers and of copies that are waited for.
+        self.memory_observer: MemoryObserver | None = None
         self.shared_stride = -(-shared_bytes // 1024) * 1024
         self.shared_limit = shared_bytes
         self.shared = np.zeros(self.blocks * self.shared_stride, np.uint8)

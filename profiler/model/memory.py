@@ -23,11 +23,13 @@ class OutOfBounds(Exception):
 class GlobalMemory:
     """The arrays of a launch, each at an address of its own."""
 
-    def __init__(self, arrays: list[Array]) -> None:
+    def __init__(self, arrays: list[Array], start: int = START) -> None:
+        """start: before the first of them, a multiple of 512."""
+        self.start = start
         self.addresses: list[int] = []
         size = _GAP
         for array in arrays:
-            self.addresses.append(START + size)
+            self.addresses.append(start + size)
             size += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT + _GAP
         self.bytes = np.zeros(size, np.uint8)
         self._is_allocated = np.zeros(size // _GRANULE + 1, bool)
@@ -37,18 +39,18 @@ class GlobalMemory:
             4: self.bytes.view(np.uint32),
         }
         for array, address in zip(arrays, self.addresses, strict=True):
-            start = address - START
-            self.bytes[start : start + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-            self._is_allocated[start // _GRANULE : -(-(start + array.nbytes) // _GRANULE)] = True
+            first = address - start
+            self.bytes[first : first + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            self._is_allocated[first // _GRANULE : -(-(first + array.nbytes) // _GRANULE)] = True
 
     def read_array(self, index: int, like: Array) -> Array:
         """What an array holds now, in the type and shape of another one."""
-        start = self.addresses[index] - START
+        start = self.addresses[index] - self.start
         return self.bytes[start : start + like.nbytes].view(like.dtype).reshape(like.shape).copy()
 
     def offsets(self, addresses: Array, width: int) -> NDArray[np.int64]:
         """Addresses as offsets. Raises OutOfBounds for one outside of every array, or one not aligned."""
-        offsets = (addresses - np.uint64(START)).astype(np.int64)
+        offsets = (addresses - np.uint64(self.start)).astype(np.int64)
         if not len(offsets):
             return offsets
         if int(offsets.min()) < 0 or int(offsets.max()) + width > len(self.bytes):
