@@ -91,8 +91,8 @@ class Problem(Protocol):
     reference, which takes long for large workloads and is not needed where nothing is compared with it.
     For `profiler judge` it has `arguments`, the names of the C function's arguments in the order of
     Case.arguments, and may have `random_workload(rng, dtype, sizes)`: a small workload, drawn by a NumPy
-    generator from all that the contract allows; `sizes` as for check_workloads. `may_restrict` names the sizes
-    of which a candidate may take some values alone (head_dim).
+    generator from all that the contract allows; `sizes` as for check_workloads. `may_restrict` names the
+    sizes of which a candidate may take some values alone (head_dim).
     It may have `contract_calls(workload, sizes)`: the calls of a workload's case with something changed that
     the C function must refuse (ContractCall); `sizes` as for check_workloads. With it `profiler check` makes
     them of every good version, and an equal call twice; the workload is the one with the fewest flops.

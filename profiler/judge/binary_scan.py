@@ -31,8 +31,8 @@ _OPCODES = {
     "SETLMEMBASE": "moves its local memory",
 }
 # Registers that tell time or place, which no result may depend on.
-_SPECIAL = ("SR_CLOCK", "SR_GLOBALTIMER", "SR_GLOBAL_TIMER", "SR_SMID", "SR_VIRTID", "SR_WARPID", "SR_NSMID")
-_PLACE = ("SR_SMID", "SR_VIRTID", "SR_NSMID")
+_SPECIAL = ("SR_CLOCK", "SR_GLOBALTIMER", "SR_GLOBAL_TIMER", "SR_SMID", "SR_VIRT", "SR_WARPID", "SR_NSMID")
+_PLACE = ("SR_SMID", "SR_VIRT", "SR_NSMID")
 
 
 def scan_binary(code: MachineCode) -> Iterator[str]:

@@ -57,10 +57,10 @@ class LaunchRaces:
         """ranges: first and last offset of what may be written, in bytes of the memory."""
         self.findings: dict[str, None] = {}
         self._describe = describe
-        self._is_watched = np.zeros(-(-memory_bytes // GRANULE) + 1, bool)
+        self.is_watched = np.zeros(-(-memory_bytes // GRANULE) + 1, bool)
         for first, last in ranges:
-            self._is_watched[first // GRANULE : -(-last // GRANULE)] = True
-        self._memory = _Shadow.of(memory_bytes)
+            self.is_watched[first // GRANULE : -(-last // GRANULE)] = True
+        self.memory = _Shadow.of(memory_bytes)
         self._blocks_before = 0
         self._random = np.random.default_rng(0x5EED)
 
@@ -140,21 +140,14 @@ class _BlockRaces:
     def memory(self, kind: str, s: Lanes, offsets: Array, width: int, position: int) -> None:
         """See MemoryObserver."""
         warps, granules = self._spread(s, offsets, width)
-        watched = self._launch._is_watched[granules]
+        watched = self._launch.is_watched[granules]
         if not watched.any():
             return
         warps, granules = warps[watched], granules[watched]
         epochs = self._epoch[warps // self._warps]
-        self._check(
-            self._launch._memory,
-            "global",
-            kind == "store",
-            warps,
-            epochs,
-            granules,
-            position,
-            one_block=False,
-        )
+        shadow = self._launch.memory
+        writes = kind == "store"
+        self._check(shadow, "global", writes, warps, epochs, granules, position, one_block=False)
 
     def _spread(self, s: Lanes, offsets: Array, width: int) -> tuple[Array, Array]:
         """The warp and the granule of each part of the accesses."""

@@ -18,25 +18,42 @@ from typing import Any
 
 import numpy as np
 
-from profiler.build.library import ResourceUsage
+from profiler.build import ResourceUsage
 from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.emulator import LaunchShape
 from profiler.errors import ProfilerError
 from profiler.evidence import find_part
 from profiler.judge.elf import read_sections, read_symbols
 from profiler.judge.machine_races import LaunchRaces
-from profiler.model import GlobalMemory, KernelImage, NoModel, load_program, read_kernels, run_blocks
-from profiler.model.block_sample import sample_blocks
+from profiler.model import (
+    GlobalMemory,
+    KernelImage,
+    LaunchRun,
+    NoModel,
+    Program,
+    count_blocks,
+    load_program,
+    read_kernels,
+    run_blocks,
+    sample_blocks,
+)
 from profiler.model.control_words import read_code_words
 from profiler.model.error_table import load_errors
-from profiler.model.interpreter import Program, all_blocks, count_blocks
+from profiler.model.interpreter import all_blocks
 from profiler.model.memory import START
 from profiler.model.prediction import launch_inputs, predict_run
-from profiler.model.version_run import LaunchRun
 from profiler.sass import FunctionCode, library_functions
 
 Job = Mapping[str, Any]
 _MOST_LINES = 5
+# What the model says of code that is wrong on every GPU, other than of code that it cannot run.
+_WRONG = (
+    "outside of every array",
+    "leaves the shared memory",
+    "no multiple of it",
+    "wait for others that never come",
+    "left behind its last instruction",
+)
 
 
 def main() -> None:
@@ -46,7 +63,9 @@ def main() -> None:
     try:
         answer = answers[job["kind"]](job)
     except (NoModel, ProfilerError) as error:
-        answer = {"error": str(error).splitlines()[0], "no_model": isinstance(error, NoModel)}
+        text = str(error).splitlines()[0]
+        is_unknown = isinstance(error, NoModel) and not any(words in text for words in _WRONG)
+        answer = {"error": text, "no_model": is_unknown}
     json.dump(answer, sys.stdout)
 
 

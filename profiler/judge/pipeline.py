@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from profiler.build.lower_bounds import PeakRates, bounds_at_rates
+from profiler.build import PeakRates
+from profiler.build.lower_bounds import bounds_at_rates
 from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, Problem, Workload, load_catalog, load_problem
 from profiler.catalog.cases import check_workloads, make_inputs
@@ -22,10 +23,11 @@ from profiler.catalog.problem import acceptance_workloads
 from profiler.errors import BadCatalog, CannotJudge, ProfilerError
 from profiler.evidence import DEFAULT_PART, Evidence, GpuPart, find_part, opcodes
 from profiler.judge.binary_scan import scan_binary
-from profiler.judge.call_plan import CallPlan, plan_call
+from profiler.judge.call_plan import CallPlan, argument_names, plan_call
 from profiler.judge.candidate import Candidate, load_candidate
 from profiler.judge.compilation import MachineCode, compile_candidate
 from profiler.judge.correctness import JOBS, Shown, check_acceptance, check_unseen
+from profiler.judge.insights import insights_of_launch
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.judgement import Against, Judgement, StageResult, StageState, WorkloadTime
 from profiler.judge.machine_run import predict_call
@@ -161,6 +163,13 @@ def _read(
     taken = [workload for workload in everything if candidate.accepts(workload)]
     if not taken:
         raise CannotJudge(f"{candidate.name} takes none of the workloads: see `takes` in its manifest")
+    if candidate.manifest is not None:
+        names = argument_names(problem)
+        for workload in taken:
+            # Every expression is worked out here, so that one that cannot be is the manifest's failure.
+            passed = dict(zip(names, make_inputs(problem, workload, 0).arguments, strict=False))
+            candidate.manifest.plan(workload.sizes(), passed)
+            candidate.manifest.scratch_bytes(workload.sizes())
     return candidate, taken
 
 
@@ -197,7 +206,8 @@ class _Run:
             reason = "no GPU was asked: times are modelled"
             self.stages.add(MEASURED, StageState.UNKNOWN, time.perf_counter(), reason)
         self.stages.skip_rest()
-        return replace(judgement, times=times, facts=self.facts())
+        facts = self.facts()
+        return replace(judgement, times=times, facts=facts, insights=self.insights(facts))
 
     def compile(self) -> None:
         arch = self.gpu.architecture.default_target or self.gpu.arch
@@ -330,12 +340,21 @@ class _Run:
             str(longest["limiter"]),
         )
 
+    def insights(self, facts: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+        """What the numbers on the first workload that has a model suggest."""
+        counted = next((p for p in self.predictions.values() if "launches" in p), None)
+        if counted is None:
+            return ()
+        return insights_of_launch(max(counted["launches"], key=lambda launch: launch["time_ns"]), facts)
+
     def facts(self) -> dict[str, Any]:
         """What the compiler and the model counted, of all kernels together and by kernel."""
         if self.code is None:
             return {}
         kernels = list(self.code.kernels.values())
         facts: dict[str, Any] = {
+            "arch": self.code.arch,
+            "sms": self.gpu.sms,
             "registers": max(kernel.usage.registers for kernel in kernels),
             "spill_bytes": sum(kernel.usage.spill_bytes for kernel in kernels),
             "stack_bytes": max(kernel.usage.stack_bytes for kernel in kernels),
@@ -363,6 +382,9 @@ class _Run:
             facts["shared_bytes"] = max(launch["inputs"]["shared_bytes"] for launch in launches)
             for name in ("bank_conflicts", "shared_wavefronts", "sectors", "tensor_instructions"):
                 facts[name] = sum(launch[name] for launch in launches)
+            longest = max(launches, key=lambda launch: launch["time_ns"])
+            facts |= {name: longest["inputs"][name] for name in ("threads", "blocks")}
+            facts |= {name: longest[name] for name in ("utilisation", "stalls")}
         return facts
 
 
@@ -426,7 +448,9 @@ def _compare(judgement: Judgement, run: _Run, against: str | Path) -> Judgement:
     return replace(judgement, against=tuple(rows))
 
 
-def _against(item: WorkloadTime, other: _Run, workload: Workload, code: MachineCode, name: str) -> Against:
+def _against(
+    item: WorkloadTime, other: _Run, workload: Workload, code: MachineCode, key: object, name: str
+) -> Against:
     evidence = item.evidence
     if other.code is None:
         reason = f"{name} does not compile: {other.stages.results[-1].reason}"

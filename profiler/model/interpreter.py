@@ -148,8 +148,8 @@ def run_blocks(
 ) -> Execution:
     """Run blocks of a launch, all unless given as [n, 3] indices; `memory` is read and written.
 
-    observer: called with every access of shared memory (SharedTrace). prepare: called with each machine before
-    its blocks are run, as many at a time as fit.
+    observer: called with every access of shared memory (SharedTrace). prepare: called with each machine
+    before its blocks are run, as many at a time as fit.
 
     Raises NoModel, which names the instruction, where one cannot be run.
     """

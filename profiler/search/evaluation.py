@@ -19,7 +19,7 @@ from profiler.judge.call_plan import plan_call
 from profiler.judge.compilation import compile_candidate
 from profiler.judge.isolation import Limits
 from profiler.judge.machine_run import predict_call
-from profiler.judge.pipeline import compile_sizes, floor_ns
+from profiler.judge.pipeline import floor_ns
 from profiler.model.error_table import load_errors
 from profiler.model.stored_predictions import FASTER, SLOWER, predicted_ratio
 from profiler.search.archive import overall
@@ -69,7 +69,7 @@ class CandidateJudge:
         candidate = load_candidate(folder, self._catalog)
         part = find_part(self._settings.gpu)
         isolation = Isolation(self._trust)
-        dtype, sizes = compile_sizes(candidate)
+        dtype, sizes = candidate.compile_sizes
         every = {w.label: w for w in acceptance_workloads(self._problem, [dtype], sizes)}
         workload = every[self._settings.workloads[0]]
         case = make_inputs(self._problem, workload, self._settings.seed % 2**31)

@@ -23,7 +23,6 @@ _STAGE_WORDS = {
     "unseen": "right, shapes not shown",
     "acceptance": "right, shapes shown",
     "races": "races and waits",
-    "cpu_check": "races and waits, the source",
     "binary": "what a binary may not have",
     "modelled_time": "sanity",
 }
