@@ -27,6 +27,7 @@ LICENCES = """# Licences of what is installed
 What `make setup` installs and under which licence, as the packages say themselves; written by `make lock`.
 Nothing of it is part of this repository. Two kinds are NVIDIA's and proprietary: `ncu-report`, which reads
 `.ncu-rep` files, and cuobjdump and nvdisasm, which name the opcodes of machine code. NVIDIA's own terms hold.
+The extra `agents` adds the MCP SDK (MIT) and what it needs, all under MIT, BSD, Apache-2.0 or PSF.
 
 | package | licence |
 |---|---|

@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("judge",),
     ("search",),
     ("documents",),
+    ("agents",),
     ("cli", "ui"),
     ("__init__", "__main__", "app"),
 )
@@ -38,6 +39,8 @@ ONLY_IN = {
     "sqlalchemy": ("store",),
     "streamlit": ("ui", "app"),
     "plotly": ("ui",),
+    "mcp": ("agents.server",),
+    "mcp_types": ("agents.server",),
     "torch": ("catalog.torch_backends", "collect.gpu"),
 }
 

@@ -30,6 +30,8 @@ def test_what_the_package_depends_on_is_locked_and_its_licence_named() -> None:
     asked = [*project["dependencies"], *project["optional-dependencies"]["sass"]]
     names = {plain(re.split(r"[^\w.-]", text)[0]) for text in asked}
     assert names <= LOCKED.keys()
+    extra = plain(re.split(r"[^\w.-]", project["optional-dependencies"]["agents"][0])[0])
+    assert f"{extra}==" in (ROOT / "constraints.txt").read_text("utf-8"), "the tests install it"
     table = (ROOT / "docs" / "licences.md").read_text("utf-8")
     assert set(re.findall(r"^\| ([a-z0-9-]+) \|", table, re.MULTILINE)) == LOCKED.keys() | {"package"}
 

@@ -115,6 +115,30 @@ def test_two_reports_are_compared(installed: Installed, made_reports: Path) -> N
     assert json.loads(done.stdout)["launches"]
 
 
+def test_a_language_model_is_answered_from_any_folder(installed: Installed, made_reports: Path) -> None:
+    pytest.importorskip("mcp", reason="no MCP SDK: pip install -e '.[agents]'")
+    roots = ["--root", str(made_reports)]
+    call = {"name": "show", "arguments": {"name": str(made_reports / "ncar" / "MW_Baseline.ncu-rep")}}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+    ]
+    command = [str(installed.environment / "bin" / "profiler"), "mcp", *roots]
+    pipe = subprocess.PIPE
+    server = subprocess.Popen(command, cwd=installed.empty, env=installed.variables, stdin=pipe, stdout=pipe)
+    assert server.stdin
+    assert server.stdout
+    server.stdin.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+    server.stdin.flush()
+    _, answer = (json.loads(server.stdout.readline()) for _ in range(2))
+    server.stdin.close()
+    assert server.wait(60) == 0
+    assert answer["result"]["structuredContent"]["document"]["launches"]
+    assert list(installed.empty.iterdir()) == []
+
+
 def test_the_first_page_is_drawn(installed: Installed) -> None:
     code = (
         "import profiler; from streamlit.testing.v1 import AppTest\n"

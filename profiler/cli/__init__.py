@@ -43,6 +43,7 @@ COMMAND_MODULES = (
     "predict",
     "judge",
     "search",
+    "mcp",
     "dissect",
     "doctor",
     "collect",
