@@ -46,7 +46,7 @@ def answer(tool: str, arguments: Arguments, roots: Roots, budget: int = DEFAULT_
     draft = _DRAFTS[tool](arguments, roots)
     most = arguments.get("budget") or budget
     whole = clean(compact(draft.whole))
-    sentences = [printable(text) for text in draft.sentences]
+    sentences = list(dict.fromkeys(printable(text) for text in draft.sentences))
     aliases = {printable(name): word for name, word in draft.aliases.items() if name}
     known = {printable(name) for name in (*names_in(draft.whole), *draft.names)}
     sentences, names = quote_names(sentences, known, aliases)
@@ -219,6 +219,7 @@ def _compare(arguments: Arguments, roots: Roots) -> Draft:
 def _explain(arguments: Arguments, roots: Roots) -> Draft:
     from profiler.agents.modelled_change import modelled_change
     from profiler.documents import UnmeasuredDocument, explain_names
+    from profiler.documents.comparison_text import undecided_reasons
     from profiler.evidence import load_metrics
 
     a, b = arguments["a"], arguments["b"]
@@ -236,6 +237,8 @@ def _explain(arguments: Arguments, roots: Roots) -> Draft:
     moved = [e for e in explanations if e.verdict.traits.moved]
     sentences = [f"{e.kernel} ({e.verdict.value}): {e.sentence}" for e in moved]
     sentences += views.unmoved_sentence(e.verdict for e in explanations)
+    if not moved:
+        sentences += undecided_reasons(document.comparison)
     if not explanations:
         sentences += document.sentences
     comparison = document.comparison

@@ -111,7 +111,8 @@ def after_insights(arguments: Arguments, whole: Mapping[str, Any]) -> Next:
     following: Next = []
     if against:
         following.append(_call("the change in time as causes", "explain", a=against, b=name))
-    following.append(_call("the hottest places", "source_lines", a=name, kernel=arguments.get("kernel")))
+    if any(statement["kind"] != "unknown" for statement in whole["statements"]):
+        following.append(_call("the hottest places", "source_lines", a=name, kernel=arguments.get("kernel")))
     if any(statement["kind"] == "unknown" for statement in whole["statements"]):
         following.append(_collect("what is unknown", name))
     return following
@@ -152,7 +153,7 @@ def after_gate(whole: Mapping[str, Any]) -> Next:
 def after_predict(arguments: Arguments, whole: Mapping[str, Any]) -> Next:
     """What would measure it."""
     names = arguments["names"]
-    if any(call["no_model"] for call in whole["calls"]) and Path(names[0]).is_file():
+    if any("SourceCounters" in (call["no_model"] or "") for call in whole["calls"]):
         return [_command("counts that a model needs", "ncu --section SourceCounters --set full PROGRAM")]
     if Path(names[0]).is_file():
         return [_call("what limits it, as measured", "insights", name=names[0])]
@@ -172,7 +173,9 @@ def after_judge(arguments: Arguments, whole: Mapping[str, Any]) -> Next:
 def _collect(why: str, name: str) -> dict[str, Any]:
     if _is_collected(name):
         return _command(f"{why}, on a machine with a GPU", f"profiler collect {_quoted(name)}")
-    return _command(why, 'ncu --metrics "$(profiler metrics --chip sm_90)" PROGRAM')
+    return _command(
+        f"{why}; CHIP is the GPU's, such as sm_90", 'ncu --metrics "$(profiler metrics --chip CHIP)" PROGRAM'
+    )
 
 
 def _again(name: str) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def quote_names(
     )
     if not known:
         return list(sentences), {}
-    pattern = re.compile("|".join(rf"(?<![\w/-]){re.escape(name)}(?![\w/-])" for name in known))
+    pattern = re.compile("|".join(rf"(?<![\w/-]){re.escape(name)}(?![\w/-]|\.\w)" for name in known))
     table: dict[str, str] = {}
 
     def quoted(found: re.Match[str]) -> str:

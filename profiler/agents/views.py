@@ -29,19 +29,8 @@ _TERMS_SHOWN, _LEAST_TERM = 6, 0.01  # causes of a launch; of the largest
 _NEVER_SHOWN = frozenset({"part", "reason", "metric", "group", "label", "unreplicated", "b_state"})
 _UNMOVED = ("same", "unclear", "missing")
 _CALL_KEYS = (
-    *(
-        "subject",
-        "workload",
-        "gpu",
-        "time_ns",
-        "low_ns",
-        "high_ns",
-        "measured_ns",
-        "against",
-        "ratio",
-        "word",
-    ),
-    *("ratio_low", "ratio_high", "limiter", "limiter_saves", "no_model", "what_ifs"),
+    *("subject", "workload", "gpu", "time_ns", "low_ns", "high_ns", "measured", "against", "ratio"),
+    *("word", "ratio_low", "ratio_high", "limiter", "limiter_saves", "no_model", "what_ifs"),
 )
 _VERDICT_RANK = {"worse": 0, "better": 0, "not comparable": 1, "unclear": 2, "changed": 3}
 
@@ -98,8 +87,11 @@ def launch_sentences(whole: Json) -> list[str]:
     """How many launches there are, and which takes longest."""
     launches = whole["launches"]
     times = [-_minus_duration(launch) for launch in launches]
-    if not launches or not times[0]:
+    if not launches:
         return []
+    if not times[0]:
+        states = {m["state"] for launch in launches for m in launch["metrics"] if m["concept"] == "duration"}
+        return [f"{len(launches)} launches; how long they took is missing: {', '.join(sorted(states))}"]
     words = f"{len(launches)} launches; {launches[0]['kernel']} takes longest, {_time(times[0])}"
     return [f"{words}, {times[0] / sum(times):.0%} of all (ncu duration, {whole['evidence']})"]
 
@@ -463,8 +455,12 @@ def first_workload(name: str) -> list[str]:
 
 
 def prediction_whole(document: Json) -> Json:
-    """The calls, a report's longest launch first: all is modelled, and what was measured is named so."""
-    return {**document, "calls": sorted(document["calls"], key=lambda call: -(call["measured_ns"] or 0))}
+    """The calls, a report's longest launch first; what was measured of it has a state of its own."""
+    calls = sorted(document["calls"], key=lambda call: -(call["measured_ns"] or 0))
+    for call in calls:
+        if (ns := call.pop("measured_ns")) is not None:
+            call["measured"] = {"ns": ns, "state": Evidence.MEASURED.value}
+    return {**document, "calls": calls}
 
 
 def prediction(whole: Json) -> Json:

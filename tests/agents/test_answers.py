@@ -219,6 +219,28 @@ def test_cutting_keeps_the_budget_and_counts_what_it_leaves_out() -> None:
                 assert len(select(document, left_out["part"])) == left_out["of"]
 
 
+def test_what_was_measured_of_a_modelled_call_says_so(
+    roots: Roots, made_reports: Path, tmp_path: Path
+) -> None:
+    shutil.copy(made_reports / "ncar" / "MW_Baseline.ncu-rep", tmp_path / "a.ncu-rep")
+    whole = ask(roots, "predict", names=["a.ncu-rep"])
+    call = whole["document"]["calls"][0]
+    assert call["measured"]["state"] == "measured"
+    assert call["measured"]["ns"] > 0
+    assert "time_ns" not in call, "no model of it, so no number"
+    assert call["no_model"]
+    assert len(whole["answer"]) == len(set(whole["answer"]))
+
+
+def test_a_report_without_times_is_said_to_lack_them(
+    roots: Roots, made_reports: Path, tmp_path: Path
+) -> None:
+    shutil.copy(made_reports / "mistic" / "profileHIGGS.ncu-rep", tmp_path / "a.ncu-rep")
+    whole = ask(roots, "show", name="a.ncu-rep")
+    assert "is missing: failed" in whole["answer"][0]
+    assert whole["document"]["launches"][0]["missing"]["failed"][0] == "duration"
+
+
 def test_a_selection_counts_the_whole_list() -> None:
     shown = cut({"document": {"rows": Selected([1, 2], 7)}}, "document", 1_000)
     assert shown["left_out"] == [{"part": "rows", "shown": 2, "of": 7, "get": {"part": "rows"}}]
