@@ -37,6 +37,12 @@ _PLACE = ("SR_SMID", "SR_VIRT", "SR_NSMID")
 
 def scan_binary(code: MachineCode) -> Iterator[str]:
     """What stands against the binary, a sentence each; nothing where there is nothing."""
+    names = [name for name, _, _, _ in code.sections if name.startswith((".text.", ".nv."))]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"several sections {name}: which of them a GPU would run is not known"
+    for name, section, _, _ in code.symbols:
+        if name in code.kernels and section != f".text.{name}":
+            yield f"the symbol of {name} lies in {section or 'no section'}"
     constants = 0
     for name, size, flags, _ in code.sections:
         if size and any(name == state or name.startswith(f"{state}.") for state in _STATE):

@@ -15,7 +15,9 @@ from profiler.judge.call_plan import CallPlan
 from profiler.judge.compilation import CUBIN, MachineCode, run_worker, usage_json
 from profiler.judge.isolation import Isolation, Limits
 
-POISONS = (0xFF, 0x7B)  # of the bytes of an output: NaN in fp16 and fp32; large numbers
+POISON = 0xFF  # of every byte of an output: NaN in fp16 and fp32
+PLAUSIBLE = -1  # in place of a byte: random numbers about 1, as an earlier result might look
+POISONS = (POISON, PLAUSIBLE, 0x7B, 0x00)
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,14 @@ def run_call(
     isolation: Isolation,
     limits: Limits,
     *,
-    poison: int = POISONS[0],
+    poison: int = POISON,
     scratch: Sequence[NDArray[np.uint8]] | None = None,
     blocks: Mapping[int, NDArray[Any]] | None = None,
 ) -> MachineResult:
     """Run a call with values.
 
-    poison: what every byte of the output and of the scratch buffers is before. scratch: what these hold
+    poison: what every byte of the output and of the scratch buffers is before, or PLAUSIBLE: a kernel that
+    takes what is there for done must not pass. scratch: what these hold
     instead, as an earlier call left them. blocks: those to run of a launch, by its number; all without.
     """
     with scratch_folder() as folder:
@@ -50,10 +53,10 @@ def run_call(
         for number, array in enumerate(plan.arrays):
             content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
             if number == plan.output:
-                content = np.full(content.size, poison, np.uint8)
+                content = _filled(content.size, poison)
             elif number in plan.scratch:
                 kept = scratch[plan.scratch.index(number)] if scratch is not None else None
-                content = np.full(content.size, poison, np.uint8) if kept is None else kept
+                content = _filled(content.size, poison) if kept is None else kept
             name = f"in{number}.bin"
             content.tofile(folder / name)
             names.append(name)
@@ -107,6 +110,13 @@ def predict_call(
             "usage": usage_json(code),
         }
         return run_worker(job, folder, isolation, limits, readable=[code.folder])
+
+
+def _filled(size: int, poison: int) -> NDArray[np.uint8]:
+    if poison != PLAUSIBLE:
+        return np.full(size, poison, np.uint8)
+    numbers = np.random.default_rng().standard_normal(-(-size // 2), np.float32).astype(np.float16)
+    return numbers.view(np.uint8)[:size]
 
 
 def _inside(code: MachineCode, isolation: Isolation) -> Path:

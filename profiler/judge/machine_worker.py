@@ -150,7 +150,7 @@ def call(job: Job) -> dict[str, Any]:
     """
     code = _Code(Path(job["cubin"]), job["arch"])
     # Anywhere that a GPU might put them: code that knows where it is could tell that it is looked at.
-    memory = GlobalMemory(_read_arrays(job), START + secrets.randbelow(1 << 22) * 512)
+    memory = GlobalMemory(_read_arrays(job), START + (secrets.randbelow(1 << 19) << 21))
     launches = []
     races: dict[str, None] = {}
     sizes = job["sizes"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -90,9 +91,10 @@ class Manifest:
 def read_manifest(path: Path) -> Manifest:
     """Read a candidate.toml. Raises BadCatalog, which names the file and what to write instead."""
     try:
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode) or about.st_size > _MOST_BYTES:
+            raise BadCatalog(f"{path}: a manifest is a plain file of at most {_MOST_BYTES} bytes")
         data = path.read_bytes()
-        if len(data) > _MOST_BYTES:
-            raise BadCatalog(f"{path}: a manifest has at most {_MOST_BYTES} bytes")
         return parse_manifest(tomllib.loads(data.decode()), path)
     except FileNotFoundError:
         raise BadCatalog(f"{path}: there is no manifest: docs/judge.md says what it holds") from None

@@ -79,7 +79,7 @@ RZ, URZ, PT = 255, 63, 7  # the registers that read as 0, and the predicate that
 _WORDS = re.compile(r"(?:@(!?U?P\w+)\s+)?([A-Z][A-Za-z0-9_.]*)\s*(.*)", re.S)
 _PREDICATE = re.compile(r"(!?)(U?)P([0-7T])")
 _REGISTER = re.compile(r"([-~]?)(\|?)(U?)R(\d+|Z)\|?((?:\.\w+)*)")
-_CONSTANT = re.compile(r"([-~]?)(\|?)c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+)\]\|?((?:\.\w+)*)")
+_CONSTANT = re.compile(r"([-~]?)(\|?)c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+|U?RZ)\]\|?((?:\.\w+)*)")
 _MEMORY = re.compile(r"(?:desc\[UR\d+\])?\[([^\]]*)\]((?:\.\w+)*)")
 _FLOAT = re.compile(r"[-+]?(?:INF|QNAN|\d+(?:\.\d*)?(?:e[-+]?\d+)?)", re.I)
 _INTEGER = re.compile(r"([-~]?)0x([0-9a-f]+)")
@@ -125,7 +125,7 @@ def _parse_operand(text: str) -> Operand | None:
             return None
         return Operand(
             "constant",
-            int(match[4], 16),
+            0 if match[4].endswith("RZ") else int(match[4], 16),
             bank=int(match[3], 16),
             negative=match[1] == "-",
             inverted=match[1] == "~",
