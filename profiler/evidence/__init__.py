@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from profiler.evidence.gpu_parts import GPU_PARTS as GPU_PARTS
     from profiler.evidence.gpu_parts import GpuPart as GpuPart
     from profiler.evidence.gpu_parts import find_part as find_part
+    from profiler.evidence.gpu_parts import part_of_device as part_of_device
     from profiler.evidence.gpu_parts import part_of_launch as part_of_launch
     from profiler.evidence.launch import Launch as Launch
     from profiler.evidence.launch import Report as Report
@@ -60,7 +61,7 @@ __getattr__ = lazy(
     __name__,
     derived_forms="DerivedForm formula_names",
     gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
-    gpu_parts="DEFAULT_PART GPU_PARTS GpuPart find_part part_of_launch",
+    gpu_parts="DEFAULT_PART GPU_PARTS GpuPart find_part part_of_device part_of_launch",
     launch="Launch Report Rule Session",
     metric_table="Metric MetricTable load_metrics",
     name_pattern="BadPattern Expression compile_expression compile_wildcards",

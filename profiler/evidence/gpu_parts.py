@@ -122,6 +122,22 @@ GPU_PARTS: Mapping[str, GpuPart] = {
 }
 DEFAULT_PART = "H100-SXM"
 
+# What the driver calls them (cudaDeviceProp.name), in capitals: the first pattern that is found counts.
+_DEVICE_NAMES = (
+    (r"H100.*PCIE", "H100-PCIe"),
+    (r"H100 (80GB HBM3|SXM)", "H100-SXM"),
+    (r"H200(?! NVL)", "H200-SXM"),
+    (r"A100.*80GB", "A100-80GB"),
+    (r"A100.*40GB", "A100-40GB"),
+    (r"V100-SXM2", "V100-SXM2"),
+    (r"\bT4\b", "T4"),
+    (r"\bA10\b", "A10"),
+    (r"RTX 3090(?! TI)", "RTX-3090"),
+    (r"RTX 4090(?! (D\b|LAPTOP))", "RTX-4090"),
+    (r"\bL40S\b", "L40S"),
+    (r"\bL4\b", "L4"),
+)
+
 
 def find_part(name: str) -> GpuPart:
     """The GPU of a name, whatever its case and separators; a name's beginning where only one begins so.
@@ -137,6 +153,14 @@ def find_part(name: str) -> GpuPart:
         return starts[0]
     choice = ", ".join(part.name for part in starts) if wanted and starts else ", ".join(GPU_PARTS)
     raise CannotJudge(f"no GPU {name!r} is known here: choose one of {choice}")
+
+
+def part_of_device(device: str) -> GpuPart | None:
+    """The GPU that the driver calls by this name; None for a part of one (MIG) and for unknown ones."""
+    name = device.upper()
+    if re.search(r"\bMIG\b", name):
+        return None
+    return next((GPU_PARTS[part] for pattern, part in _DEVICE_NAMES if re.search(pattern, name)), None)
 
 
 def _plain(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from profiler.evidence import part_of_device
 from profiler.statistics import Verdict
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages, predictions
@@ -38,16 +39,20 @@ with errors_shown():
     gpu = filters.select_if_several("GPU", lineage.gpus, "gpu")
     choice = lineage_table.Choice(arch, size, workload, gpu)
     st.html(lineage_table.caption(lineage, choice))
-    predicted = {}
+    predicted, is_measured_too = {}, False
     if stored is not None:
         modelled_workload = workload if workload in stored.workloads else stored.workloads[0]
+        measured_on = part_of_device(gpu)
+        same = measured_on.name if measured_on and measured_on.name in stored.gpus else None
         with boxes[4]:
-            part = filters.select_if_several("modelled for", stored.gpus, "model_gpu")
+            part = filters.select_if_several("modelled for", stored.gpus, "model_gpu", same)
+        is_measured_too = part == same and modelled_workload == workload
         predicted = stored.on(modelled_workload, part)
         st.html(lineage_table.modelled_caption(stored, modelled_workload, part))
     speedups = lineages.speedups(data_version, family, workload, gpu)
     # The graph is SVG, which only st.markdown keeps.
-    st.markdown(lineage_table.table(lineage, choice, speedups, predicted), unsafe_allow_html=True)
+    table = lineage_table.table(lineage, choice, speedups, predicted, is_measured_too=is_measured_too)
+    st.markdown(table, unsafe_allow_html=True)
     if difference := lineages.working_tree_difference(data_version, family):
         st.html(markup.note(markup.join((markup.verdict(Verdict.CHANGED, ""), difference))))
     st.html(markup.section_head("Baseline", "what gates and Regressions hold versions against"))

@@ -12,7 +12,7 @@ from profiler.ui.data.family_series import TrendsChoice
 from profiler.ui.data.run_axis import ALL, COMMITS, RANGES, TIME, VERSIONS, parse_zoom
 from profiler.ui.data.version_choice import families_of
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import roofline, trend_lines
+from profiler.ui.sections import modelled_times, roofline, trend_lines
 from profiler.ui.views import trend_panels
 
 VIEWS = ("metrics", "roofline")
@@ -102,4 +102,7 @@ choice = TrendsChoice(
 trend_lines.show(
     data_version, choice, only_fitting(chosen), filters, trend_lines.LineChoice(scale, since, zoom)
 )
+if evidence is Evidence.MODELLED and over == VERSIONS:
+    with errors_shown():
+        modelled_times.show(data_version, family, choice.versions, workload, filters)
 filters.write_url()

@@ -91,16 +91,20 @@ def table(
     choice: Choice,
     speedups: Mapping[str, Speedup] | None = None,
     predicted: Mapping[str, StoredPrediction] | None = None,
+    *,
+    is_measured_too: bool = False,
 ) -> Html:
     """Every version, parents before children; baselines and what the catalogue does not name last.
 
     predicted: modelled times by version, of one workload and GPU; a column where there are any.
+    is_measured_too: these are the workload and GPU that the latencies are of, which they are held against.
     """
     scale = _scale(choice.latencies(lineage))
 
     def cells(status: VersionStatus) -> tuple[object, ...]:
         speedup = (speedups or {}).get(status.version.id)
-        modelled = (_modelled_time(status, predicted),) if predicted else ()
+        latency = choice.latency(status) if is_measured_too else None
+        modelled = (_modelled_time(status, predicted, latency),) if predicted else ()
         return _cells(status, lineage, choice, scale, speedup, modelled)
 
     own = [status for status in lineage.statuses if status.state != BASELINE]
@@ -223,8 +227,10 @@ def _fact(launch: Launch | None, name: str, *, without_unit: bool = False, limit
     return markup.tag("span", number, title=f"limited by {limit}") if limit else number
 
 
-def _modelled_time(status: VersionStatus, predicted: Mapping[str, StoredPrediction]) -> Html:
-    """The modelled time, and below it what it is of the nearest correct ancestor's."""
+def _modelled_time(
+    status: VersionStatus, predicted: Mapping[str, StoredPrediction], measured: VersionLatency | None
+) -> Html:
+    """The modelled time, and below it what it is of the measured one, else of the nearest ancestor's."""
     own = predicted.get(status.version.id)
     if own is None:
         return markup.muted("–")
@@ -233,6 +239,11 @@ def _modelled_time(status: VersionStatus, predicted: Mapping[str, StoredPredicti
     number = markup.value(Value(own.time_ns, "ns"))
     low, high = (latency_track.nanoseconds(ns or 0.0) for ns in (own.low_ns, own.high_ns))
     title = f"modelled, not measured: {low} to {high}; {limiter_words(own)}"
+    if measured is not None and own.low_ns and own.high_ns:
+        inside = own.low_ns <= measured.ns <= own.high_ns
+        title += f"; measured {latency_track.nanoseconds(measured.ns)}, {'in' if inside else 'outside'} the range"
+        ratio = f"{own.time_ns / measured.ns:.2f} {formatting.TIMES} measured"
+        return markup.tag("span", _two_lines(number, markup.tag("span", ratio, "u")), title=title)
     ancestor = predicted.get(status.correct_ancestor.id) if status.correct_ancestor else None
     if ancestor is None or not ancestor.time_ns:
         return markup.tag("span", number, title=title)

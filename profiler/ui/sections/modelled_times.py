@@ -1,0 +1,70 @@
+"""The modelled times of a family's versions on Trends: no GPU ran them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from profiler.evidence import Value, formatting
+from profiler.model.stored_predictions import StoredPrediction, StoredPredictions
+from profiler.ui import controls, markup
+from profiler.ui.charts import latency_track, modelled_times, style
+from profiler.ui.charts.labels import plotly_text
+from profiler.ui.charts.modelled_times import ModelledTime
+from profiler.ui.data import predictions
+from profiler.ui.data.index import DataVersion
+from profiler.ui.views.lineage_table import limiter_words
+
+
+def show(
+    data_version: DataVersion,
+    family: str,
+    names: Sequence[str],
+    workload: str,
+    filters: controls.Filters,
+) -> None:
+    """A chart of the newest run's modelled times on the workload, or on its first; nothing where none keeps any.
+
+    names: of the versions, in the order of the axis.
+    """
+    stored = predictions.predictions(data_version, family)
+    if stored is None:
+        return
+    on = workload if workload in stored.workloads else stored.workloads[0]
+    st.html(markup.section_head("Modelled time", f"{on}, from machine code run on the CPU; not measured"))
+    gpu = filters.select_if_several("modelled for", stored.gpus, "model_gpu")
+    predicted = stored.on(on, gpu)
+    shown = [name for name in names if name in predicted]
+    drawn, alt = _figure(shown, [predicted[name] for name in shown], f"modelled time on {gpu}")
+    st.plotly_chart(drawn, theme=None, config=style.CONFIG, alt=alt, key="modelled_times")
+    st.html(_note(stored, [predicted[name] for name in shown]))
+
+
+def _figure(names: Sequence[str], found: Sequence[StoredPrediction], title: str) -> tuple[style.Figure, str]:
+    """The chart, and its content in words for who cannot see it."""
+    scale = formatting.scale_for("ns", max((p.high_ns or 0.0 for p in found), default=0.0))
+    times: list[ModelledTime | None] = []
+    words = []
+    for prediction in found:
+        likely, low, high = prediction.time_ns, prediction.low_ns, prediction.high_ns
+        if likely is None or low is None or high is None:
+            times.append(None)
+            continue
+        label = str(formatting.quantity(Value(likely, "ns")))
+        around = f"{latency_track.nanoseconds(low)} to {latency_track.nanoseconds(high)}"
+        hover = [f"<b>{plotly_text(prediction.version)}</b>", f"{label} ({around})", limiter_words(prediction)]
+        times.append(
+            ModelledTime(
+                *(ns / scale.divisor for ns in (likely, low, high)), label=label, hover="<br>".join(hover)
+            )
+        )
+        words.append(f"{prediction.version} {label} ({around})")
+    return modelled_times.figure(names, times, scale.unit, title), f"{title}: {'; '.join(words)}"
+
+
+def _note(stored: StoredPredictions, found: Sequence[StoredPrediction]) -> markup.Html:
+    missing = [f"{p.version}: {p.no_model}" for p in found if p.time_ns is None]
+    parts = [markup.join((markup.evidence_badge("modelled"), stored.note))]
+    parts += [markup.escaped(f"no model of {'; '.join(missing)}")] if missing else []
+    return markup.note(markup.join(parts, " · "))
