@@ -24,6 +24,7 @@ from profiler.evidence import (
     find_architecture,
     load_metrics,
     nvperf,
+    part_of_device,
 )
 from profiler.evidence.values import pack_values
 from profiler.explain import occupancy_whatif, roofline
@@ -151,3 +152,28 @@ def test_no_other_module_asks_which_architecture_it_is() -> None:
                     if isinstance(part, ast.Constant) and re.fullmatch(r"sm_\d+[af]?", str(part.value))
                 ]
     assert found == []
+
+
+@pytest.mark.parametrize(
+    ("device", "part"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100-SXM"),
+        ("NVIDIA H100 PCIe", "H100-PCIe"),
+        ("NVIDIA H200", "H200-SXM"),
+        ("NVIDIA A100-SXM4-80GB", "A100-80GB"),
+        ("NVIDIA A100-PCIE-40GB", "A100-40GB"),
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA A10", "A10"),
+        ("Tesla T4", "T4"),
+        ("NVIDIA GeForce RTX 4090", "RTX-4090"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", None),
+        ("NVIDIA A10G", None),
+        ("NVIDIA L40", None),
+        ("", None),
+    ],
+)
+def test_a_device_is_known_by_the_name_that_the_driver_gives_it(device: str, part: str | None) -> None:
+    found = part_of_device(device)
+    assert (found.name if found else None) == part

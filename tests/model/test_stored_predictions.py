@@ -15,6 +15,7 @@ from profiler.catalog import ATTENTION, load_catalog
 from profiler.errors import BadBundle
 from profiler.explain import TimeIdentity
 from profiler.explain.time_identity import split_time
+from profiler.history import VersionLatency
 from profiler.model.error_table import load_errors
 from profiler.model.launch_model import HitRates
 from profiler.model.prediction import predict_inputs
@@ -116,10 +117,16 @@ def test_pages_show_them_beside_their_parent(stored: StoredPredictions) -> None:
         )
 
     predicted = stored.on(WORKLOAD.label, "A100-80GB")
-    cell = lineage_table._modelled_time(status("v2d_b", "v2d_a"), predicted)
+    cell = lineage_table._modelled_time(status("v2d_b", "v2d_a"), predicted, None)
     assert "modelled, not measured" in cell
     assert f"{(fast.time_ns or 0) / (slow.time_ns or 1):.2f} × v2d_a" in cell
-    assert "no model" in lineage_table._modelled_time(status("v1", None), predicted)
+    assert "no model" in lineage_table._modelled_time(status("v1", None), predicted, None)
+    # Once its GPU has measured the version, that stands in the parent's place.
+    for factor, words in ((0.9, "in the range"), (0.01, "outside the range")):
+        measured = VersionLatency((fast.time_ns or 0) * factor, "events", "run")
+        beside = lineage_table._modelled_time(status("v2d_b", "v2d_a"), predicted, measured)
+        assert f"{1 / factor:.2f} × measured" in beside
+        assert words in beside
     assert "limited by L1 data" in lineage_table.limiter_words(slow)
     (shown,) = modelled_pair.pairs(stored, "v2d_a", "v2d_b")
     table = modelled_pair.table([shown])

@@ -20,15 +20,15 @@ _ROOM = 1.5  # above and below the ranges, as a factor
 class ModelledTime:
     """One version's modelled time with its range, and the words that stand beside it; in one unit."""
 
+    label: str
+    hover: str
     likely: float
     low: float
     high: float
-    label: str
-    hover: str
 
 
 def figure(names: Sequence[str], times: Sequence[ModelledTime | None], unit: str, title: str) -> Figure:
-    """A mark a version on a logarithmic axis, and a line through its range; nothing where there is no model."""
+    """A mark a version on a logarithmic axis, with a line through its range; none where there is no model."""
     layout = style.layout(_HEIGHT_PX)
     layout["margin"] = {"l": 8, "r": 12, "t": 26, "b": 40, "pad": 0}
     layout["hovermode"] = "closest"

@@ -24,7 +24,7 @@ def show(
     workload: str,
     filters: controls.Filters,
 ) -> None:
-    """A chart of the newest run's modelled times on the workload, or on its first; nothing where none keeps any.
+    """A chart of the newest run's modelled times on the workload, or its first; nothing without such a run.
 
     names: of the versions, in the order of the axis.
     """
@@ -53,12 +53,10 @@ def _figure(names: Sequence[str], found: Sequence[StoredPrediction], title: str)
             continue
         label = str(formatting.quantity(Value(likely, "ns")))
         around = f"{latency_track.nanoseconds(low)} to {latency_track.nanoseconds(high)}"
-        hover = [f"<b>{plotly_text(prediction.version)}</b>", f"{label} ({around})", limiter_words(prediction)]
-        times.append(
-            ModelledTime(
-                *(ns / scale.divisor for ns in (likely, low, high)), label=label, hover="<br>".join(hover)
-            )
-        )
+        limited = limiter_words(prediction)
+        hover = f"<b>{plotly_text(prediction.version)}</b><br>{label} ({around})<br>{plotly_text(limited)}"
+        by_unit = (ns / scale.divisor for ns in (likely, low, high))
+        times.append(ModelledTime(label, hover, *by_unit))
         words.append(f"{prediction.version} {label} ({around})")
     return modelled_times.figure(names, times, scale.unit, title), f"{title}: {'; '.join(words)}"
 

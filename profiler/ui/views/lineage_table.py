@@ -241,7 +241,9 @@ def _modelled_time(
     title = f"modelled, not measured: {low} to {high}; {limiter_words(own)}"
     if measured is not None and own.low_ns and own.high_ns:
         inside = own.low_ns <= measured.ns <= own.high_ns
-        title += f"; measured {latency_track.nanoseconds(measured.ns)}, {'in' if inside else 'outside'} the range"
+        title += (
+            f"; measured {latency_track.nanoseconds(measured.ns)}, {'in' if inside else 'outside'} the range"
+        )
         ratio = f"{own.time_ns / measured.ns:.2f} {formatting.TIMES} measured"
         return markup.tag("span", _two_lines(number, markup.tag("span", ratio, "u")), title=title)
     ancestor = predicted.get(status.correct_ancestor.id) if status.correct_ancestor else None
