@@ -197,12 +197,12 @@ class TestPages:
         assert "modelled" in titles
         assert "static" not in titles
 
-    def test_trends_of_the_model_end_with_modelled_times_and_their_ranges(
+    def test_trends_of_the_model_begin_with_modelled_times_and_their_ranges(
         self, real: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         app = page("trends", real, monkeypatch, family="attention", evidence="modelled")
-        (mark,) = charts(app)[-1]["data"]
-        ticks = charts(app)[-1]["layout"]["xaxis"]["ticktext"]
+        (mark,) = charts(app)[0]["data"]
+        ticks = charts(app)[0]["layout"]["xaxis"]["ticktext"]
         by_name = dict(zip(ticks, mark["y"], strict=True))
         assert by_name["v2d_b"] < by_name["v2d_a"]
         assert all(length > 0 for length in (*mark["error_y"]["array"], *mark["error_y"]["arrayminus"]))

@@ -99,10 +99,10 @@ choice = TrendsChoice(
     mode,
     baseline,
 )
-trend_lines.show(
-    data_version, choice, only_fitting(chosen), filters, trend_lines.LineChoice(scale, since, zoom)
-)
 if evidence is Evidence.MODELLED and over == VERSIONS:
     with errors_shown():
         modelled_times.show(data_version, family, choice.versions, workload, filters)
+trend_lines.show(
+    data_version, choice, only_fitting(chosen), filters, trend_lines.LineChoice(scale, since, zoom)
+)
 filters.write_url()
