@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from profiler.evidence import Evidence
-from profiler.statistics import Verdict
+from profiler.statistics import Verdict, over_workloads
 
 
 class StageState(StrEnum):
@@ -142,16 +142,9 @@ class Judgement:
         """
         if not self.elite:
             return None
-        words = {item.verdict for item in self.against}
-        if self.valid is not True or not words:
+        if self.valid is not True:
             return Verdict.MISSING
-        if Verdict.WORSE in words:
-            return Verdict.WORSE
-        if words == {Verdict.SAME}:
-            return Verdict.SAME
-        if Verdict.BETTER in words and words <= {Verdict.BETTER, Verdict.SAME, Verdict.UNCLEAR}:
-            return Verdict.BETTER
-        return Verdict.MISSING if words & {Verdict.MISSING, Verdict.NOT_COMPARABLE} else Verdict.UNCLEAR
+        return over_workloads(item.verdict for item in self.against)
 
     def as_json(self) -> dict[str, Any]:
         """The whole judgement, as `judge --json` prints it."""

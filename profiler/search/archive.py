@@ -94,20 +94,6 @@ def beats(record: SearchRecord, elite: SearchRecord) -> bool:
     return elite.evidence is not Evidence.MEASURED
 
 
-def overall(verdicts: Iterable[Verdict]) -> Verdict:
-    """One verdict of those on the agreed workloads: better needs one that is, and none that is worse."""
-    words = set(verdicts)
-    if not words:
-        return Verdict.MISSING
-    if Verdict.WORSE in words:
-        return Verdict.WORSE
-    if words & {Verdict.MISSING, Verdict.NOT_COMPARABLE}:
-        return Verdict.MISSING
-    if words == {Verdict.SAME}:
-        return Verdict.SAME
-    return Verdict.BETTER if Verdict.BETTER in words else Verdict.UNCLEAR
-
-
 def confirmed(first: PairVerdict, second: PairVerdict | None) -> PairVerdict:
     """A measured verdict with a second measurement that knows nothing of the first.
 

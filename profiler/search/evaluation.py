@@ -22,10 +22,9 @@ from profiler.judge.machine_run import predict_call
 from profiler.judge.pipeline import floor_ns
 from profiler.model.error_table import load_errors
 from profiler.model.stored_predictions import FASTER, SLOWER, predicted_ratio
-from profiler.search.archive import overall
 from profiler.search.record import PairVerdict, SearchRecord
 from profiler.search.settings import SearchSettings
-from profiler.statistics import Verdict
+from profiler.statistics import Verdict, over_workloads
 
 _PREDICTION = Limits(90)
 _LEAST_DIGITS = 12  # of a content id that names a folder
@@ -172,7 +171,7 @@ def modelled_verdict(
             product, count = product * mine / theirs, count + 1
     ratio = product ** (1 / count) if count and count == len(words) else None
     by_workload = {workload: str(word) for workload, word in words.items()}
-    return PairVerdict(overall(words.values()), Evidence.MODELLED, ratio, by_workload)
+    return PairVerdict(over_workloads(words.values()), Evidence.MODELLED, ratio, by_workload)
 
 
 def measured_verdict(
@@ -187,4 +186,4 @@ def measured_verdict(
     ratios = [item.ratio for name, item in rows.items() if name in words and item.ratio]
     ratio = math.exp(sum(map(math.log, ratios)) / len(ratios)) if len(ratios) == len(words) else None
     by_workload = {workload: str(word) for workload, word in words.items()}
-    return PairVerdict(overall(words.values()), Evidence.MEASURED, ratio, by_workload)
+    return PairVerdict(over_workloads(words.values()), Evidence.MEASURED, ratio, by_workload)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from profiler.statistics.order_statistics import median_interval as median_interval
     from profiler.statistics.verdict import Verdict as Verdict
     from profiler.statistics.verdict import heaviest as heaviest
+    from profiler.statistics.verdict import over_workloads as over_workloads
 
 __getattr__ = lazy(
     __name__,
@@ -59,5 +60,5 @@ __getattr__ = lazy(
     order_statistics="MIN_ROUNDS median_interval",
     multiple_testing="discoveries judge_together",
     live_pair="LIVE_PAIR judge_live_pair",
-    verdict="Verdict heaviest",
+    verdict="Verdict heaviest over_workloads",
 )

@@ -54,3 +54,15 @@ class Verdict(StrEnum):
 def heaviest(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on a whole with these parts; missing where it has none."""
     return max(verdicts, key=lambda verdict: verdict.traits.weight, default=Verdict.MISSING)
+
+
+def over_workloads(verdicts: Iterable[Verdict]) -> Verdict:
+    """One verdict of those on several workloads: better needs one that is, none worse and none unknown."""
+    words = set(verdicts)
+    if Verdict.WORSE in words:
+        return Verdict.WORSE
+    if not words or words & {Verdict.MISSING, Verdict.NOT_COMPARABLE}:
+        return Verdict.MISSING
+    if Verdict.BETTER in words:
+        return Verdict.BETTER
+    return Verdict.SAME if words == {Verdict.SAME} else Verdict.UNCLEAR

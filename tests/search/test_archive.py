@@ -9,10 +9,10 @@ import pytest
 from profiler.errors import BadBundle
 from profiler.evidence import Evidence
 from profiler.search import PairVerdict, SearchRecord, Status, mean_time_ns, path_to, replay
-from profiler.search.archive import confirmed, overall
+from profiler.search.archive import confirmed
 from profiler.search.evaluation import measured_verdict, modelled_verdict
 from profiler.search.record import parse_record, record_content
-from profiler.statistics import Verdict
+from profiler.statistics import Verdict, over_workloads
 from tests.search.simulated import code_of, judged, modelled
 
 W = "2x8x2048x64"
@@ -61,12 +61,12 @@ def test_three_seats_fill_and_then_only_better_replaces() -> None:
 
 
 def test_worse_on_one_workload_replaces_nobody() -> None:
-    assert overall([Verdict.BETTER, Verdict.WORSE]) is Verdict.WORSE
-    assert overall([Verdict.BETTER, Verdict.UNCLEAR, Verdict.SAME]) is Verdict.BETTER
-    assert overall([Verdict.BETTER, Verdict.MISSING]) is Verdict.MISSING
-    assert overall([Verdict.UNCLEAR]) is Verdict.UNCLEAR
-    assert overall([Verdict.SAME, Verdict.SAME]) is Verdict.SAME
-    assert overall([]) is Verdict.MISSING
+    assert over_workloads([Verdict.BETTER, Verdict.WORSE]) is Verdict.WORSE
+    assert over_workloads([Verdict.BETTER, Verdict.UNCLEAR, Verdict.SAME]) is Verdict.BETTER
+    assert over_workloads([Verdict.BETTER, Verdict.MISSING]) is Verdict.MISSING
+    assert over_workloads([Verdict.UNCLEAR]) is Verdict.UNCLEAR
+    assert over_workloads([Verdict.SAME, Verdict.SAME]) is Verdict.SAME
+    assert over_workloads([]) is Verdict.MISSING
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.VALID])
