@@ -16,6 +16,7 @@ from profiler.history.lineage import BASELINE, PLANNED, REJECTED, WRONG
 from profiler.statistics import Interval, Verdict, change_text, heaviest
 
 LATENCY = "latency"  # the concept of timed calls, which metrics.txt has no line for
+MODELLED_TIME = "modelled_time"  # of machine code that no GPU ran: no line of metrics.txt either
 PRESENT = "present"
 _LEAST_BAR = 0.06  # of a bar's length: the smallest number is seen too
 LEAST_SPAN = 1.25  # ratio that a whole scale spans at least: numbers that hardly differ look alike
@@ -32,6 +33,11 @@ class TablePlace(NamedTuple):
     evidence: Evidence
     gpu: str  # of static facts the architecture; "" where nobody said
     workload: str  # without the dtype, so that versions of several dtypes share a column
+
+    @property
+    def is_modelled_time(self) -> bool:
+        """Whether modelled times stand there: what the CPU check models is of no GPU."""
+        return self.evidence is Evidence.MODELLED and bool(self.gpu)
 
 
 @dataclass(frozen=True)
@@ -237,11 +243,22 @@ class VersionTableDocument(Document):
             f"{verdict.label} in {count}" for verdict, count in sorted(counts.items(), key=_decided_first)
         ]
         words = f"{best.short_name} against {self.baseline.short_name}: {', '.join(parts)} of {total}"
+        modelled = self._modelled_words(best)
         behind = list(filter(None, (self._behind(best, at) for at in self.time_columns)))
         more = f" and on {len(behind) - 1} more" if len(behind) > 1 else ""
-        return f"{words} {what}{'s' * (total != 1)}" + (
+        return f"{words} {what}{'s' * (total != 1)}{modelled}" + (
             f"; it lies behind {behind[0]}{more}" if behind else ""
         )
+
+    def _modelled_words(self, row: TableRow) -> str:
+        """On how many workloads and GPUs a row's modelled time is shorter, longer or unclear; "" without."""
+        counts: Counter[str] = Counter()
+        for column, cell in zip(self.table_columns, row.cells, strict=True):
+            if column.place.is_modelled_time and cell.verdict is not None and cell.change_pct is not None:
+                moved = "faster" if cell.change_pct < 0 else "slower"
+                counts["unclear" if cell.verdict is Verdict.UNCLEAR else moved] += 1
+        parts = [f"{word} on {count}" for word, count in counts.most_common()]
+        return f"; by the model {', '.join(parts)}, not measured" if parts else ""
 
     def lead(self, row: TableRow) -> tuple[int, float]:
         """A sort key: by how many more verdicts are better than worse, then by the mean change of times."""
@@ -346,9 +363,23 @@ class VersionTableDocument(Document):
         return "\n".join(lines) + "\n"
 
     def sections(self) -> list[TableSection]:
-        """The table as text, one for each workload, GPU and kind of evidence; equal ones once."""
+        """The table as text, one for each workload, GPU and kind of evidence; equal ones once.
+
+        Modelled times are one for each GPU.
+        """
         sections: dict[tuple[object, ...], TableSection] = {}
-        for (evidence, _, _), at_place in self.positions_by_place.items():
+        for gpu, positions in self._modelled_times_by_gpu().items():
+            header = ("version", *(self.table_columns[at].workload for at in positions))
+            rows = tuple(
+                (row.short_name, *(self.cell_text(row, at) for at in positions))
+                for row in sorted_rows(self, positions[0])
+            )
+            place = f"time on {gpu}"
+            sections[place,] = TableSection(Evidence.MODELLED, (place,), header, rows)
+        for place_of_rows, at_place in self.positions_by_place.items():
+            evidence = place_of_rows.evidence
+            if place_of_rows.is_modelled_time:
+                continue
             header = ("version", *(self.table_columns[at].label for at in at_place))
             rows = tuple(
                 (row.short_name, *(self.cell_text(row, at) for at in at_place))
@@ -358,7 +389,14 @@ class VersionTableDocument(Document):
             equal = sections.get((evidence, header, rows))
             places = (*equal.places, place) if equal else (place,)
             sections[evidence, header, rows] = TableSection(evidence, places, header, rows)
-        return list(sections.values())
+        return sorted(sections.values(), key=lambda section: section.evidence is not Evidence.MEASURED)
+
+    def _modelled_times_by_gpu(self) -> dict[str, list[int]]:
+        positions: dict[str, list[int]] = {}
+        for at, column in enumerate(self.table_columns):
+            if column.place.is_modelled_time:
+                positions.setdefault(column.gpu, []).append(at)
+        return positions
 
     def cell_text(self, row: TableRow, position: int) -> str:
         """A cell on one line: the value, its change and the verdict, or why there is none."""

@@ -29,6 +29,7 @@ from profiler.compare import (
 from profiler.compare.resolve_names import RESULT_KINDS, find_run
 from profiler.documents.version_table import (
     LATENCY,
+    MODELLED_TIME,
     NOT_TIMED,
     PRESENT,
     TableCell,
@@ -56,7 +57,14 @@ from profiler.history import Lineage, VersionStatus, load_lineage
 from profiler.history.lineage import BASELINE, GOOD, MAIN, WRONG, workload_without_dtype
 from profiler.history.version_latency import mode_rank
 from profiler.history.without_results import find_version_without_results
-from profiler.statistics import Verdict, typical_ns
+from profiler.model.error_table import load_errors
+from profiler.model.stored_predictions import (
+    StoredPrediction,
+    StoredPredictions,
+    find_predictions,
+    predicted_ratio,
+)
+from profiler.statistics import Interval, Verdict, typical_ns
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
@@ -80,7 +88,6 @@ SHOWN = (
     "modelled_wavefronts",
 )
 _DURATION = "duration"
-_KINDS = (Evidence.MEASURED, Evidence.STATIC, Evidence.MODELLED)
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,7 @@ class _Subject:
     status: VersionStatus | None = None
     workloads: Mapping[TablePlace, str] = field(default_factory=dict)  # by cell, as its run names them
     report: Side | None = None
+    predicted: Mapping[TablePlace, StoredPrediction] = field(default_factory=dict)
 
     def side(self, cell: TablePlace, store_opener: StoreOpener) -> Side | None:
         """What it has in a cell; None where it has nothing."""
@@ -153,7 +161,9 @@ def compare_many(
     if len(rows) > MOST_VERSIONS:
         raise UnknownName(f"{len(rows)} versions in one table: at most {MOST_VERSIONS}, name fewer")
     cells = [
-        cell for cell in _choose_cells(rows, workload, gpu, evidence) if places is None or cell in places
+        cell
+        for cell in subjects.choose_cells(rows, workload, gpu, evidence)
+        if places is None or cell in places
     ]
     if not cells:
         asked = ", ".join(filter(None, (*evidence, workload, gpu)))
@@ -167,9 +177,17 @@ def compare_many(
         across,
         kernel,
     )
-    compared = [_Place(cell, baseline, rows, judge, store_opener, concepts) for cell in cells]
+    compared = [
+        _Place(cell, baseline, rows, judge, store_opener, concepts)
+        for cell in cells
+        if not cell.is_modelled_time
+    ]
     _judge_together(compared, concepts)
-    return _document(compared, rows, baseline, table, metrics)
+    timed = [_ModelledTime(cell, baseline, rows) for cell in cells if cell.is_modelled_time]
+    shown: list[_Place | _ModelledTime] = [*compared, *timed]
+    shown.sort(key=lambda place: cells.index(place.cell))
+    notes = subjects.prediction_notes if timed else ()
+    return _document(shown, rows, baseline, table, metrics, notes)
 
 
 def table_places(
@@ -179,26 +197,31 @@ def table_places(
     data: str | None = None,
     lineages: Mapping[str, Lineage | None] | None = None,
 ) -> dict[TablePlace, int]:
-    """Where any of the names has results, and how many of them: measured first, in natural order.
+    """Where any of the names has results, and how many of them: measured first, then modelled times.
 
+    Facts of the newest architecture come first, and of workloads that the CPU ran those of most versions.
     The arguments are as for `compare_many`, which takes some of these places.
     """
     subjects = _Subjects(store_opener, data, dict(lineages or {}))
     found = {subject.name: subject for name in names for subject in subjects.of_name(name)}
     return {
         place: sum(place in subject.workloads for subject in found.values())
-        for place in _choose_cells(found.values(), None, None, ())
+        for place in subjects.choose_cells(found.values())
     }
 
 
 def main_places(places: Mapping[TablePlace, int]) -> list[TablePlace]:
     """Every measured place, and of static and of modelled facts the one that most of the names have.
 
-    Of static facts that of the newest architecture, which has the highest number.
+    Of static facts that of the newest architecture, which has the highest number. Modelled times are of one
+    GPU, and left out where anything was measured.
     """
     chosen = [place for place in places if place.evidence is Evidence.MEASURED]
+    modelled_times = [place for place in places if place.is_modelled_time]
+    if modelled_times and not chosen:
+        chosen = [place for place in modelled_times if place.gpu == modelled_times[0].gpu]
     for kind in (Evidence.STATIC, Evidence.MODELLED):
-        of_kind = [place for place in places if place.evidence is kind]
+        of_kind = [place for place in places if place.evidence is kind and not place.is_modelled_time]
         gpus = sorted({place.gpu for place in of_kind}, key=natural_key)
         newest = [place for place in of_kind if place.gpu == gpus[-1]] if gpus else []
         chosen += sorted(newest, key=lambda place: -places[place])[:1]
@@ -220,12 +243,13 @@ def table_names(
 def _check_metrics(table: MetricTable, metrics: Sequence[str]) -> list[str]:
     """The concepts to show, in the order asked for; UnknownName for one that metrics.txt lacks."""
     for concept in metrics:
-        if concept != LATENCY and concept not in table.by_concept:
+        if concept not in (LATENCY, MODELLED_TIME) and concept not in table.by_concept:
             near = get_close_matches(concept, table.by_concept, n=3)
             hint = f"; near: {brief_list(near)}" if near else ": `profiler metrics` lists them"
             raise UnknownName(f"no concept {concept!r} in {table.path}{hint}", option="--metrics")
     chosen = metrics or [concept for concept in SHOWN if concept in table.by_concept]
-    return [concept for concept in dict.fromkeys(chosen) if concept not in (LATENCY, _DURATION)]
+    times = (LATENCY, MODELLED_TIME, _DURATION)
+    return [concept for concept in dict.fromkeys(chosen) if concept not in times]
 
 
 @dataclass
@@ -235,6 +259,12 @@ class _Subjects:
     store_opener: StoreOpener
     data: str | None
     lineages: dict[str, Lineage | None]
+    predictions: dict[str, StoredPredictions | None] = field(default_factory=dict)
+
+    @property
+    def prediction_notes(self) -> tuple[str, ...]:
+        """What the ranges of the modelled times are, a sentence for each family that has some."""
+        return tuple(dict.fromkeys(stored.note for stored in self.predictions.values() if stored is not None))
 
     def only_one(self, name: str) -> _Subject:
         """The one thing that a name stands for; UnknownName for a run of several versions."""
@@ -304,31 +334,71 @@ class _Subjects:
             ): workload
             for evidence, gpu, workload in places
         }
-        return _Subject(version.name, version, status, workloads)
+        predicted = self._predicted(store, version, status) if version.run_id is None else {}
+        workloads |= {place: prediction.workload for place, prediction in predicted.items()}
+        return _Subject(version.name, version, status, workloads, predicted=predicted)
+
+    def _predicted(
+        self, store: Store, version: VersionRef, status: VersionStatus | None
+    ) -> dict[TablePlace, StoredPrediction]:
+        """The version's modelled times in the family's newest run that keeps some."""
+        family = version.family
+        if family not in self.predictions:
+            self.predictions[family] = find_predictions(location.open_root(self.data), store, family)
+        stored = self.predictions[family]
+        found = {}
+        for prediction in stored.predictions if stored else ():
+            if prediction.version == version.version:
+                shape = prediction.workload
+                shape = workload_without_dtype(shape, status.version) if status else shape
+                found[TablePlace(Evidence.MODELLED, prediction.gpu, shape)] = prediction
+        return found
+
+    def choose_cells(
+        self,
+        subjects: Iterable[_Subject],
+        workload: str | None = None,
+        gpu: str | None = None,
+        evidence: Collection[Evidence] = (),
+    ) -> list[TablePlace]:
+        """The cells that were asked for and that any subject has, as `table_places` orders them."""
+        cells = {
+            cell
+            for subject in subjects
+            for cell, whole in subject.workloads.items()
+            if (workload is None or workload in (cell.workload, whole))
+            and gpu in (None, cell.gpu)
+            and (not evidence or cell.evidence in evidence)
+        }
+        modelled = [
+            name for lineage in self.lineages.values() if lineage for name in lineage.modelled_workloads
+        ]
+        rank = {name: nth for nth, name in enumerate(dict.fromkeys(modelled))}
+        natural = sorted(cells, key=lambda cell: (natural_key(cell.gpu), natural_key(cell.workload)))
+        architectures = sorted(
+            {cell.gpu for cell in cells if cell.evidence is Evidence.STATIC}, key=natural_key
+        )
+
+        def order(cell: TablePlace) -> tuple[int, int]:
+            if cell.evidence is Evidence.MEASURED:
+                return 0, 0
+            if cell.is_modelled_time:
+                return 1, self._place_of_gpu(cell.gpu)
+            if cell.evidence is Evidence.STATIC:
+                return 2, -architectures.index(cell.gpu)
+            return 3, rank.get(cell.workload, len(rank))
+
+        return sorted(natural, key=order)
+
+    def _place_of_gpu(self, gpu: str) -> int:
+        """Its place among the GPUs of the predictions, which begin with the one most workloads are of."""
+        gpus = [name for stored in self.predictions.values() if stored for name in stored.gpus]
+        return gpus.index(gpu) if gpu in gpus else len(gpus)
 
     def _lineage(self, store: Store, family: str) -> Lineage | None:
         if family not in self.lineages:
             self.lineages[family] = load_lineage(location.open_root(self.data), store, family)
         return self.lineages[family]
-
-
-def _choose_cells(
-    subjects: Iterable[_Subject], workload: str | None, gpu: str | None, evidence: Collection[Evidence]
-) -> list[TablePlace]:
-    """The cells that were asked for and that any subject has: measured ones first, in natural order."""
-    cells = {
-        cell
-        for subject in subjects
-        for cell, whole in subject.workloads.items()
-        if (workload is None or workload in (cell.workload, whole))
-        and gpu in (None, cell.gpu)
-        and (not evidence or cell.evidence in evidence)
-    }
-
-    def order(cell: TablePlace) -> tuple[object, ...]:
-        return _KINDS.index(cell.evidence), natural_key(cell.gpu), natural_key(cell.workload)
-
-    return sorted(cells, key=order)
 
 
 @dataclass(frozen=True)
@@ -539,6 +609,49 @@ class _Place:
         )
 
 
+class _ModelledTime:
+    """The modelled times on one workload and GPU: nobody judges them, for no GPU ran anything."""
+
+    def __init__(self, cell: TablePlace, baseline: _Subject, subjects: Sequence[_Subject]) -> None:
+        self.cell, self.baseline = cell, baseline
+        self.sides: dict[str, Side | None] = {subject.name: None for subject in subjects}
+
+    def columns(self, asked: bool) -> list[tuple[TableColumn, Metric | None]]:
+        """The time alone, whatever is asked for, as with measured ones."""
+        cell, words = self.cell, MODELLED_TIME.replace("_", " ")
+        return [(TableColumn(cell.workload, cell.gpu, cell.evidence, MODELLED_TIME, words, "ns", "-"), None)]
+
+    def cell_of(self, subject: _Subject, metric: Metric | None) -> TableCell:
+        """The time with its ratio to the baseline's; UNCLEAR where the model cannot tell the two apart."""
+        prediction = subject.predicted.get(self.cell)
+        if prediction is None:
+            return TableCell(None, WRONG if _why_wrong(subject, None) else "not modelled")
+        if prediction.time_ns is None or prediction.low_ns is None or prediction.high_ns is None:
+            return TableCell(None, "no model", reason=prediction.no_model)
+        value = Value(prediction.time_ns, "ns")
+        low, high = (
+            str(formatting.quantity(Value(ns, "ns"))) for ns in (prediction.low_ns, prediction.high_ns)
+        )
+        reason = f"{low} to {high}"
+        base = self.baseline.predicted.get(self.cell)
+        if subject is self.baseline or base is None or base.time_ns is None:
+            return TableCell(value, reason=reason)
+        ratio = predicted_ratio(prediction.time_ns, base.time_ns, self.baseline.name, load_errors())
+        return TableCell(
+            value,
+            PRESENT,
+            Value(base.time_ns, "ns"),
+            100 * (ratio.ratio - 1),
+            Verdict.CHANGED if ratio.is_clear else Verdict.UNCLEAR,
+            Interval(ratio.low - 1, ratio.high - 1),
+            f"{reason}; {ratio.low:.2f} to {ratio.high:.2f} {formatting.TIMES} {self.baseline.name}",
+        )
+
+    def note(self) -> str:
+        """None of its own."""
+        return ""
+
+
 def _duration(launch: Launch) -> float:
     return launch.values.number(NCU_DURATION) or 0.0
 
@@ -560,11 +673,12 @@ def _judge_together(places: Sequence[_Place], concepts: Collection[str]) -> None
 
 
 def _document(
-    places: Sequence[_Place],
+    places: Sequence[_Place | _ModelledTime],
     subjects: Sequence[_Subject],
     baseline: _Subject,
     table: MetricTable,
     metrics: Sequence[str],
+    more_notes: Sequence[str],
 ) -> VersionTableDocument:
     columns = [(place, *column) for place in places for column in place.columns(bool(metrics))]
     rows = tuple(
@@ -581,11 +695,13 @@ def _document(
     left_out = [
         f"{concept} is {table.by_concept[concept].evidence}, and nothing of these versions is"
         for concept in metrics
-        if concept != LATENCY and table.by_concept[concept].evidence not in kinds
+        if concept in table.by_concept and table.by_concept[concept].evidence not in kinds
     ]
     notes = filter(None, (place.note() for place in places))
     return VersionTableDocument(
-        tuple(column for _, column, _ in columns), rows, tuple(dict.fromkeys((*left_out, *notes)))
+        tuple(column for _, column, _ in columns),
+        rows,
+        tuple(dict.fromkeys((*left_out, *notes, *more_notes))),
     )
 
 

@@ -42,9 +42,14 @@ class PredictedRatio:
     high: float
 
     @property
+    def is_clear(self) -> bool:
+        """Whether the difference is UNCLEAR_BELOW at least, and its range on one side of 1."""
+        return abs(self.ratio - 1) >= UNCLEAR_BELOW and not self.low <= 1 <= self.high
+
+    @property
     def word(self) -> str:
-        """Faster, slower, or unclear: less than UNCLEAR_BELOW, or a range on both sides of 1."""
-        if abs(self.ratio - 1) < UNCLEAR_BELOW or self.low <= 1 <= self.high:
+        """Faster, slower, or unclear."""
+        if not self.is_clear:
             return UNCLEAR
         return FASTER if self.ratio < 1 else SLOWER
 

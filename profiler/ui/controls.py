@@ -161,11 +161,15 @@ class Filters:
         with first:
             return self.kind_of_evidence(kinds), boxes
 
-    def kind_of_evidence(self, kinds: Sequence[Evidence]) -> Evidence:
-        """Which kind of evidence, asked for where there are several."""
+    def kind_of_evidence(self, kinds: Sequence[Evidence], default: Evidence | None = None) -> Evidence:
+        """Which kind of evidence, asked for where there are several.
+
+        The page opens with the first, or with `default` where it is among them.
+        """
         if len(kinds) < 2:
             return kinds[0] if kinds else Evidence.MEASURED
-        return Evidence(self.switch("evidence", [kind.value for kind in kinds], "evidence"))
+        chosen = default.value if default is not None and default in kinds else None
+        return Evidence(self.switch("evidence", [kind.value for kind in kinds], "evidence", chosen))
 
     def text(self, label: str, name: str, placeholder: str = "", labelled: bool = True) -> str:
         """A text field; empty text leaves the URL."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,12 +14,14 @@ from pathlib import Path
 import pytest
 
 import profiler
+from profiler.bundles import open_root
 from profiler.cli import main
 from profiler.compare import compare
-from profiler.documents import VersionTableDocument, compare_many
-from profiler.documents.version_table import narrowed, sorted_rows
+from profiler.documents import VersionTableDocument, compare_many, table_places
+from profiler.documents.version_table import MODELLED_TIME, narrowed, sorted_rows
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, load_metrics
+from profiler.history import load_lineage
 from profiler.statistics import Verdict, judge_together
 from profiler.store import Store, open_store
 from tests import lineages, timed_runs
@@ -130,7 +133,7 @@ def test_a_lineage_without_gpu_has_its_facts_and_the_wrong_version_no_speed(line
     assert [row.short_name for row in sorted_rows(table, 0)][-2:] == ["bad", "theirs"]
     facts = table_of(lineage, "zero", "bad", "alpha", evidence=[Evidence.STATIC], workload="head dim 64")
     registers = next(at for at, c in enumerate(facts.table_columns) if c.concept == "static_registers")
-    assert [row.cells[registers].number for row in facts.table_rows] == [40, 42, 64]
+    assert [row.cells[registers].number for row in facts.table_rows] == [41, 43, 65]  # of sm_90a
     assert facts.table_rows[1].cells[registers].verdict is Verdict.NOT_COMPARABLE
     conflicts = table_of(lineage, "zero", "alpha", evidence=[Evidence.MODELLED])
     assert conflicts.table_rows[1].cells[0].verdict is Verdict.WORSE
@@ -207,3 +210,59 @@ def test_a_view_of_a_few_columns_keeps_the_verdicts_of_the_whole(timed: Store) -
     table = table_of(timed, "v1", "v2", "v4")
     part = narrowed(table, {1})
     assert [row.cells[0] for row in part.table_rows] == [row.cells[1] for row in table.table_rows]
+
+
+@pytest.fixture
+def committed(committed_data: Path, tmp_path: Path) -> Iterator[tuple[Store, str]]:
+    """The committed runs of our own lineage: static and modelled facts, and modelled times."""
+    data = str(shutil.copytree(committed_data, tmp_path / "data"))
+    opened = open_store(data)
+    yield opened, data
+    opened.close()
+
+
+def test_modelled_times_stand_first_and_nobody_judges_them(committed: tuple[Store, str]) -> None:
+    store, data = committed
+    table = table_of(store, "v2d_c", "v2d_a", "v2", "v2d_b", against="v2d_b", data=data)
+    times = [at for at, column in enumerate(table.table_columns) if column.concept == MODELLED_TIME]
+    assert times
+    assert times[0] == 0
+    rows = {row.short_name: row for row in table.table_rows}
+    at = next(at for at in times if table.table_columns[at].gpu == "H100-SXM")
+    slow, near, base, wrong = (rows[name].cells[at] for name in ("v2d_a", "v2d_c", "v2d_b", "v2"))
+    assert slow.verdict is Verdict.CHANGED
+    assert slow.change_pct is not None
+    assert slow.change_pct > 100
+    assert slow.interval is not None
+    assert slow.interval.low < slow.change_pct / 100 < slow.interval.high
+    assert near.verdict is Verdict.UNCLEAR  # the model cannot tell so near times apart
+    assert base.verdict is None
+    assert wrong.number is None
+    counted = table.verdict_counts(rows["v2d_c"])
+    assert sum(counts == Verdict.UNCLEAR for counts in counted) == 0
+    assert "by the model unclear on" in table.headline
+    assert "not measured" in table.headline
+    sections = [section for section in table.sections() if section.places[0].startswith("time on ")]
+    of_first_gpu = [column for column in table.table_columns if column.gpu == "H100-SXM"]
+    assert sections[0].header[1:] == tuple(column.workload for column in of_first_gpu)
+    assert any("not measured" in note for note in table.notes)
+
+
+def test_the_facts_of_the_newest_architecture_and_of_the_workload_of_most_versions_come_first(
+    committed: tuple[Store, str],
+) -> None:
+    store, data = committed
+    places = list(table_places(["v2d_a", "v2d_b"], lambda: store, data=data))
+    static = [place.gpu for place in places if place.evidence is Evidence.STATIC]
+    modelled = [place for place in places if place.evidence is Evidence.MODELLED]
+    family = load_lineage(open_root(data), store, "attention")
+    assert family is not None
+    assert static[0] == "sm_90a"
+    assert next(p for p in modelled if not p.is_modelled_time).workload == family.modelled_workloads[0]
+    assert modelled[0].is_modelled_time
+
+
+def test_a_table_of_chosen_metrics_keeps_the_modelled_time(committed: tuple[Store, str]) -> None:
+    store, data = committed
+    table = table_of(store, "v2d_a", "v2d_b", data=data, metrics=[MODELLED_TIME, "static_registers"])
+    assert {column.concept for column in table.table_columns} == {MODELLED_TIME, "static_registers"}

@@ -200,7 +200,9 @@ class TestPages:
     def test_trends_of_the_model_begin_with_modelled_times_and_their_ranges(
         self, real: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("trends", real, monkeypatch, family="attention", evidence="modelled")
+        app = page(
+            "trends", real, monkeypatch, family="attention"
+        )  # where nothing is measured, they come first
         (mark,) = charts(app)[0]["data"]
         ticks = charts(app)[0]["layout"]["xaxis"]["ticktext"]
         by_name = dict(zip(ticks, mark["y"], strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ from profiler.ui.charts.style import FONT, HOVER_TEXT, MUTED_FONT, Figure, annot
 from profiler.ui.theme import light
 
 MOST_AXES = 12
-_HEIGHT_PX, _TOP_PX, _LABEL_PX = 230, 46, 14
+_HEIGHT_PX, _TOP_PX, _LABEL_PX = 230, 60, 14
+_LETTERS_IN_ALL = 145  # that fit side by side over the axes of a page 1,280 px wide
 _BAR_PX, _BARS_SHOWN = 20, 6
 _LABEL_GUTTER_PX = 132
 
@@ -61,7 +63,7 @@ def lines(metrics: Sequence[Metric], versions: Sequence[Version]) -> Figure:
     ]
     notes = []
     for at, (metric, span) in enumerate(zip(metrics, spans, strict=True)):
-        head = f"<b>{plotly_text(shorten(metric.label, 20))}</b><br>{plotly_text(metric.caption)}"
+        head = _head(metric, len(metrics))
         notes.append(annotation(head, at, 1.02, xref="x", yanchor="bottom", font=MUTED_FONT))
         if span is not None:
             ends = {span[0]: 0.0} if span[0] == span[1] else {span[0]: 0.0, span[1]: 1.0}
@@ -147,6 +149,15 @@ def _names(
     ]
 
 
+def _head(metric: Metric, count: int) -> str:
+    """What stands over one of `count` axes: the label on two lines at most, and the caption."""
+    letters = min(20, _LETTERS_IN_ALL // count)
+    lines = textwrap.wrap(metric.label, letters)
+    shown = [shorten(line, letters) for line in (lines[0], " ".join(lines[1:]))] if lines else []
+    label = "<br>".join(plotly_text(line) for line in shown if line)
+    return f"<b>{label}</b><br>{plotly_text(metric.caption)}"
+
+
 def bars(metrics: Sequence[Metric], versions: Sequence[Version]) -> Figure:
     """A column of bars a metric, a row a version, in the order of the table; a gap is a hatch."""
     metrics = metrics[:_BARS_SHOWN]
@@ -172,7 +183,7 @@ def bars(metrics: Sequence[Metric], versions: Sequence[Version]) -> Figure:
             "fixedrange": True,
             "anchor": "y",
         }
-        head = f"<b>{plotly_text(shorten(metric.label, 20))}</b><br>{plotly_text(metric.caption)}"
+        head = _head(metric, len(metrics))
         notes.append(
             annotation(head, domain[0], 1.0, xanchor="left", yanchor="bottom", align="left", font=MUTED_FONT)
         )

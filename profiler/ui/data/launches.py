@@ -135,8 +135,11 @@ def default_label(
         return min(labels, key=lambda label: _minus_ns(labels[label]), default=None)
     family = next((info.family for info in labels.values()), "")
     shown = parse_version(comparisons.default_pair(data_version, family)[1])
-    of_version = (label for label, info in labels.items() if info.version == shown.version)
-    return next(of_version, next(iter(labels), None))
+    of_version = [label for label, info in labels.items() if info.version == shown.version]
+    architectures = {labels[label].gpu or "" for label in of_version}
+    newest = max(architectures, key=natural_key, default="")  # as on the other pages
+    of_newest = (label for label in of_version if (labels[label].gpu or "") == newest)
+    return next(of_newest, next(iter(labels), None))
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)

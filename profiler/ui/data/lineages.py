@@ -23,6 +23,7 @@ from profiler.history import (
 from profiler.history.catalog_snapshot import working_tree_difference as find_working_tree_difference
 from profiler.history.lineage import build_lineage
 from profiler.store import VersionInfo
+from profiler.ui.addresses import parse_version
 from profiler.ui.data import results
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, noise, store
 from profiler.ui.data.version_source import VersionSource, load_version_source
@@ -96,6 +97,26 @@ def is_wrong(data_version: DataVersion, family: str, version: str) -> bool:
             family_lineage and version in family_lineage.by_id and family_lineage.by_id[version].is_wrong
         )
     return False
+
+
+def modelled_workload(data_version: DataVersion, name: str) -> str:
+    """The workload that most versions of a version's family ran on the CPU, as on Lineage; "" without."""
+    with suppress(ProfilerError):
+        family_lineage = lineage(data_version, parse_version(name).family)
+        if family_lineage is not None:
+            return next(iter(family_lineage.modelled_workloads), "")
+    return ""
+
+
+def best_version(data_version: DataVersion, family: str) -> str:
+    """The best correct version: the fastest where most were timed, else the deepest."""
+    with suppress(ProfilerError):
+        family_lineage = lineage(data_version, family)
+        if family_lineage is not None:
+            gpu, workload = family_lineage.first_timed_cell or ("", "")
+            best = family_lineage.best(workload, gpu)
+            return best.version.id if best else ""
+    return ""
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)

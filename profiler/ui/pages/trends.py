@@ -47,7 +47,11 @@ if view == "roofline":  # of measured launches, over versions: the other filters
     filters.write_url()
     st.stop()
 with row:
-    evidence = filters.kind_of_evidence(evidence_of_family(cells, family))
+    kinds = evidence_of_family(cells, family)
+    usual_kind = None
+    if Evidence.MEASURED not in kinds and modelled_times.are_stored(data_version, family):
+        usual_kind = Evidence.MODELLED  # times say more of versions than what the compiler counted
+    evidence = filters.kind_of_evidence(kinds, usual_kind)
 pairs = workloads_on_gpus(cells, [f"{family}/{name}" for name in names], evidence)
 workload, gpu = filters.workload_and_gpu(pairs, evidence, boxes[2:4])
 table = index.metric_table(data_version)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from profiler.ui import markup
-from profiler.ui.data import decisions
+from profiler.ui.data import decisions, index, lineages
 from profiler.ui.errors import errors_shown
 from profiler.ui.sections import confirmation
 
@@ -55,7 +55,13 @@ def show(family: str, versions: Sequence[str]) -> None:
         return
     with st.form(f"pin_{family}", border=False):
         name_box, why_box, save_box = st.columns([3, 4, 1], vertical_alignment="bottom", gap="small")
-        name = name_box.selectbox("version, or a run by its id", versions, accept_new_options=True)
+        likely = lineages.best_version(index.current_version(), family)
+        name = name_box.selectbox(
+            "version, or a run by its id",
+            versions,
+            index=versions.index(likely) if likely in versions else 0,
+            accept_new_options=True,
+        )
         why = why_box.text_input("why it is the baseline", placeholder="may be left out")
         saved = save_box.form_submit_button("Pin", width="stretch")
     if saved:

@@ -11,7 +11,7 @@ from profiler.sass import Listing, hot_places, static_lines
 from profiler.sass.hottest_places import INSTRUCTIONS, KINDS, present_amounts
 from profiler.ui import addresses, controls
 from profiler.ui.addresses import CompiledKey
-from profiler.ui.data import machine_code, predictions
+from profiler.ui.data import lineages, machine_code, predictions
 from profiler.ui.data.index import DataVersion
 from profiler.ui.sections.code_choice import CodeChoice
 from profiler.ui.views import (
@@ -127,8 +127,9 @@ def show_known_lines(
     st.html(compiled_code.strip(listing))
     traffic = machine_code.modelled_traffic(data_version, key)
     with workload_box:
-        largest = max(traffic, key=lambda name: sum(row.wavefronts for row in traffic[name]), default=None)
-        workload = filters.select_if_several("modelled on", list(traffic), "workload", largest)
+        likely = lineages.modelled_workload(data_version, key.version)
+        default = likely if likely in traffic else next(iter(traffic), None)
+        workload = filters.select_if_several("modelled on", list(traffic), "workload", default)
     with words_box:
         words = filters.text("find", "find", "find: ldmatrix, file.cu:12 …", labelled=False)
     for line in hot_table.static_notes(key.version, workload, has_traffic=bool(traffic)):

@@ -17,6 +17,11 @@ from profiler.ui.data.index import DataVersion
 from profiler.ui.views.lineage_table import limiter_words
 
 
+def are_stored(data_version: DataVersion, family: str) -> bool:
+    """Whether a run of the family keeps modelled times."""
+    return predictions.predictions(data_version, family) is not None
+
+
 def show(
     data_version: DataVersion,
     family: str,

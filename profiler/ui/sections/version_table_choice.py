@@ -9,7 +9,7 @@ from functools import partial
 import streamlit as st
 
 from profiler.documents import TablePlace, VersionTableDocument
-from profiler.evidence import Evidence
+from profiler.evidence import Evidence, natural_key
 from profiler.ui import addresses, controls
 from profiler.ui.data.version_tables import by_evidence
 
@@ -18,16 +18,20 @@ _UNNAMED = "–"  # stands in the address for what no report says
 
 @dataclass(frozen=True)
 class Choice:
-    """The places of a table: every workload on one GPU, facts of one architecture, one modelled workload."""
+    """The places of a table: every workload on one GPU, facts of one architecture, one modelled workload.
+
+    Where nothing was measured modelled times on one GPU stand first.
+    """
 
     measured: tuple[TablePlace, ...] = ()
     static: tuple[TablePlace, ...] = ()
     modelled: tuple[TablePlace, ...] = ()
+    modelled_times: tuple[TablePlace, ...] = ()
 
     @property
     def places(self) -> tuple[TablePlace, ...]:
         """All of them, measured first."""
-        return (*self.measured, *self.static, *self.modelled)
+        return (*self.measured, *self.modelled_times, *self.static, *self.modelled)
 
 
 def choose(places: dict[TablePlace, int], filters: controls.Filters) -> Choice:
@@ -40,20 +44,25 @@ def choose(places: dict[TablePlace, int], filters: controls.Filters) -> Choice:
 
 
 def choose_facts(places: dict[TablePlace, int], choice: Choice, filters: controls.Filters) -> Choice:
-    """The architecture and size of static facts, and the workload of modelled ones."""
+    """The GPU of modelled times, the architecture and size of static facts, the workload of modelled ones."""
+    times = [place for place in places if place.is_modelled_time]
+    none = ["none"] if choice.measured else []
+    modelled_gpu = filters.select_if_several(
+        "modelled for", [*none, *dict.fromkeys(place.gpu for place in times)], "model_gpu"
+    )
     static = by_evidence(places, Evidence.STATIC)
-    architectures = list(dict.fromkeys(place.gpu for place in reversed(static)))
+    architectures = sorted({place.gpu for place in static}, key=natural_key, reverse=True)
     arch = filters.select_if_several("architecture", architectures, "arch")
     sizes = list(dict.fromkeys(place.workload for place in static if place.gpu == arch))
     size = filters.select_if_several("static facts of", sizes, "size")
-    workloads = [place.workload for place in by_evidence(places, Evidence.MODELLED)]
+    of_model = [place for place in by_evidence(places, Evidence.MODELLED) if not place.is_modelled_time]
+    workloads = [place.workload for place in of_model]
     modelled = filters.select_if_several("modelled on", workloads, "modelled")
     return replace(
         choice,
         static=tuple(place for place in static if (place.gpu, place.workload) == (arch, size)),
-        modelled=tuple(
-            place for place in by_evidence(places, Evidence.MODELLED) if place.workload == modelled
-        ),
+        modelled=tuple(place for place in of_model if place.workload == modelled),
+        modelled_times=tuple(place for place in times if place.gpu == modelled_gpu),
     )
 
 

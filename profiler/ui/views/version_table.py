@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from profiler.documents import TableCell, TableColumn, TablePlace, TableRow, VersionTableDocument
-from profiler.documents.version_table import LATENCY, LEAST_SPAN, cell_change, sorted_rows
+from profiler.documents.version_table import LATENCY, LEAST_SPAN, MODELLED_TIME, cell_change, sorted_rows
 from profiler.evidence import Evidence, formatting
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
@@ -68,6 +68,8 @@ class View:
 
 def sort_keys(column: TableColumn) -> list[str]:
     """What the address calls a column, and the change in it: readable, one word for a fact."""
+    if column.concept == MODELLED_TIME:
+        return [f"{column.concept} {column.workload}"]
     if not column.is_time:
         return [column.concept]
     return [" ".join(filter(None, (word, column.workload))) for word in (column.concept, "change")]
@@ -91,7 +93,7 @@ def context(table: VersionTableDocument) -> str:
     """How many versions, workloads and metrics stand here."""
     versions = len(table.table_rows)
     workloads = len(table.time_columns)
-    metrics = len(table.table_columns) - workloads
+    metrics = len({column.concept for column in table.table_columns if not column.is_time})
     parts = [
         f"{versions} version{'s' * (versions != 1)}",
         f"{workloads} workload{'s' * (workloads != 1)}" if workloads else "nothing measured",
@@ -191,7 +193,8 @@ def _group_heads(view: View, groups: Sequence[_Group], scales: Mapping[int, form
             column, scale = view.table.table_columns[time], scales[time]
             words = f"{column.label}, {scale.unit}" if scale else column.label
         else:
-            words = ", ".join(filter(None, (_EVIDENCE_WORDS[place.evidence], place.gpu)))
+            kind = "" if place.is_modelled_time else _EVIDENCE_WORDS[place.evidence]  # as its column says
+            words = ", ".join(filter(None, (kind, place.gpu)))
         cells.append(
             f'<th colspan="{_span(view.table, group)}" class="{f"grp {group.css}".strip()}">'
             f"{markup.join((name, markup.muted(words)))}</th>"
@@ -319,8 +322,8 @@ def _fact(view: View, row: TableRow, position: int) -> Html:
     if not any(_fact_change(other, other.cells[position]) for other in view.table.table_rows):
         return shown
     change, css = _fact_change(row, cell), "d m"
-    if change and cell.verdict is not None and cell.verdict.traits.moved:
-        change, css = f"{cell.verdict.traits.sign} {change}", f"d {cell.verdict.traits.colour}"
+    if change and cell.verdict is not None and (cell.verdict.traits.moved or cell.verdict is Verdict.UNCLEAR):
+        change, css = f"{cell.verdict.traits.sign} {change}", f"d {cell.verdict.traits.colour or 'm'}"
     # Also where nothing changed, so that the numbers of a column stand below each other.
     return Html(f"{shown}{_span_with_title(css, change, cell.reason)}")
 
@@ -410,6 +413,8 @@ def _axis(column: TableColumn) -> version_lines.Metric:
     if column.is_time:
         label = column.workload or column.label
         return version_lines.Metric(label, f"{column.concept}, log", column.unit, True, LEAST_SPAN)
+    if column.concept == MODELLED_TIME:
+        return version_lines.Metric(column.workload, "modelled, log", column.unit, True, LEAST_SPAN)
     unit = column.unit.partition("/")[0] or column.evidence.value
     caption = column.evidence.value if column.evidence is not Evidence.MEASURED else unit
     return version_lines.Metric(_short_label(column), caption, column.unit, is_log=False)
