@@ -105,6 +105,27 @@ def test_a_version_that_was_only_compiled_says_what_is_not_there(
     assert "<svg" not in html(app)
 
 
+def test_what_nobody_measured_has_the_model_s_time_pipes_and_warp_states(
+    committed_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Path(shutil.copytree(committed_data, tmp_path / "data"))
+    shown = text(page("launch", data, monkeypatch))
+    assert "Time modelled from the machine code, not measured" in shown
+    assert "tensor cores" in shown
+    assert "long_scoreboard" in shown
+    assert "x64 H100-SXM" in shown
+    assert "x128 H100-SXM" not in shown  # of this head dimension alone
+    labels = page("launch", data, monkeypatch).selectbox(key="launch_launch").options
+    wide = next(
+        label for label in labels if "v2d_c" in label and "head dim 128" in label and "sm_90a" in label
+    )
+    shown = text(page("launch", data, monkeypatch, launch=wide))
+    assert "x128 H100-SXM" in shown
+    assert "x64 H100-SXM" not in shown
+    old = next(label for label in labels if "v2d_a" in label and "sm_89" in label and "head dim 128" in label)
+    assert "Time modelled" not in text(page("launch", data, monkeypatch, launch=old))
+
+
 def test_an_address_that_names_nothing_says_so(made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = text(page("launch", made_data, monkeypatch, run="nonsense"))
     assert "nonsense" in shown

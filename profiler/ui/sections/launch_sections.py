@@ -16,12 +16,20 @@ from profiler.reports import address_of, place_of, stall_of
 from profiler.sass import CodeLocation
 from profiler.ui import addresses, controls, markup
 from profiler.ui.charts import launch_timeline, style
-from profiler.ui.data import launches, machine_code, results
+from profiler.ui.data import launches, machine_code, predictions, results
 from profiler.ui.data.index import DataVersion
 from profiler.ui.errors import errors_shown
 from profiler.ui.markup import Html
 from profiler.ui.sections.launch_choice import LaunchChoice
-from profiler.ui.views import launch_bars, launch_head, launch_inside, launch_memory, rule_results, run_list
+from profiler.ui.views import (
+    launch_bars,
+    launch_head,
+    launch_inside,
+    launch_memory,
+    modelled_launch,
+    rule_results,
+    run_list,
+)
 
 
 def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoice, title_box: Any) -> None:
@@ -43,6 +51,7 @@ def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoi
         _show_inside(data_version, document, choice, code)
         _show_rules(data_version, document, choice, code)
     else:
+        _show_modelled(data_version, choice)
         _show_unmeasured(document)
     if document.sections.missing:
         st.html(markup.section_head("What is missing", "named with what collects it"))
@@ -80,6 +89,36 @@ def _show_measured(document: LaunchDocument, code: addresses.LaunchCode | None) 
     with occupancy_box:
         _section("Occupancy", f"warps an SM{short}", launch_bars.occupancy(document))
         _section("Schedulers", f"warps a scheduler and cycle{short}", launch_bars.schedulers(document))
+
+
+def _show_modelled(data_version: DataVersion, choice: LaunchChoice) -> None:
+    """Time, use of the pipes and warp states by the model, where the family's newest run keeps them."""
+    info = choice.info
+    stored = None
+    with errors_shown():
+        stored = predictions.predictions(data_version, info.family)
+    found = (
+        modelled_launch.predictions_of(stored, info.version, info.gpu or "", info.workload or "")
+        if stored
+        else []
+    )
+    if stored is None or not found:
+        return
+    badge = markup.evidence_badge("modelled")
+    place = f"{found[0].workload} on {found[0].gpu}"
+    times_box, light_box, states_box = st.columns([2, 1.3, 1.3], gap="medium")
+    with times_box:
+        st.html(markup.section_head("Time", markup.join((badge, "from the machine code, not measured"))))
+        st.html(modelled_launch.times(found))
+        st.html(markup.note(stored.note))
+    with light_box:
+        caption = markup.join((badge, f"% of what each can do, {place}"))
+        st.html(markup.section_head("Utilisation", caption))
+        st.html(modelled_launch.utilisation(found[0]))
+    with states_box:
+        caption = markup.join((badge, "% of the time that warps spend"))
+        st.html(markup.section_head("Warp states", caption))
+        st.html(modelled_launch.warp_states(found[0]))
 
 
 def _show_unmeasured(document: LaunchDocument) -> None:

@@ -128,11 +128,22 @@ def _bars(
     scale: float | None = None,
     links: Mapping[str, str] | None = None,
 ) -> Html:
+    return bars(name, numbers, scale, links, has_baseline=document.baseline is not None)
+
+
+def bars(
+    name: str,
+    numbers: Sequence[LaunchNumber],
+    scale: float | None = None,
+    links: Mapping[str, str] | None = None,
+    *,
+    has_baseline: bool = False,
+) -> Html:
     """A row a number; the largest is in ink, and so is each whole above its parts.
 
-    `links` are addresses by label; a number that is 0 or missing leads nowhere.
+    `scale` is the number of a whole bar, the largest where None. `links` are addresses by label; a number
+    that is 0 or missing leads nowhere.
     """
-    has_baseline = document.baseline is not None
     own = [number.number for number in numbers if number.number is not None]
     before = [number.baseline_number for number in numbers if number.baseline_number is not None]
     most = scale or max((*own, *before), default=1.0) or 1.0

@@ -1,0 +1,74 @@
+"""What the model says of a version's launches that nobody measured: times, use of the pipes, warp states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from profiler.evidence import Value, formatting
+from profiler.explain import LaunchNumber
+from profiler.model.stored_predictions import StoredPrediction, StoredPredictions
+from profiler.ui import markup
+from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views import launch_bars
+from profiler.ui.views.lineage_table import limiter_words
+
+_HEAD_DIM = "head dim "
+_LEAST_PERCENT = 0.1
+_STATES_SHOWN = 8
+
+
+def predictions_of(
+    stored: StoredPredictions, version: str, arch: str, static_workload: str
+) -> list[StoredPrediction]:
+    """The predictions of a version's code for an architecture: of its function for that head dimension."""
+    found = [p for p in stored.predictions if (p.version, p.arch) == (version, arch) and p.time_ns]
+    if not static_workload.startswith(_HEAD_DIM):
+        return found
+    size = static_workload.removeprefix(_HEAD_DIM)
+    return [p for p in found if p.workload.split()[0].rpartition("x")[2] == size]
+
+
+def times(found: Sequence[StoredPrediction]) -> Html:
+    """A row a workload and GPU: the time, its range, and what limits it."""
+    rows = [
+        Row(
+            (
+                p.workload,
+                p.gpu,
+                markup.value(Value(p.time_ns, "ns")),
+                markup.muted(
+                    " to ".join(str(formatting.quantity(Value(end, "ns"))) for end in (p.low_ns, p.high_ns))
+                ),
+                markup.tag("span", p.limiter, title=limiter_words(p)),
+            )
+        )
+        for p in found
+    ]
+    columns = (
+        Column("workload"),
+        Column("GPU"),
+        Column("time", right=True),
+        Column("eight of ten within"),
+        Column("limited by", wide=True),
+    )
+    return markup.table("modelled times", columns, rows)
+
+
+def utilisation(prediction: StoredPrediction) -> Html:
+    """How busy the busiest resources are, in % of what each can do."""
+    return launch_bars.bars("modelled utilisation", _percents(prediction.utilisation), 100.0)
+
+
+def warp_states(prediction: StoredPrediction) -> Html:
+    """What warps spend their time on, in %."""
+    return launch_bars.bars("modelled warp states", _percents(prediction.stalls)[:_STATES_SHOWN])
+
+
+def _percents(shares: Mapping[str, float]) -> list[LaunchNumber]:
+    """The shares that show, largest first."""
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    return [
+        LaunchNumber(name, "by the cycle simulation", Value(round(100 * share, 1), "%"))
+        for name, share in ordered
+        if 100 * share >= _LEAST_PERCENT
+    ]
