@@ -57,6 +57,15 @@ class CallLaunch:
         """How many blocks it has."""
         return math.prod(self.grid)
 
+    def is_given(self, array: int) -> bool:
+        """Whether a parameter points into an array."""
+        return any(number == array for own in self.parameters for _, number, _ in own.pointers)
+
+    def places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The indices x, y, z of blocks by their numbers, x first: [n, 3]."""
+        x, y, _ = self.grid
+        return np.stack([numbers % x, numbers // x % y, numbers // (x * y)], axis=1)
+
     def as_json(self) -> dict[str, Any]:
         """As the worker reads it."""
         return {
@@ -64,6 +73,7 @@ class CallLaunch:
             "grid": self.grid,
             "block": self.block,
             "shared_bytes": self.shared_bytes,
+            "cluster": self.cluster,
             "parameters": [parameter.as_json() for parameter in self.parameters],
         }
 

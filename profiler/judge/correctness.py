@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -18,7 +18,14 @@ from profiler.judge.candidate import Candidate
 from profiler.judge.compilation import MachineCode
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.judgement import StageState
-from profiler.judge.machine_run import POISON, POISONS, MachineResult, run_call
+from profiler.judge.machine_run import (
+    PLAUSIBLE,
+    POISONS,
+    MachineResult,
+    SampleResult,
+    run_call,
+    sample_call,
+)
 
 UNSEEN_CALLS = 4
 JOBS = min(os.cpu_count() or 1, 4)  # processes at a time
@@ -82,6 +89,7 @@ def _check_call(
     poison: int,
 ) -> Shown:
     races: tuple[str, ...] = ()
+    stale = 0
     kept = None
     for repeat, seed in enumerate(seeds):
         case = make_case(problem, workload, seed)
@@ -96,6 +104,13 @@ def _check_call(
             return Shown(StageState.FAILED, findings[0], (*findings, *result.races))
         kept = [result.arrays[number] for number in plan.scratch]
         races += result.races
+        stale = max(stale, result.missing_bytes)
+    if stale:
+        text = (
+            f"{workload.label}: {stale} bytes of the output or of scratch buffers are read that this call "
+            "has not written: what an earlier one left there could decide"
+        )
+        return Shown(StageState.UNKNOWN, text, (text,), race_reason=text)
     return Shown(StageState.PASSED, races=races)
 
 
@@ -175,77 +190,136 @@ def check_acceptance(
     rng: np.random.Generator,
     workloads: Sequence[Workload],
 ) -> Shown:
-    """Run some blocks of each acceptance shape, drawn at random, and compare what they write."""
+    """Run some blocks of each acceptance shape, drawn at random, and compare what they write.
+
+    Of several launches those blocks are run too whose results these read.
+    """
     seeds = [int(seed) for seed in rng.integers(2**31, size=len(workloads))]
 
-    def check(number: int) -> tuple[Shown | None, str]:
+    def check(number: int) -> Shown:
         own = np.random.default_rng(seeds[number])
-        count = _SAMPLED if number == 0 else 1
-        return _check_sample(candidate, problem, code, isolation, own, workloads[number], count)
+        sample = _Sample(candidate, problem, code, isolation, own, workloads[number])
+        return sample.check(_SAMPLED if number == 0 else 1)
 
     with ThreadPoolExecutor(JOBS) as pool:
         results = list(pool.map(check, range(len(workloads))))
     for state in (StageState.FAILED, StageState.UNKNOWN):
-        for shown, _ in results:
-            if shown is not None and shown.state is state:
+        for shown in results:
+            if shown.state is state:
                 return shown
-    return Shown(StageState.PASSED, "; ".join(text for _, text in results))
+    races = tuple(dict.fromkeys(race for shown in results for race in shown.races))
+    return Shown(StageState.PASSED, "; ".join(shown.reason for shown in results), races=races)
 
 
-def _check_sample(
-    candidate: Candidate,
-    problem: Problem,
-    code: MachineCode,
-    isolation: Isolation,
-    rng: np.random.Generator,
-    workload: Workload,
-    most_blocks: int,
-) -> tuple[Shown | None, str]:
-    case: Case = make_case(problem, workload, int(rng.integers(2**31)))
-    plan = plan_call(candidate, problem, code, workload, case)
-    if len(plan.launches) > 1 or plan.scratch:
-        # What a later launch reads an earlier one has to have written, all of it.
-        text = (
-            f"{workload.label}: the blocks of several launches cannot be run alone, nor with scratch buffers"
+class _Sample:
+    """Some blocks of a call on an acceptance shape."""
+
+    def __init__(
+        self,
+        candidate: Candidate,
+        problem: Problem,
+        code: MachineCode,
+        isolation: Isolation,
+        rng: np.random.Generator,
+        workload: Workload,
+    ) -> None:
+        self._candidate, self._problem, self._code = candidate, problem, code
+        self._isolation, self._rng, self._workload = isolation, rng, workload
+
+    def _plan(self) -> CallPlan:
+        """The call with inputs drawn anew."""
+        case: Case = make_case(self._problem, self._workload, int(self._rng.integers(2**31)))
+        return plan_call(self._candidate, self._problem, self._code, self._workload, case)
+
+    def check(self, most_blocks: int) -> Shown:
+        """Run so many blocks of every launch that may write the output; more where these write too little."""
+        plan = self._plan()
+        label = self._workload.label
+        writers = [number for number, launch in enumerate(plan.launches) if launch.is_given(plan.output)]
+        if not writers:
+            return _failed(label, ["no launch is given the output"])
+        text = ""
+        for count in (most_blocks, _AGAIN):
+            counts = {number: min(count, plan.launches[number].blocks) for number in writers}
+            drawn = {
+                number: plan.launches[number].places(
+                    self._rng.choice(plan.launches[number].blocks, size=chosen, replace=False)
+                )
+                for number, chosen in counts.items()
+            }
+            own = int(self._rng.integers(2**31))
+            result = sample_call(self._code, plan, self._isolation, _CALL, drawn, seed=own)
+            if shown := self._judge(plan, result):
+                return shown
+            # A tail block writes less than the others: others are drawn before anything is missing.
+            parts = [
+                result.wrote_bytes[number] * plan.launches[number].blocks / counts[number]
+                for number in writers
+            ]
+            most = ", ".join(f"{counts[n]} of {plan.launches[n].blocks} blocks" for n in writers)
+            if sum(parts) >= plan.case.output.nbytes:
+                needed = sum(map(len, result.blocks)) - sum(counts.values())
+                words = f"{label}: {most}{f' and {needed} that they need' if needed > 0 else ''}"
+                return self._again(plan, result, drawn) or Shown(StageState.PASSED, words, races=result.races)
+            text = f"{label}: {most} wrote {sum(result.wrote_bytes.values())} bytes, which makes "
+            text += f"{sum(parts) / plan.case.output.nbytes:.0%} of the output"
+        text += ": who writes the rest is not known"
+        return Shown(StageState.UNKNOWN, text, (text,))
+
+    def _again(
+        self, plan: CallPlan, first: SampleResult, drawn: Mapping[int, NDArray[np.int64]]
+    ) -> Shown | None:
+        """A second call with other inputs, on what the first left in the scratch buffers."""
+        if not plan.scratch:
+            return None
+        other = self._plan()
+        kept = [first.arrays[number] for number in plan.scratch]
+        result = sample_call(
+            self._code,
+            other,
+            self._isolation,
+            _CALL,
+            drawn,
+            poison=PLAUSIBLE,
+            scratch=kept,
+            blocks=first.blocks,
         )
-        return Shown(StageState.UNKNOWN, text), ""
-    most = plan.launches[0].blocks
-    text = ""
-    for count in (most_blocks, _AGAIN):
-        count = min(count, most)
-        chosen = rng.choice(most, size=count, replace=False)
-        failed, written = _run_sample(plan, code, isolation, chosen)
-        if failed is not None:
-            return failed, ""
-        # A tail block writes less than the others: others are drawn before the rest is said to be missing.
-        if written * most >= case.output.size * count:
-            return None, f"{workload.label}: {count} of {most} blocks"
-        about = round(case.output.size * count / most)
-        text = f"{workload.label}: {count} of {most} blocks wrote {written} elements, and {about} are theirs"
-    text += ": who writes the rest is not known"
-    return Shown(StageState.UNKNOWN, text, (text,)), ""
+        return self._judge(other, result, ", a second call with other inputs")
+
+    def _judge(self, plan: CallPlan, result: SampleResult, words: str = "") -> Shown | None:
+        """What is wrong with what the blocks wrote, or is not known of it; None where nothing is."""
+        case, label = plan.case, f"{self._workload.label}{words}"
+        if result.no_model:
+            return Shown(StageState.UNKNOWN, f"{label}: {result.error}")
+        unwritten = ""
+        if result.missing_bytes:
+            unwritten = (
+                f"{label}: {result.missing_bytes} bytes are read of the output or of scratch buffers, and "
+                "nothing is known to write them before"
+            )
+        findings = [result.error] if result.error else _side_effects(plan, result)
+        is_sure = not result.error or not unwritten
+        if not findings:
+            is_written = result.writer >= 0
+            values = result.arrays[plan.output].view(case.output.dtype).reshape(case.output.shape)
+            check = case.check(np.where(is_written, values, case.reference.astype(case.output.dtype)))
+            if check.wrong:
+                findings = [f"{check.wrong} of {int(is_written.sum())} elements are wrong"]
+                # What an earlier launch wrote a later one may have to complete.
+                first = check.first_wrong
+                is_last = first is None or result.writer[first] == result.writer.max()
+                is_sure = is_last and not unwritten
+        if findings and is_sure:
+            where = f"{label}: of {', '.join(str(len(rows)) for rows in result.blocks)} blocks"
+            return _failed(where, findings)
+        if findings or unwritten:
+            text = (
+                unwritten or f"{label}: {findings[0]}, and whether a later launch completes them is not known"
+            )
+            return Shown(StageState.UNKNOWN, text, (text,))
+        return None
 
 
-def _run_sample(
-    plan: CallPlan, code: MachineCode, isolation: Isolation, chosen: NDArray[np.int64]
-) -> tuple[Shown | None, int]:
-    """What is wrong with what some blocks write, None where nothing is; and how many elements they write."""
-    case, label = plan.case, plan.workload.label
-    x, y, _ = plan.launches[0].grid
-    blocks = np.stack([chosen % x, chosen // x % y, chosen // (x * y)], axis=1)
-    result = run_call(code, plan, isolation, _CALL, blocks={0: blocks})
-    if result.no_model:
-        return Shown(StageState.UNKNOWN, f"{label}: {result.error}"), 0
-    findings = [result.error] if result.error else _side_effects(plan, result)
-    if not findings:
-        output = result.arrays[plan.output]
-        is_written = (output.reshape(-1, case.output.dtype.itemsize) != POISON).any(axis=1)
-        is_written = is_written.reshape(case.output.shape)
-        values = output.view(case.output.dtype).reshape(case.output.shape)
-        check = case.check(np.where(is_written, values, case.reference.astype(case.output.dtype)))
-        if not check.wrong:
-            return None, int(is_written.sum())
-        findings = [f"{check.wrong} of {int(is_written.sum())} elements are wrong"]
-    where = f"{label}: blocks {', '.join(str(tuple(block)) for block in blocks.tolist())}"
+def _failed(where: str, findings: Sequence[str]) -> Shown:
     findings = [f"{where}: {finding}" for finding in findings]
-    return Shown(StageState.FAILED, findings[0], tuple(findings)), 0
+    return Shown(StageState.FAILED, findings[0], tuple(findings))

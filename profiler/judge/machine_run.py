@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,11 @@ from profiler.bundles import scratch_folder
 from profiler.judge.call_plan import CallPlan
 from profiler.judge.compilation import CUBIN, MachineCode, run_worker, usage_json
 from profiler.judge.isolation import Isolation, Limits
+from profiler.judge.machine_races import GRANULE
 
 POISON = 0xFF  # of every byte of an output: NaN in fp16 and fp32
 PLAUSIBLE = -1  # in place of a byte: random numbers about 1, as an earlier result might look
+_SEARCH_SHARE = 0.5  # of the time limit: for finding blocks of other launches
 POISONS = (POISON, PLAUSIBLE, 0x7B, 0x00)
 
 
@@ -29,7 +31,19 @@ class MachineResult:
     no_model: bool = False  # the error says nothing about the candidate: an instruction has no model
     written_outside: int = 0  # bytes outside of every array
     races: tuple[str, ...] = ()
-    races_unknown: str = ""  # why races could not be looked for
+    missing_bytes: int = 0  # of the output and scratch buffers, read before anything in the call wrote them
+
+
+@dataclass(frozen=True)
+class SampleResult(MachineResult):
+    """What a run of some blocks of a call showed."""
+
+    blocks: tuple[Any, ...] = ()  # those that were run of each launch, x, y, z
+    wrote_bytes: Mapping[int, int] = field(
+        default_factory=dict
+    )  # of the output, by the drawn blocks of a launch
+    writer: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
+    # by element of the output: the launch that wrote it last; below 0: none
 
 
 def run_call(
@@ -40,54 +54,107 @@ def run_call(
     *,
     poison: int = POISON,
     scratch: Sequence[NDArray[np.uint8]] | None = None,
-    blocks: Mapping[int, NDArray[Any]] | None = None,
 ) -> MachineResult:
     """Run a call with values.
 
     poison: what every byte of the output and of the scratch buffers is before, or PLAUSIBLE: a kernel that
-    takes what is there for done must not pass. scratch: what these hold
-    instead, as an earlier call left them. blocks: those to run of a launch, by its number; all without.
+    takes what is there for done must not pass. scratch: what these hold instead, as an earlier call left it.
     """
     with scratch_folder() as folder:
-        names, results, sizes = [], [], []
-        for number, array in enumerate(plan.arrays):
-            content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-            if number == plan.output:
-                content = _filled(content.size, poison)
-            elif number in plan.scratch:
-                kept = scratch[plan.scratch.index(number)] if scratch is not None else None
-                content = _filled(content.size, poison) if kept is None else kept
-            name = f"in{number}.bin"
-            content.tofile(folder / name)
-            names.append(name)
-            results.append(f"out{number}.bin")
-            sizes.append(int(content.size))
-        launches = []
-        for number, launch in enumerate(plan.launches):
-            row = launch.as_json()
-            if blocks is not None and number in blocks:
-                row["blocks"] = blocks[number].tolist()
-            launches.append(row)
-        job = {
-            "kind": "call",
-            "cubin": str(_inside(code, isolation) / CUBIN),
-            "arch": code.arch,
-            "arrays": names,
-            "results": results,
-            "sizes": sizes,
-            "launches": launches,
-            "written": [plan.output, *plan.scratch],
+        job = {**_write_call(code, plan, folder, poison, scratch), "kind": "call"}
+        return _result(run_worker(job, folder, isolation, limits, readable=[code.folder]), job, folder)
+
+
+def sample_call(
+    code: MachineCode,
+    plan: CallPlan,
+    isolation: Isolation,
+    limits: Limits,
+    drawn: Mapping[int, NDArray[Any]],
+    *,
+    seed: int = 0,
+    poison: int = POISON,
+    scratch: Sequence[NDArray[np.uint8]] | None = None,
+    blocks: Sequence[Any] | None = None,
+) -> SampleResult:
+    """Run some blocks of a call with values, and those of its other launches that these need.
+
+    drawn: blocks by launch, [n, 3], of launches that may write the output. seed: of where the search for the
+    others begins. blocks: those of all launches, as an earlier sample found them. The rest is as run_call's.
+    """
+    with scratch_folder() as folder:
+        own = {
+            "kind": "sample",
+            "drawn": {str(number): rows.tolist() for number, rows in drawn.items()},
+            "seed": seed,
+            "seconds": limits.seconds * _SEARCH_SHARE,
+            "writer": "writer.bin",
         }
+        job = {**_write_call(code, plan, folder, poison, scratch), **own}
+        if blocks is not None:
+            job["blocks"] = list(blocks)
         answer = run_worker(job, folder, isolation, limits, readable=[code.folder])
-        if "error" in answer:
-            return MachineResult((), str(answer["error"]), bool(answer.get("no_model")))
-        arrays = tuple(_read(folder / name, size) for name, size in zip(results, sizes, strict=True))
-        return MachineResult(
-            arrays,
-            written_outside=int(answer["written_outside"]),
-            races=tuple(map(str, answer.get("races", ()))),
-            races_unknown=str(answer.get("races_unknown", "")),
+        result = _result(answer, job, folder)
+        if result.error:
+            return SampleResult((), result.error, result.no_model)
+        itemsize = plan.case.output.dtype.itemsize
+        size = plan.case.output.nbytes // GRANULE
+        writer = _read(folder / "writer.bin", size).view(np.int8).reshape(-1, max(1, itemsize // GRANULE))
+        return SampleResult(
+            result.arrays,
+            written_outside=result.written_outside,
+            races=result.races,
+            missing_bytes=result.missing_bytes,
+            blocks=tuple(answer["blocks"]),
+            wrote_bytes={int(number): int(count) for number, count in answer["wrote_bytes"].items()},
+            writer=writer.min(axis=1).reshape(plan.case.output.shape),
         )
+
+
+def _write_call(
+    code: MachineCode,
+    plan: CallPlan,
+    folder: Path,
+    poison: int,
+    scratch: Sequence[NDArray[np.uint8]] | None,
+) -> dict[str, Any]:
+    """A job without its kind; the arrays as files in the folder."""
+    names, results, sizes = [], [], []
+    for number, array in enumerate(plan.arrays):
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        if number == plan.output:
+            content = _filled(content.size, poison)
+        elif number in plan.scratch:
+            kept = scratch[plan.scratch.index(number)] if scratch is not None else None
+            content = _filled(content.size, poison) if kept is None else kept
+        name = f"in{number}.bin"
+        content.tofile(folder / name)
+        names.append(name)
+        results.append(f"out{number}.bin")
+        sizes.append(int(content.size))
+    return {
+        "cubin": str(code.folder.resolve() / CUBIN),
+        "arch": code.arch,
+        "arrays": names,
+        "results": results,
+        "sizes": sizes,
+        "launches": [launch.as_json() for launch in plan.launches],
+        "written": [plan.output, *plan.scratch],
+    }
+
+
+def _result(answer: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> MachineResult:
+    if "error" in answer:
+        return MachineResult((), str(answer["error"]), bool(answer.get("no_model")))
+    arrays = tuple(
+        _read(folder / name, size) for name, size in zip(job["results"], job["sizes"], strict=True)
+    )
+    return MachineResult(
+        arrays,
+        written_outside=int(answer["written_outside"]),
+        races=tuple(map(str, answer.get("races", ()))),
+        missing_bytes=int(answer["missing_bytes"]),
+    )
 
 
 def predict_call(
@@ -102,7 +169,7 @@ def predict_call(
             names.append(name)
         job = {
             "kind": "time",
-            "cubin": str(_inside(code, isolation) / CUBIN),
+            "cubin": str(code.folder.resolve() / CUBIN),
             "arch": code.arch,
             "gpu": gpu,
             "arrays": names,
@@ -117,10 +184,6 @@ def _filled(size: int, poison: int) -> NDArray[np.uint8]:
         return np.full(size, poison, np.uint8)
     numbers = np.random.default_rng().standard_normal(-(-size // 2), np.float32).astype(np.float16)
     return numbers.view(np.uint8)[:size]
-
-
-def _inside(code: MachineCode, isolation: Isolation) -> Path:
-    return code.folder.resolve()
 
 
 def _read(path: Path, size: int) -> NDArray[np.uint8]:

@@ -24,7 +24,9 @@ from profiler.emulator import LaunchShape
 from profiler.errors import ProfilerError
 from profiler.evidence import find_part
 from profiler.judge.elf import read_sections, read_symbols
-from profiler.judge.machine_races import LaunchRaces
+from profiler.judge.footprint import Footprint, granules_of
+from profiler.judge.machine_races import GRANULE, LaunchRaces
+from profiler.judge.sampled_call import ChosenBlocks, choose_blocks, run_chosen
 from profiler.model import (
     GlobalMemory,
     KernelImage,
@@ -40,12 +42,14 @@ from profiler.model import (
 from profiler.model.control_words import read_code_words
 from profiler.model.error_table import load_errors
 from profiler.model.interpreter import all_blocks
+from profiler.model.machine import Machine
 from profiler.model.memory import START
 from profiler.model.prediction import launch_inputs, predict_run
 from profiler.sass import FunctionCode, library_functions
 
 Job = Mapping[str, Any]
 _MOST_LINES = 5
+_GUARD = 0xA5  # every byte of memory beside the arrays
 # What the model says of code that is wrong on every GPU, other than of code that it cannot run.
 _WRONG = (
     "outside of every array",
@@ -59,7 +63,7 @@ _WRONG = (
 def main() -> None:
     """Answer the job on stdin."""
     job = json.load(sys.stdin)
-    answers = {"inspect": inspect, "call": call, "time": predict}
+    answers = {"inspect": inspect, "call": call, "sample": sample, "time": predict}
     try:
         answer = answers[job["kind"]](job)
     except (NoModel, ProfilerError) as error:
@@ -143,47 +147,111 @@ def _read_arrays(job: Job) -> list[np.ndarray[Any, Any]]:
     return [np.fromfile(name, np.uint8) for name in job["arrays"]]
 
 
-def call(job: Job) -> dict[str, Any]:
-    """Run launches one after the other with values; what all arrays hold then goes to files.
+class _Call:
+    """A call's launches, run one after the other with values."""
 
-    Of a launch with `blocks` these alone are run.
-    """
-    code = _Code(Path(job["cubin"]), job["arch"])
-    # Anywhere that a GPU might put them: code that knows where it is could tell that it is looked at.
-    memory = GlobalMemory(_read_arrays(job), START + (secrets.randbelow(1 << 19) << 21))
-    launches = []
-    races: dict[str, None] = {}
-    sizes = job["sizes"]
-    ranges = [(memory.addresses[i] - memory.start, sizes[i]) for i in job["written"]]
-    for launch in job["launches"]:
-        function = code.functions[launch["function"]]
-        watch = LaunchRaces(
-            [(first, first + size) for first, size in ranges], len(memory.bytes), _describer(function)
-        )
-        blocks = launch.get("blocks")
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._code = _Code(Path(job["cubin"]), job["arch"])
+        # Anywhere that a GPU might put them: code that knows where it is could tell that it is looked at.
+        self._start = START + (secrets.randbelow(1 << 19) << 21)
+        self._sizes = job["sizes"]
+        self.races: dict[str, None] = {}
+        self.memory = self.new_memory()
+        self.ranges = [(self.memory.addresses[i] - self.memory.start, self._sizes[i]) for i in job["written"]]
+        self.grids = [_shape(launch).grid for launch in job["launches"]]
+
+    def new_memory(self) -> GlobalMemory:
+        """The arrays as they are given, with guards between them."""
+        memory = GlobalMemory(_read_arrays(self._job), self._start)
+        memory.bytes[self._outside(memory)] = _GUARD
+        return memory
+
+    def _outside(self, memory: GlobalMemory) -> np.ndarray[Any, Any]:
+        outside = np.ones(len(memory.bytes), bool)
+        for address, size in zip(memory.addresses, self._sizes, strict=True):
+            outside[address - memory.start : address - memory.start + size] = False
+        return outside
+
+    def run(self, number: int, blocks: np.ndarray[Any, Any], memory: GlobalMemory | None = None) -> Footprint:
+        """Run blocks of a launch, [n, 3]; without `memory` it counts, and races are kept."""
+        launch = self._job["launches"][number]
+        function = self._code.functions[launch["function"]]
+        counts = memory is None
+        memory = self.memory if memory is None else memory
+        footprint = Footprint(self.ranges, len(memory.bytes), len(blocks))
+        own = [(first, first + size) for first, size in self.ranges]
+        watch = LaunchRaces(own, len(memory.bytes), _describer(function))
+
+        def prepare(machine: Machine) -> None:
+            watch.prepare(machine)
+            footprint.watch(machine)
+            machine.set_cluster(tuple(launch["cluster"]))
+
         shape = _shape(launch)
-        execution = run_blocks(
-            code.program(launch["function"]),
+        run_blocks(
+            self._code.program(launch["function"]),
             shape.grid,
             shape.block,
             shape.shared_bytes,
             _parameters(launch, memory.addresses),
             memory,
-            blocks=all_blocks(shape.grid) if blocks is None else np.array(blocks),
-            prepare=watch.prepare,
+            blocks=blocks,
+            prepare=prepare,
         )
-        races |= watch.findings
-        launches.append({"warp_instructions": int(execution.warps.sum()), "blocks": execution.blocks})
-    outside = np.ones(len(memory.bytes), bool)
-    for number, (name, size) in enumerate(zip(job["results"], job["sizes"], strict=True)):
-        content = memory.read_array(number, np.empty(size, np.uint8))
-        content.tofile(name)
-        start = memory.addresses[number] - memory.start
-        outside[start : start + size] = False
+        if counts:
+            self.races |= watch.findings
+        return footprint
+
+    def answer(self, missing: np.ndarray[Any, Any]) -> dict[str, Any]:
+        """Write what the arrays hold to files; what else was seen. missing: granules read before written."""
+        for number, (name, size) in enumerate(zip(self._job["results"], self._sizes, strict=True)):
+            self.memory.read_array(number, np.empty(size, np.uint8)).tofile(name)
+        return {
+            "written_outside": int((self.memory.bytes[self._outside(self.memory)] != _GUARD).sum()),
+            "races": list(self.races),
+            "missing_bytes": int(missing.sum()) * GRANULE,
+        }
+
+
+def call(job: Job) -> dict[str, Any]:
+    """Run launches whole, one after the other; what all arrays hold then goes to files."""
+    own = _Call(job)
+    chosen = ChosenBlocks(tuple(all_blocks(grid) for grid in own.grids), {})
+    return own.answer(run_chosen(own.run, chosen).missing)
+
+
+def sample(job: Job) -> dict[str, Any]:
+    """Run drawn blocks of launches, and of earlier ones what these need; as `call`, and who wrote the output.
+
+    `drawn` are blocks by the number of their launch; `blocks` those of all launches, as an earlier job found
+    them.
+    """
+    own = _Call(job)
+    ranges = [granules_of(first, size) for first, size in own.ranges]
+    if "blocks" in job or len(own.grids) == 1:
+        given = job.get("blocks") or [job["drawn"]["0"]]
+        blocks = tuple(np.array(rows, np.int64).reshape(-1, 3) for rows in given)
+        chosen = ChosenBlocks(blocks, {})
+    else:
+        aside = own.new_memory()
+        chosen = choose_blocks(
+            lambda number, blocks: own.run(number, blocks, aside),
+            own.grids,
+            ranges,
+            0,
+            {int(number): np.array(rows, np.int64) for number, rows in job["drawn"].items()},
+            np.random.default_rng(job["seed"]),
+            job["seconds"],
+        )
+    done = run_chosen(own.run, chosen)
+    done.writer[ranges[0]].tofile(job["writer"])
+    # Of a single launch nothing had to be looked for: what its blocks wrote is what they write.
+    wrote = chosen.wrote or {0: int((done.writer[ranges[0]] == 0).sum())}
     return {
-        "launches": launches,
-        "written_outside": int((memory.bytes[outside] != 0).sum()),
-        "races": list(races),
+        **own.answer(done.missing),
+        "blocks": [rows.tolist() for rows in chosen.blocks],
+        "wrote_bytes": {str(number): count * GRANULE for number, count in wrote.items()},
     }
 
 

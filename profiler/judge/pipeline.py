@@ -282,7 +282,7 @@ class _Run:
     def correctness(self) -> None:
         assert self.code is not None
         rng = np.random.default_rng(self.seed)
-        shown = Shown()
+        shown = accepted = Shown()
         with self.stages.stage(UNSEEN) as started:
             shown = check_unseen(self.candidate, self.problem, self.code, self.isolation, rng)
             self.stages.add(UNSEEN, shown.state, started, shown.reason, shown.findings)
@@ -296,7 +296,9 @@ class _Run:
         if self.stages.has_failed:
             return
         with self.stages.stage(RACES) as started:
-            self.stages.add(RACES, shown.race_state, started, shown.race_reason, shown.races)
+            races = tuple(dict.fromkeys((*shown.races, *accepted.races)))
+            state = StageState.FAILED if races else shown.race_state
+            self.stages.add(RACES, state, started, races[0] if races else shown.race_reason, races)
 
     def time(self) -> tuple[WorkloadTime, ...]:
         """The modelled time on every workload."""

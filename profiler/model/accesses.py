@@ -10,6 +10,7 @@ import numpy as np
 
 from profiler.model.instructions import RZ, URZ, Instruction, Operand
 from profiler.model.machine import (
+    CLUSTER_SHIFT,
     STACK_BYTES,
     Action,
     Array,
@@ -186,9 +187,13 @@ def _address(instruction: Instruction, operand: Operand) -> Read:
     return address
 
 
-def _shared_addresses(instruction: Instruction, m: Machine, addresses: Array, width: int) -> Array:
+def _shared_addresses(instruction: Instruction, m: Machine, s: Lanes, addresses: Array, width: int) -> Array:
     """Where in the shared memory of their block the accesses lie. Raises NoModel outside of it."""
     inside = addresses.astype(_U32).astype(_I64)
+    if m.cluster_ranks is not None:  # the upper byte says whose of the cluster it is
+        if ((inside >> CLUSTER_SHIFT) != m.cluster_ranks[s.index]).any():
+            raise instruction.no_model("shared memory of another block of its cluster")
+        inside &= (1 << CLUSTER_SHIFT) - 1
     if int(inside.max()) + width > m.shared_limit or int(inside.min()) < 0:
         raise instruction.no_model("it leaves the shared memory of its block")
     if (inside & (width - 1)).any():
@@ -263,7 +268,7 @@ def _lds(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     size = min(width, 4)
 
     def load(m: Machine, s: Lanes) -> None:
-        inside = _shared_addresses(instruction, m, address(m, s), width)
+        inside = _shared_addresses(instruction, m, s, address(m, s), width)
         tally.add_requests(m, s)
         tally.add_shared(m, s, inside, width)
         if moves:
@@ -285,7 +290,7 @@ def _sts(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     size = min(width, 4)
 
     def store(m: Machine, s: Lanes) -> None:
-        inside = _shared_addresses(instruction, m, address(m, s), width)
+        inside = _shared_addresses(instruction, m, s, address(m, s), width)
         tally.add_requests(m, s)
         tally.add_shared(m, s, inside, width)
         if moves:
@@ -309,7 +314,7 @@ def _ldgsts(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]
 
     def copy(m: Machine, s: Lanes) -> None:
         tally.add_requests(m, s)
-        inside = _shared_addresses(instruction, m, to(m, s), width)
+        inside = _shared_addresses(instruction, m, s, to(m, s), width)
         tally.add_shared(m, s, inside, width)
         words = width // 4
         places = view = inside
@@ -356,7 +361,7 @@ def _ldsm(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
         if matrices < 4:
             mask = np.tile(does_point, s.warp_count)
             addresses, pointing = addresses[mask], s.where(mask)
-        inside = _shared_addresses(instruction, m, addresses, 16)
+        inside = _shared_addresses(instruction, m, pointing, addresses, 16)
         tally.add_shared(m, pointing, inside, 16)
         if not moves:
             return

@@ -20,6 +20,7 @@ Array = NDArray[Any]
 Index = slice | NDArray[np.intp]
 REGISTERS, UNIFORM_REGISTERS, PREDICATES = 256, 64, 8
 
+CLUSTER_SHIFT = 24  # of a shared address: the block's place in its cluster above it
 STACK_BYTES = 0x1000  # of local memory a thread, for as many as its code uses
 
 
@@ -139,6 +140,7 @@ class Machine:
         self.observer: Callable[..., None] | None = None  # of accesses to shared memory: see SharedTrace
         # Who is told of every access, of barriers and of copies that are waited for.
         self.memory_observer: MemoryObserver | None = None
+        self.cluster_ranks: NDArray[np.int64] | None = None  # of each thread, where there are
         self.shared_stride = -(-shared_bytes // 1024) * 1024
         self.shared_limit = shared_bytes
         self.shared = np.zeros(self.blocks * self.shared_stride, np.uint8)
@@ -158,6 +160,13 @@ class Machine:
             "SR_CgaCtaId": zeros,  # a launch without clusters: each block is one of its own
             "SRZ": zeros,
         }
+
+    def set_cluster(self, sizes: tuple[int, int, int]) -> None:
+        """Make the launch one with clusters of so many blocks: each block then knows its place in its own."""
+        x, y, z = (self.special[f"SR_CTAID.{axis}"] % size for axis, size in zip("XYZ", sizes, strict=True))
+        ranks = x + sizes[0] * (y + sizes[1] * z)
+        self.special["SR_CgaCtaId"] = ranks.astype(np.uint32)
+        self.cluster_ranks = ranks.astype(np.int64) if max(sizes) > 1 else None
 
     def constant(self, instruction: Instruction, bank: int, offset: int) -> np.uint32:
         """Four bytes of a constant bank. Raises NoModel for those that nobody knows."""
