@@ -54,6 +54,12 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--trust", action="store_true", help="run it without isolation: only for code that you wrote"
     )
+    command.add_argument(
+        "--no-gpu", action="store_true", help="model its time, also where the GPU is in this machine"
+    )
+    command.add_argument(
+        "--keep", type=Path, metavar="DIR", help="write machine code, listing and resources there"
+    )
     add_json(command)
     command.set_defaults(handler=run)
 
@@ -71,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         workloads=arguments.workload,
         seed=arguments.seed,
         trust=arguments.trust,
+        measured=not arguments.no_gpu,
+        keep=arguments.keep,
         progress=_progress,
     )
     return print_document(document, arguments, print_text)

@@ -55,10 +55,13 @@ class JudgementDocument(Document):
             if time.likely_ns is not None:
                 span = f"{time_words(time.low_ns)} to {time_words(time.high_ns)}"
                 sentences.append(f"{time.workload}: {time_words(time.likely_ns)} ({span}), {time.evidence}.")
-        for item in found.against:
-            ratio = f" {item.ratio:.2f} × ({item.low:.2f} to {item.high:.2f})" if item.ratio else ""
-            reason = f": {item.reason}" if item.reason else ""
-            sentences.append(f"{item.workload}: {item.verdict}{ratio} against {found.elite}{reason}.")
+        for other, rows in ((found.elite, found.against), (found.baseline, found.against_baseline)):
+            for item in rows:
+                ratio = f" {item.ratio:.2f} × ({item.low:.2f} to {item.high:.2f})" if item.ratio else ""
+                reason = f": {item.reason}" if item.reason else ""
+                sentences.append(f"{item.workload}: {item.verdict}{ratio} against {other}{reason}.")
+        if found.artefacts:
+            sentences.append(f"Kept: {', '.join(found.artefacts.values())}.")
         return sentences
 
     @property
@@ -98,6 +101,8 @@ def judge_name(
     workloads: Sequence[str] = (),
     seed: int | None = None,
     trust: bool = False,
+    measured: bool = True,
+    keep: Path | None = None,
     progress: Progress | None = None,
 ) -> JudgementDocument:
     """The judgement of a folder or version: see profiler.judge.judge_candidate, which raises as it does."""
@@ -110,6 +115,8 @@ def judge_name(
             workloads=workloads,
             seed=seed,
             trust=trust,
+            measured=measured,
+            keep=keep,
             progress=progress or (lambda _stage, _what: None),
         )
     )

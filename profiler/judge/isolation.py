@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from profiler import shipped
 from profiler.build import find_tool
@@ -83,8 +84,11 @@ def why_not_isolated() -> str:
 class Isolation:
     """How processes are started: isolated, or plainly where the user trusts what is run."""
 
-    def __init__(self, trust: bool = False) -> None:
-        """Raises CannotJudge where nothing isolates and nobody said to trust."""
+    def __init__(self, trust: bool = False, *, proc: bool = True) -> None:
+        """proc: show /proc where that is allowed; processes run without it too.
+
+        Raises CannotJudge where nothing isolates and nobody said to trust.
+        """
         reason = "" if trust else why_not_isolated()
         if reason:
             raise CannotJudge(
@@ -93,6 +97,7 @@ class Isolation:
                 option="--trust",
             )
         self.trust = trust
+        self._proc = proc
 
     def inside(self, folder: Path) -> Path:
         """Where a process sees its writable folder."""
@@ -105,11 +110,16 @@ class Isolation:
         limits: Limits,
         environment: Mapping[str, str] | None = None,
         readable: Sequence[Path] = (),
+        devices: bool = False,
     ) -> list[str]:
-        """The command that runs another one isolated, with `folder` as the only one that it may write."""
+        """The command that runs another one isolated, with `folder` as the only one that it may write.
+
+        devices: it sees the GPUs.
+        """
         if self.trust:
             return list(command)
-        return [*_START, _job(command, folder, limits, environment or {}, readable)]
+        own = {"devices": _gpu_devices() if devices else [], "proc": self._proc}
+        return [*_START, _job(command, folder, limits, environment or {}, readable, own)]
 
     def run(
         self,
@@ -120,6 +130,7 @@ class Isolation:
         stdin: bytes = b"",
         environment: Mapping[str, str] | None = None,
         readable: Sequence[Path] = (),
+        devices: bool = False,
         wall_factor: float = 3.0,
     ) -> Finished:
         """Run to the end or the limit; the process and all that it started are gone then.
@@ -137,7 +148,7 @@ class Isolation:
             given.write(stdin)
             given.seek(0)
             process = subprocess.Popen(
-                self.command(command, folder, limits, environment, readable),
+                self.command(command, folder, limits, environment, readable, devices),
                 stdin=given,
                 stdout=out,
                 stderr=err,
@@ -197,6 +208,7 @@ def _job(
     limits: Limits,
     environment: Mapping[str, str],
     readable: Sequence[Path] = (),
+    more: Mapping[str, Any] | None = None,
 ) -> str:
     root = folder / _ROOT
     root.mkdir(exist_ok=True)
@@ -207,11 +219,27 @@ def _job(
             "folder": str(INSIDE),
             "readable": [*_readable(), *(str(path.resolve()) for path in readable)],
             "writable": {str(INSIDE): str(folder.resolve())},
+            "devices": [],
+            "proc": True,
+            "program": _disassembler(),
             "limits": limits.by_name(),
             "temporary_bytes": limits.temporary_bytes,
             "environment": _environment(environment),
+            **(more or {}),
         }
     )
+
+
+def _gpu_devices() -> list[str]:
+    """The device files of the driver."""
+    return [str(path) for path in sorted(Path("/dev").glob("nvidia*")) if path.is_char_device()]
+
+
+@cache
+def _disassembler() -> str:
+    """Where it is; a shell in its place where there is none."""
+    tool = find_tool("cuobjdump")
+    return str(tool.path) if tool else "/bin/sh"
 
 
 @cache

@@ -24,6 +24,7 @@ PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 INSIDE_ID = 1000  # of the user and group inside: not root, so that nothing is left of its rights
 NOT_ISOLATED = 97  # exit code: the namespaces cannot be made
+_NUMBERS = 100  # more than processes are started in a namespace of their own
 DEVICES = ("null", "zero", "urandom")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -54,10 +55,19 @@ def enter_namespaces() -> None:
             file.write(text)
 
 
-def show_files(root: str, readable: list[str], writable: dict[str, str], temporary_bytes: int) -> None:
+def show_files(
+    root: str,
+    readable: list[str],
+    writable: dict[str, str],
+    temporary_bytes: int,
+    devices: list[str],
+    proc: bool,
+    program: str,
+) -> None:
     """Make a root of nothing but these: `readable` at their own paths, `writable` by the path inside.
 
-    root: an empty folder, on which it is mounted; no other process sees that.
+    root: an empty folder, on which it is mounted; no other process sees that. proc: with /proc, where that is
+    allowed; program: what /proc/self/exe names without.
     """
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
     _mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=755")
@@ -72,8 +82,15 @@ def show_files(root: str, readable: list[str], writable: dict[str, str], tempora
         _bind(path, root + path, MS_RDONLY)
     for name in DEVICES:
         _bind(f"/dev/{name}", f"{root}/dev/{name}", 0, devices=True)
+    for path in devices:
+        _bind(path, root + path, 0, devices=True)
     os.makedirs(f"{root}/proc")
-    _mount("proc", f"{root}/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    if not (proc and _mount_proc(f"{root}/proc")):
+        # The disassembler asks /proc/<its number>/exe where it is itself, and dies without an answer.
+        os.makedirs(f"{root}/proc/self")
+        os.symlink(program, f"{root}/proc/self/exe")
+        for number in range(1, _NUMBERS):
+            os.symlink("self", f"{root}/proc/{number}")
     for inside, outside in writable.items():
         _bind(outside, root + inside, 0)
     old = f"{root}/.old"
@@ -86,6 +103,15 @@ def show_files(root: str, readable: list[str], writable: dict[str, str], tempora
     _call("umount2", b"/.old", MNT_DETACH)
     os.rmdir("/.old")
     _mount("none", "/", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+
+
+def _mount_proc(place: str) -> bool:
+    """Whether there is one now: in a container whose own /proc is masked the kernel allows none."""
+    try:
+        _mount("proc", place, "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    except PermissionError:
+        return False
+    return True
 
 
 def _bind(source: str, target: str, flags: int, devices: bool = False) -> None:
@@ -157,7 +183,15 @@ def main() -> None:
                 status = code - 128  # as wait() gives a death by this signal
             _same_end(status)
         _die_with_parent()
-        show_files(job["root"], job["readable"], job["writable"], job["temporary_bytes"])
+        show_files(
+            job["root"],
+            job["readable"],
+            job["writable"],
+            job["temporary_bytes"],
+            job["devices"],
+            job["proc"],
+            job["program"],
+        )
     except OSError as error:
         os.write(2, f"cannot isolate: {error}\n".encode())
         os._exit(NOT_ISOLATED)

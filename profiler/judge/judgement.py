@@ -110,6 +110,8 @@ class Judgement:
     score_reason: str = ""  # why there is no score
     elite: str = ""  # what `against` compares with
     against: tuple[Against, ...] = ()
+    baseline: str = ""  # of the catalogue, timed in the same rounds; "" where nothing was measured
+    against_baseline: tuple[Against, ...] = ()
     insights: tuple[Mapping[str, Any], ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     artefacts: Mapping[str, str] = field(default_factory=dict)  # paths
@@ -164,6 +166,8 @@ class Judgement:
             "elite": self.elite or None,
             "verdict": None if self.verdict is None else str(self.verdict),
             "against": [item.as_json() for item in self.against],
+            "baseline": self.baseline or None,
+            "against_baseline": [item.as_json() for item in self.against_baseline],
             "insights": [dict(item) for item in self.insights],
             "facts": dict(self.facts),
             "artefacts": dict(self.artefacts),

@@ -17,11 +17,12 @@ import numpy as np
 from profiler.build import PeakRates
 from profiler.build.lower_bounds import bounds_at_rates
 from profiler.bundles import scratch_folder
-from profiler.catalog import Catalog, Problem, Workload, load_catalog, load_problem
+from profiler.catalog import Catalog, Problem, Workload, load_catalog, load_problem, require_trust
 from profiler.catalog.cases import check_workloads, make_inputs
 from profiler.catalog.problem import acceptance_workloads
 from profiler.errors import BadCatalog, CannotJudge, ProfilerError
 from profiler.evidence import DEFAULT_PART, Evidence, GpuPart, find_part, opcodes
+from profiler.judge.artefacts import keep_artefacts
 from profiler.judge.binary_scan import scan_binary
 from profiler.judge.call_plan import CallPlan, argument_names, plan_call
 from profiler.judge.candidate import Candidate, load_candidate
@@ -31,13 +32,23 @@ from profiler.judge.insights import insights_of_launch
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.judgement import Against, Judgement, StageResult, StageState, WorkloadTime
 from profiler.judge.machine_run import predict_call
+from profiler.judge.measurement import (
+    Measurement,
+    SideSamples,
+    baseline_code,
+    isolated_runner,
+    measure,
+    planned_code,
+    why_no_gpu,
+)
 from profiler.model.error_table import load_errors
 from profiler.model.stored_predictions import FASTER, SLOWER, predicted_ratio
-from profiler.statistics import Verdict
+from profiler.statistics import Decision, Verdict
 
 MANIFEST, COMPILE, BINARY, BUDGET = "manifest", "compile", "binary", "budget"
 UNSEEN, ACCEPTANCE, RACES = "unseen", "acceptance", "races"
 TIME, MEASURED = "modelled_time", "measured"
+CANDIDATE, ELITE = "candidate", "elite"  # names of what is timed
 STAGES = (MANIFEST, COMPILE, BINARY, BUDGET, UNSEEN, ACCEPTANCE, RACES, TIME, MEASURED)
 # Without these nothing is valid; the others may be unknown.
 NEEDED = (MANIFEST, COMPILE, BINARY, BUDGET, UNSEEN, ACCEPTANCE, RACES)
@@ -99,19 +110,24 @@ def judge_candidate(
     workloads: Sequence[str] = (),
     seed: int | None = None,
     trust: bool = False,
+    measured: bool = True,
+    keep: Path | None = None,
     progress: Progress = lambda _stage, _what: None,
 ) -> Judgement:
     """Judge a candidate: is it right, what does it cost, how long would it take, is it better than another.
 
     name: a folder with candidate.toml, or a version. against: another of these. workloads: labels of those it
     is judged on; the family's acceptance workloads unless given. seed: of the shapes and inputs it has not
-    seen, drawn anew unless given. trust: run it where nothing isolates. Raises UnknownName for a name that is
-    nothing, and CannotJudge where there is neither isolation nor trust.
+    seen, drawn anew unless given. trust: run it where nothing isolates. measured: time it where the GPU is
+    here. keep: a folder for its machine code and what is known of that. Raises UnknownName for a name that is
+    nothing, CannotJudge where there is neither isolation nor trust, and NotTrusted for a catalogue of others.
     """
     seed = secrets.randbits(32) if seed is None else seed
     part = find_part(gpu)
     isolation = Isolation(trust)
     loaded_catalog = load_catalog(catalog) if catalog else load_catalog()
+    if not trust:
+        require_trust(loaded_catalog)  # its problem is Python that runs here
     problem = load_problem(loaded_catalog)
     stages = _Stages(progress)
     judgement = Judgement(
@@ -129,10 +145,13 @@ def judge_candidate(
     judgement = replace(judgement, candidate=candidate.id, name=candidate.name, family=candidate.family)
     with scratch_folder() as folder:
         run = _Run(candidate, loaded_catalog, problem, part, isolation, seed, on, folder, stages)
-        judgement = run.judge(judgement)
-        judgement = _concluded(judgement, stages)
-        if against is not None:
-            judgement = _compare(judgement, run, against)
+        elite = None if against is None else _elite(run, against)
+        judgement = _concluded(run.judge(judgement, elite, measured), stages)
+        if elite is not None:
+            judgement = _compare(judgement, run, elite)
+        judgement = _beside_baseline(judgement, run)
+        if keep is not None and run.code is not None:
+            judgement = replace(judgement, artefacts=keep_artefacts(run.code, run.predictions, keep))
     return judgement
 
 
@@ -188,9 +207,11 @@ class _Run:
     stages: _Stages
     code: MachineCode | None = None
     predictions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    measurement: Measurement | None = None
+    baseline: str = ""
 
-    def judge(self, judgement: Judgement) -> Judgement:
-        """Every stage that the one before lets come."""
+    def judge(self, judgement: Judgement, elite: _Run | None, measured: bool) -> Judgement:
+        """Every stage that the one before lets come. measured: time it beside the elite, where a GPU is."""
         self.compile()
         if self.code is not None:
             judgement = replace(judgement, code_id=self.code.code_id)
@@ -202,12 +223,57 @@ class _Run:
         if not self.stages.has_failed and self.code is not None:
             times = self.time()
         if not self.stages.has_failed and self.code is not None:
-            # A run on a GPU would load the same machine code; the reason says what is missing.
-            reason = "no GPU was asked: times are modelled"
-            self.stages.add(MEASURED, StageState.UNKNOWN, time.perf_counter(), reason)
+            times = self.measure(times, elite, measured)
         self.stages.skip_rest()
-        facts = self.facts()
-        return replace(judgement, times=times, facts=facts, insights=self.insights(facts))
+        return replace(judgement, times=times, facts=self.facts(), insights=self.insights())
+
+    def measure(
+        self, times: tuple[WorkloadTime, ...], elite: _Run | None, measured: bool
+    ) -> tuple[WorkloadTime, ...]:
+        """The measured times in the place of modelled ones, where the GPU is here."""
+        assert self.code is not None
+        with self.stages.stage(MEASURED) as started:
+            reason = why_no_gpu(self.gpu) if measured else "nobody asked for it: times are modelled"
+            if reason:
+                self.stages.add(MEASURED, StageState.UNKNOWN, started, reason)
+                return times
+            folder = self.folder / "measured"
+            folder.mkdir()
+            sides = [planned_code(CANDIDATE, self.code, self._plans(self.workloads), folder)]
+            if elite is not None:
+                elite.compile_once()
+            if elite is not None and elite.code is not None:
+                taken = [workload for workload in self.workloads if elite.candidate.accepts(workload)]
+                sides.append(planned_code(ELITE, elite.code, elite._plans(taken), folder))
+            if baseline := baseline_code(self.catalog, self.workloads):
+                self.baseline = baseline.name
+                sides.append(baseline)
+            run = isolated_runner(self.isolation, self.catalog)
+            done = measure(sides, self.catalog, self.workloads, folder, run, self.seed)
+            self.measurement = done
+            own = done.samples[CANDIDATE]
+            times = tuple(_measured_time(item, own[item.workload]) for item in times)
+            failed = [f"{label}: {samples.failed}" for label, samples in own.items() if samples.failed]
+            findings = [*done.wrong, *failed, *below_the_floor(times, Evidence.MEASURED)]
+            state = (
+                StageState.FAILED if findings else StageState.UNKNOWN if done.reason else StageState.PASSED
+            )
+            reason = findings[0] if findings else done.reason
+            self.stages.add(MEASURED, state, started, reason, findings)
+        return times
+
+    def _plans(self, workloads: Sequence[Workload]) -> dict[str, CallPlan]:
+        return {workload.label: self.plan(workload) for workload in workloads}
+
+    def decisions(self, other: str) -> dict[str, Decision]:
+        """The candidate against a side that was measured beside it, by workload."""
+        done = self.measurement
+        return done.decisions(other, CANDIDATE) if done is not None and other in done.samples else {}
+
+    def compile_once(self) -> None:
+        """Compile, unless that was done."""
+        if self.code is None and not self.stages.results:
+            self.compile()
 
     def compile(self) -> None:
         arch = self.gpu.architecture.default_target or self.gpu.arch
@@ -307,12 +373,7 @@ class _Run:
             with ThreadPoolExecutor(JOBS) as pool:
                 times = list(pool.map(self._time, self.workloads))
             missing = [item for item in times if item.likely_ns is None]
-            findings = [
-                f"{item.workload}: {item.likely_ns / 1e3:.2f} µs, below the lower bound of "
-                f"{item.floor_ns / 1e3:.2f} µs: nothing can be so fast"
-                for item in times
-                if item.likely_ns is not None and item.floor_ns and item.likely_ns < item.floor_ns
-            ]
+            findings = below_the_floor(times, Evidence.MODELLED)
             state = StageState.PASSED
             if findings:
                 state = StageState.FAILED
@@ -342,12 +403,15 @@ class _Run:
             str(longest["limiter"]),
         )
 
-    def insights(self, facts: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    def insights(self) -> tuple[dict[str, Any], ...]:
         """What the numbers on the first workload that has a model suggest."""
-        counted = next((p for p in self.predictions.values() if "launches" in p), None)
-        if counted is None:
-            return ()
-        return insights_of_launch(max(counted["launches"], key=lambda launch: launch["time_ns"]), facts)
+        for workload in self.workloads:
+            counted = self.predictions.get(workload.label, {})
+            if "launches" in counted and self.code is not None:
+                longest = max(counted["launches"], key=lambda launch: launch["time_ns"])
+                kernel = self.code.kernels[longest["kernel"]]
+                return insights_of_launch(longest, kernel, self.code.arch, workload.label)
+        return ()
 
     def facts(self) -> dict[str, Any]:
         """What the compiler and the model counted, of all kernels together and by kernel."""
@@ -390,6 +454,34 @@ class _Run:
         return facts
 
 
+def below_the_floor(times: Sequence[WorkloadTime], evidence: Evidence) -> list[str]:
+    """Times of that evidence that nothing can have: what was computed is less than what was asked for."""
+    return [
+        f"{item.workload}: {item.likely_ns / 1e3:.2f} µs {evidence}, below the lower bound of "
+        f"{item.floor_ns / 1e3:.2f} µs: nothing can be so fast"
+        for item in times
+        if item.evidence is evidence
+        and item.likely_ns is not None
+        and item.floor_ns
+        and item.likely_ns < item.floor_ns
+    ]
+
+
+def _measured_time(modelled: WorkloadTime, samples: SideSamples) -> WorkloadTime:
+    """The typical measured time with the range of nine of ten samples; the modelled one without samples."""
+    if samples.typical_ns is None:
+        return modelled
+    low, high = np.percentile(samples.ns, (5, 95))
+    return replace(
+        modelled,
+        evidence=Evidence.MEASURED,
+        likely_ns=samples.typical_ns,
+        low_ns=float(low),
+        high_ns=float(high),
+        reason="",
+    )
+
+
 def floor_ns(problem: Problem, workload: Workload, gpu: GpuPart) -> float | None:
     """What no kernel can be faster than: the arithmetic on all tensor cores, and bytes that no L2 holds."""
     tensor = gpu.architecture.tensor_flops
@@ -430,24 +522,55 @@ def _score(times: Sequence[WorkloadTime]) -> tuple[float | None, str]:
     return math.exp(sum(map(math.log, shares)) / len(shares)), ""
 
 
-def _compare(judgement: Judgement, run: _Run, against: str | Path) -> Judgement:
-    """The times beside those of another candidate on the same workloads."""
-    elite = load_candidate(against, run.catalog)
-    judgement = replace(judgement, elite=elite.name)
-    if judgement.valid is False or run.code is None:
-        return judgement
-    stages = _Stages(lambda _stage, _what: None)
+def _elite(run: _Run, against: str | Path) -> _Run:
+    """The other candidate, not compiled yet. Raises as load_candidate does."""
+    other = load_candidate(against, run.catalog)
     folder = run.folder / "elite"
     folder.mkdir()
-    other = _Run(
-        elite, run.catalog, run.problem, run.gpu, run.isolation, run.seed, run.workloads, folder, stages
+    stages = _Stages(lambda _stage, _what: None)
+    return _Run(
+        other, run.catalog, run.problem, run.gpu, run.isolation, run.seed, run.workloads, folder, stages
     )
-    other.compile()
+
+
+def _compare(judgement: Judgement, run: _Run, elite: _Run) -> Judgement:
+    """The times beside those of another candidate on the same workloads."""
+    judgement = replace(judgement, elite=elite.candidate.name)
+    if judgement.valid is False or run.code is None:
+        return judgement
+    elite.compile_once()
+    measured = run.decisions(ELITE)
     rows = []
     for item in judgement.times:
         workload = next(w for w in run.workloads if w.label == item.workload)
-        rows.append(_against(item, other, workload, run.code, run.launch_key(workload), elite.name))
+        decision = measured.get(item.workload)
+        rows.append(
+            _against(item, elite, workload, run.code, run.launch_key(workload), elite.candidate.name)
+            if decision is None
+            else _decided(item.workload, decision)
+        )
     return replace(judgement, against=tuple(rows))
+
+
+def _beside_baseline(judgement: Judgement, run: _Run) -> Judgement:
+    """The measured times beside those of the catalogue's baseline."""
+    rows = [_decided(label, decision) for label, decision in run.decisions(run.baseline).items()]
+    return replace(judgement, baseline=run.baseline if rows else "", against_baseline=tuple(rows))
+
+
+def _decided(workload: str, decision: Decision) -> Against:
+    """A live pair's decision: ratios of times, 99 % intervals."""
+    low, high = decision.interval if decision.interval else (None, None)
+    effect = decision.effect
+    return Against(
+        workload,
+        decision.verdict,
+        None if effect is None else 1 + effect,
+        None if low is None else 1 + low,
+        None if high is None else 1 + high,
+        Evidence.MEASURED,
+        "" if decision.verdict.traits.moved else decision.reason,
+    )
 
 
 def _against(
@@ -462,6 +585,9 @@ def _against(
         return Against(item.workload, Verdict.NOT_COMPARABLE, None, None, None, evidence, reason)
     if other.code.code_id == code.code_id and other.launch_key(workload) == key:
         return Against(item.workload, Verdict.SAME, 1.0, 1.0, 1.0, evidence, "the same machine code")
+    if item.evidence is Evidence.MEASURED:
+        reason = f"{name} has no measured time beside it"
+        return Against(item.workload, Verdict.MISSING, None, None, None, evidence, reason)
     theirs = other._time(workload)
     if item.likely_ns is None or theirs.likely_ns is None:
         reason = item.reason or theirs.reason

@@ -20,7 +20,7 @@ class Launch:
 
     def __init__(self, grid: tuple[int, int, int], layout: Layout) -> None:
         self.grid, self.layout, self.runs = grid, layout, 0
-        x, y, z = grid
+        x, y, _ = grid
         self.blocks = [(i % x, i // x % y, i // (x * y)) for i in range(math.prod(grid))]
         self.size = max(max(layout(*block), default=0) for block in self.blocks) + 1
 

@@ -1,4 +1,4 @@
-"""A version as a Python call: a library's C function, or a callable on torch's tensors."""
+"""A version as a Python call: a library's C function, a callable on tensors, or a plan of launches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from profiler.catalog import Catalog, Problem, sources
 from profiler.collect.gpu.buffers import Buffers
 from profiler.collect.gpu.messages import VersionCode
+from profiler.collect.gpu.module_launch import PlannedCall
 
 Call = Callable[[], Any]  # one launch on torch's current stream; gives the output tensor
 
@@ -47,8 +48,10 @@ def bind(torch: Any, catalog: Catalog, problem: Problem, version: VersionCode, b
     """A version as a call on these arrays. Raises where it cannot be loaded or does not take them."""
     if version.library:
         return _bind_library(torch, Path(version.library), problem.symbol, buffers)
+    if version.plan:
+        return PlannedCall(torch, Path(version.plan), buffers)
     if not version.callable:
-        raise ValueError(f"version {version.id} has neither a library nor a callable")
+        raise ValueError(f"version {version.id} has neither a library nor a callable nor a plan")
     function = sources.load_object(catalog, version.callable)
     operands = buffers.operands
     return lambda: function(*operands)

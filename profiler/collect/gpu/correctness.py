@@ -15,6 +15,7 @@ from profiler.collect.gpu import calls, device, program
 from profiler.collect.gpu.buffers import Buffers, upload
 from profiler.collect.gpu.calls import Call, LaunchRefused
 from profiler.collect.gpu.messages import CORRECTNESS, CheckRequest, CheckResult
+from profiler.collect.gpu.module_launch import PlannedCall
 
 
 def check(request: CheckRequest) -> CheckResult:
@@ -89,6 +90,12 @@ def _in_words(numbers: OutputCheck, elements: int) -> str:
     return f"{text}; the largest error is {numbers.max_abs_error:.3g}"
 
 
+def check_call(torch: Any, call: Call, buffers: Buffers, case: Case, repeats: int = 1) -> CheckResult:
+    """Call so many times with a poisoned output of its own, and judge what came of it."""
+    outputs, outside = _outputs(torch, call, buffers, repeats)
+    return judge_outputs(outputs, case, outside=outside, changed=_changed_inputs(case, buffers))
+
+
 def _outputs(torch: Any, call: Call, buffers: Buffers, repeats: int) -> tuple[list[Array], bool]:
     """The output of every repeat, and whether one wrote outside it; a launch error shows when we wait."""
     outputs, outside = [], False
@@ -99,6 +106,7 @@ def _outputs(torch: Any, call: Call, buffers: Buffers, repeats: int) -> tuple[li
         torch.cuda.synchronize()
         outputs.append(np.ascontiguousarray(output.detach().cpu().numpy()))
         outside = outside or buffers.written_outside()
+        outside = outside or (isinstance(call, PlannedCall) and call.wrote_outside())
     return outputs, outside
 
 

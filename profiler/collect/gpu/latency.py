@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from profiler.catalog import Catalog, Problem
@@ -16,9 +16,11 @@ from profiler.collect import sample_schedule
 from profiler.collect.gpu import calls, device, program
 from profiler.collect.gpu.buffers import upload
 from profiler.collect.gpu.calls import Call
+from profiler.collect.gpu.correctness import check_call
 from profiler.collect.gpu.event_timer import EventTimer
 from profiler.collect.gpu.messages import (
     LATENCY,
+    CheckResult,
     Json,
     LatencyRequest,
     LatencyResult,
@@ -110,12 +112,24 @@ def time_workload(torch: Any, request: LatencyRequest, timing: TimingRequest) ->
                 failed[version.id] = {"status": status, "reason": reason, "samples": []}
                 break
     alive = [version.id for version in timing.versions if version.id not in failed]
+    checks: dict[str, list[CheckResult]] = {}
+    if timing.check_seed is not None:
+        for version in timing.versions:
+            if version.id in alive:
+                checks[version.id] = [sampler.check(version)]
     during, rounds_done = sampler.sample(timed, alive)
+    if timing.check_seed is not None:
+        sampler.renew(timing.check_seed)
+        for version in timing.versions:
+            if version.id in alive:
+                checks[version.id].append(sampler.check(version))
     versions = {
         version.id: failed.get(version.id)
         or _version_timing(version.id, timing, timed, without.get(version.id, {}))
         for version in timing.versions
     }
+    for name, own in checks.items():
+        versions[name]["checks"] = own
     after = monitor.read()
     gpu = device.describe()
     return {
@@ -162,8 +176,10 @@ class LatencySampler:
     ) -> None:
         self._torch, self._timing, self._monitor = torch, timing, monitor
         self._catalog, self._problem = catalog, problem
-        case = program.load_case(request.setup, problem, problem.workload(**timing.workload))
+        self._request = request
+        self._case = case = program.load_case(request.setup, problem, problem.workload(**timing.workload))
         self.sets = [upload(torch, case)]
+        self._bound: dict[str, Call] = {}  # on the first set, by version
         if "cold" in timing.modes:
             free, _ = torch.cuda.mem_get_info()
             l2 = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", None)
@@ -178,6 +194,7 @@ class LatencySampler:
         torch = self._torch
         sets = self.sets if mode == "cold" else self.sets[:1]
         bound = [calls.bind(torch, self._catalog, self._problem, version, arrays) for arrays in sets]
+        self._bound[version.id] = bound[0]
         self.sets[0].reset()
         output = bound[0]()
         torch.cuda.synchronize()
@@ -198,6 +215,17 @@ class LatencySampler:
         for _ in range(2):  # the first queueing still allocates
             call.host_ns = self._timer.time(call.queue, call.host_ns or _FIRST_HOST_NS).host_ns
         return call
+
+    def check(self, version: VersionCode) -> CheckResult:
+        """Check the output of the version's call that was prepared, with what it has left anywhere."""
+        return check_call(self._torch, self._bound[version.id], self.sets[0], self._case)
+
+    def renew(self, seed: int) -> None:
+        """Give all versions inputs of another seed, where the others lay."""
+        setup = replace(self._request.setup, seed=seed)
+        workload = self._problem.workload(**self._timing.workload)
+        self._case = program.load_case(setup, self._problem, workload)
+        self.sets[0].give_inputs(self._torch, self._case)
 
     def _warm_up(self, call: TimedCall) -> float:
         """Run until the warm-up time is over, at least three times. Returns the last call's nanoseconds."""

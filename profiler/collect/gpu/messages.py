@@ -20,11 +20,12 @@ Sizes = Mapping[str, Any]  # a workload's sizes by name, as Problem.workload tak
 
 @dataclass(frozen=True)
 class VersionCode:
-    """The code of a version: a library's C function, or a Python callable."""
+    """The code of a version: a library's C function, a Python callable, or kernels launched by a plan."""
 
     id: str
     library: str | None = None  # path of the shared library
     callable: str | None = None  # MODULE:NAME or FILE.py:NAME, beside the catalogue
+    plan: str | None = None  # path of a plan of launches: see module_launch
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class TimingRequest:
     batch: Mapping[str, Mapping[str, int]] | None = None  # calls a sample by version and mode, decided before
     batch_below_us: float = BATCH_BELOW_US  # a call shorter than this is timed in batches
     warm_up_ms: float = 50.0
+    check_seed: int | None = None  # outputs are checked before the rounds, and after on inputs of this seed
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class VersionTiming(TypedDict):
     batch: NotRequired[dict[str, int]]  # calls a sample, by mode
     host_bound: NotRequired[dict[str, list[int]]]  # positions of samples in which the GPU waited for the host
     without: NotRequired[dict[str, str]]  # modes in which it cannot be timed, and why
+    checks: NotRequired[list[CheckResult]]  # of its output, before the rounds and after them
 
 
 class GpuStates(TypedDict):
