@@ -109,6 +109,13 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
     command.add_argument("--minutes", type=float, metavar="M", help="a worker ends after these")
     command.add_argument("--candidates", type=positive, metavar="N", help="a worker ends after these")
     command.add_argument(
+        "--batch",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="screen so many before the fastest of them are judged (default: 1)",
+    )
+    command.add_argument(
         "--trust",
         action="store_true",
         help="run candidates without isolation: only with a generator you trust",
@@ -130,7 +137,7 @@ def run_start(arguments: argparse.Namespace) -> int:
     root = open_root()
     journal = _new(root, arguments)
     extra = [*(["--trust"] if arguments.trust else [])]
-    for name in ("minutes", "candidates"):
+    for name in ("minutes", "candidates", "batch"):
         if (value := getattr(arguments, name)) is not None:
             extra += [f"--{name}", str(value)]
     pids = [start_worker(journal, root, extra) for _ in range(arguments.workers)]
@@ -154,7 +161,9 @@ def run_run(arguments: argparse.Namespace) -> int:
     generator = load_generator(arguments.generator or settings.generator, settings.generator_seconds)
     say(f"{settings.id}: {settings.family} from {settings.version}, {settings.gpu}, {generator.name}")
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
-    worker = Worker(journal, CandidateJudge(settings, trust=arguments.trust), generator, _say_now)
+    worker = Worker(
+        journal, CandidateJudge(settings, trust=arguments.trust), generator, _say_now, arguments.batch
+    )
     try:
         ended = worker.run(Limits(arguments.candidates, seconds))
     except KeyboardInterrupt:

@@ -19,6 +19,7 @@ from profiler.judge.call_plan import plan_call
 from profiler.judge.compilation import compile_candidate
 from profiler.judge.isolation import Limits
 from profiler.judge.machine_run import predict_call
+from profiler.judge.measurement import why_no_gpu
 from profiler.judge.pipeline import floor_ns
 from profiler.model.error_table import load_errors
 from profiler.model.stored_predictions import FASTER, SLOWER, predicted_ratio
@@ -27,6 +28,7 @@ from profiler.search.settings import SearchSettings
 from profiler.statistics import Verdict, over_workloads
 
 _PREDICTION = Limits(90)
+MODELLED = str(Evidence.MODELLED)
 _LEAST_DIGITS = 12  # of a content id that names a folder
 _LEAST_SHARE = 0.01  # of stalls and pipes that are kept
 Progress = Callable[[str], None]
@@ -124,10 +126,13 @@ class CandidateJudge:
     def judge(self, folder: Path, rival: Path | None, progress: Progress) -> Judgement:
         """All stages on the agreed workloads. Raises CannotJudge where nothing isolates.
 
-        Modelled times are compared without the rival, which was modelled once.
+        Where the GPU is here it is timed in the same rounds as the rival; modelled times are compared without
+        that one, which was modelled once.
         """
+        is_measured = not why_no_gpu(find_part(self._settings.gpu))
         return judge_candidate(
             folder,
+            rival if is_measured else None,
             catalog=self._path,
             gpu=self._settings.gpu,
             workloads=self._settings.workloads,
@@ -153,14 +158,19 @@ def modelled_verdict(
     workloads: Sequence[str],
     same_code: bool = False,
 ) -> PairVerdict:
-    """How modelled times stand to another candidate's on workloads; under the model's error it is unclear."""
+    """How modelled times stand to another candidate's on workloads; under the model's error it is unclear.
+
+    Two times of which one was measured in other rounds, or not at all, are not compared.
+    """
     words: dict[str, Verdict] = {}
     product, count = 1.0, 0
     for workload in workloads:
         mine, theirs = times.get(workload, {}).get("likely_ns"), other.time_ns(workload)
+        rows = (times.get(workload, {}), other.times.get(workload, {}))
+        is_modelled = all(row.get("evidence", MODELLED) == MODELLED for row in rows)
         if same_code:
             words[workload] = Verdict.SAME
-        elif mine is None or theirs is None:
+        elif mine is None or theirs is None or not is_modelled:
             words[workload] = Verdict.MISSING
             continue
         else:

@@ -65,10 +65,13 @@ class Claim:
         os.pwrite(self._lock, content.ljust(400), 0)  # in one piece, and never shorter than before
 
     def release(self) -> None:
-        """Let it go: the file is removed by whoever still has its lock."""
+        """Let it go, once: the file is removed by whoever still has its lock."""
+        lock, self._lock = self._lock, -1
+        if lock < 0:
+            return
         with contextlib.suppress(OSError):
             self.path.unlink()
-        os.close(self._lock)
+        os.close(lock)
 
 
 class Journal:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, SearchSpace, Version, load_catalog
@@ -40,6 +41,21 @@ class Limits:
     total: int | None = None  # candidates of the search, the seed left out
 
 
+class _Screened(NamedTuple):
+    """A candidate that the cheap parts let pass."""
+
+    draft: SearchRecord
+    claim: Claim
+    folder: Path
+    screening: Screening
+
+    @property
+    def likely_ns(self) -> float:
+        """Its modelled time; those without one come last."""
+        time_found = self.screening.time
+        return math.inf if time_found is None or time_found.likely_ns is None else time_found.likely_ns
+
+
 class Worker:
     """One worker of a search."""
 
@@ -49,7 +65,13 @@ class Worker:
         evaluator: Evaluator,
         generator: Generator,
         listener: Listener = lambda _line: None,
+        batch: int = 1,
     ) -> None:
+        """batch: candidates that are screened before the fastest of them are judged; 1: each at once.
+
+        A kill loses what is in hand: the whole batch, of which at most one was judged.
+        """
+        self._batch = batch
         self._journal = journal
         self._settings = journal.settings
         self._evaluator = evaluator
@@ -81,16 +103,44 @@ class Worker:
             if limits.total is not None and claim.number > limits.total:
                 claim.release()
                 return f"all {limits.total} candidates are there"
+            claims = [claim]
+            most = self._batch if limits.candidates is None else min(self._batch, limits.candidates - done)
+            while claim.number != SEED and len(claims) < most:
+                if (more := self._journal.claim()) is None:
+                    break
+                claims.append(more)
+                if limits.total is not None and more.number > limits.total:
+                    claims.pop().release()
+                    break
             try:
-                record = self._seed(claim) if claim.number == SEED else self._child(claim)
+                records = [self._seed(claim)] if claim.number == SEED else self._children(claims)
+                for record in records:
+                    done += 1
+                    self._listener(record_line(record, self._settings.workloads[0]))
             except NothingLeft as end:
-                claim.release()
                 return str(end)
-            except BaseException:
-                claim.release()
-                raise
-            done += 1
-            self._listener(record_line(record, self._settings.workloads[0]))
+            finally:
+                for own in claims:
+                    own.release()
+
+    def _children(self, claims: Sequence[Claim]) -> Iterator[SearchRecord]:
+        """The candidates of a batch: all are screened, then judged, the fastest first."""
+        waiting: list[_Screened] = []
+        ended: NothingLeft | None = None
+        for claim in claims:
+            try:
+                made = self._child(claim)
+            except NothingLeft as end:
+                ended = end
+                break
+            if isinstance(made, SearchRecord):
+                yield made
+            else:
+                waiting.append(made)
+        for screened in sorted(waiting, key=lambda item: item.likely_ns):
+            yield self._finished(screened)
+        if ended is not None:
+            raise ended
 
     def _seed(self, claim: Claim) -> SearchRecord:
         """Judge the version that everything begins with. Raises ProfilerError where it is not right."""
@@ -113,8 +163,8 @@ class Worker:
             raise ProfilerError(f"{self._version.id} cannot begin a search: {record.reason}")
         return self._write(record, claim)
 
-    def _child(self, claim: Claim) -> SearchRecord:
-        """One candidate from its parent to its record."""
+    def _child(self, claim: Claim) -> SearchRecord | _Screened:
+        """One candidate from its parent to its record, or to where it has to be judged."""
         rng = random.Random(f"{self._settings.seed}:{claim.number}")
         archive = self._journal.archive()
         parent = choose_parent(archive, rng)
@@ -175,7 +225,7 @@ class Worker:
                 draft, status=Status.SAME_SOURCE, same_as=known.number, reason=f"the source of {known.name}"
             )
             return self._write(same, claim)
-        return self._evaluated(draft, claim, kept, archive)
+        return self._screened(draft, claim, kept)
 
     def _described(
         self, draft: SearchRecord, proposal: Proposal, content_id: str, seconds: float
@@ -191,8 +241,8 @@ class Worker:
             seconds={"generator": round(seconds, 2)},
         )
 
-    def _evaluated(self, draft: SearchRecord, claim: Claim, folder: Path, archive: Archive) -> SearchRecord:
-        """Screen, and judge what may be worth it."""
+    def _screened(self, draft: SearchRecord, claim: Claim, folder: Path) -> SearchRecord | _Screened:
+        """What the cheap parts say; the record where they say enough."""
         screening, seconds = self._screen(claim, folder)
         draft = replace(draft, code_id=screening.code_id, facts=screening.facts)
         draft = replace(draft, seconds={**draft.seconds, **seconds})
@@ -200,6 +250,12 @@ class Worker:
             stage = "budget" if screening.code_id else "compile"
             refused = replace(draft, status=Status.REFUSED, stage=stage, reason=screening.failed[:300])
             return self._write(refused, claim)
+        return _Screened(draft, claim, folder, screening)
+
+    def _finished(self, screened: _Screened) -> SearchRecord:
+        """Judge what may be worth it, by what the archive holds now."""
+        draft, claim, folder, screening = screened
+        archive = self._journal.archive()
         known = archive.by_code.get(screening.code_id)
         if known is not None and screening.code_id:
             same = replace(

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from profiler.judge import Judgement
 from profiler.search import CallableGenerator, Journal, Limits, Status, Worker, load_generator, replay
+from profiler.search.evaluation import Progress
 from profiler.statistics import Verdict
 from tests.search.simulated import LandscapeJudge, landscape, make_search, run_search, summary
 
@@ -166,3 +168,46 @@ def test_slower_than_every_elite_goes_no_further(tmp_path: Path) -> None:
     for record in slower:
         assert "judge" not in record.seconds
         assert {verdict.verdict for verdict in record.verdicts.values()} >= {Verdict.WORSE}
+
+
+class Counting(LandscapeJudge):
+    """Counts what is judged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.judged_ones: list[str] = []
+        self.rivals: list[Path | None] = []
+
+    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> Judgement:
+        self.judged_ones.append(folder.name)
+        self.rivals.append(rival)
+        return super().judge(folder, rival, progress)
+
+
+def run_batches(journal: Journal, total: int, judge: LandscapeJudge, batch: int) -> None:
+    Worker(journal, judge, load_generator("flags", 10), batch=batch).run(Limits(total=total))
+
+
+def test_a_batch_is_screened_first_and_fewer_candidates_are_judged(tmp_path: Path) -> None:
+    """Where the fastest of twelve are judged first, more of the others are slower than every elite."""
+    judged_ones, best = {1: 0, 12: 0}, {1: 0.0, 12: 0.0}
+    for batch in judged_ones:
+        for seed in range(6):
+            judge = Counting()
+            journal = make_search(tmp_path / str(batch), seed=seed)
+            run_batches(journal, 36, judge, batch)
+            archive = journal.archive()
+            assert [r.number for r in sorted(archive.records, key=lambda r: r.number)] == list(range(37))
+            assert journal.working() == []
+            judged_ones[batch] += len(judge.judged_ones)
+            best[batch] += archive.elites[0].time_ns("2x8x2048x64") or 0.0
+    assert judged_ones[12] < 0.8 * judged_ones[1]
+    assert best[12] < 1.15 * best[1]  # no worse than the model's error
+
+
+def test_a_candidate_is_judged_beside_the_slowest_elite(tmp_path: Path) -> None:
+    judge, journal = Counting(), make_search(tmp_path)
+    run_search(journal, 3, judge)
+    assert judge.rivals[0] is None  # the seed
+    seed = journal.archive().by_number[0]
+    assert judge.rivals[1] == journal.candidate_folder(seed.content_id)
