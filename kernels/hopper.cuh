@@ -42,7 +42,124 @@ __host__ __device__ constexpr uint32_t box_bytes(int columns, int rows) { return
 
 #ifdef CPUCUDA
 
-#error "the CPU check has no meaning for these instructions yet"
+#include <cuda_hopper.h>
+
+#define TILE_SMEM(name) DYN_SMEM(name)
+__device__ __forceinline__ uint32_t shared_address(const void* p) { return cpucuda::shared_address(p); }
+__device__ __forceinline__ void mbarrier_init(uint64_t* bar, uint32_t arrivals) {
+  cpucuda::mbarrier_init(bar, arrivals);
+}
+__device__ __forceinline__ void mbarrier_invalidate(uint64_t* bar) { cpucuda::mbarrier_invalidate(bar); }
+__device__ __forceinline__ void fence_mbarrier_init() { cpucuda::fence_mbarrier_init(); }
+__device__ __forceinline__ void mbarrier_arrive(uint64_t* bar) { cpucuda::mbarrier_arrive(bar, -1); }
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(uint64_t* bar, uint32_t bytes) {
+  cpucuda::mbarrier_arrive(bar, bytes);
+}
+__device__ __forceinline__ void mbarrier_expect_tx(uint64_t* bar, uint32_t bytes) {
+  cpucuda::mbarrier_expect_tx(bar, bytes);
+}
+template <Scope SCOPE = SCOPE_CTA>
+__device__ __forceinline__ void mbarrier_wait(uint64_t* bar, uint32_t parity) {
+  cpucuda::mbarrier_wait(bar, parity, SCOPE == SCOPE_CLUSTER);
+}
+__device__ __forceinline__ void fence_proxy_async() { cpucuda::fence_proxy_async(); }
+__device__ __forceinline__ void tma_prefetch(const TensorMap* map) { cpucuda::tma_prefetch(map); }
+__device__ __forceinline__ void tma_load(void* dst, const TensorMap* map, uint64_t* bar, int x, int y,
+                                         int z) {
+  cpucuda::tma_load(dst, map, bar, x, y, z, 0);
+}
+__device__ __forceinline__ void tma_load_multicast(void* dst, const TensorMap* map, uint64_t* bar, int x,
+                                                   int y, int z, uint16_t ranks) {
+  cpucuda::tma_load(dst, map, bar, x, y, z, ranks);
+}
+__device__ __forceinline__ void tma_store(const TensorMap* map, const void* src, int x, int y, int z) {
+  cpucuda::tma_store(map, src, x, y, z);
+}
+__device__ __forceinline__ void tma_store_commit() { cpucuda::tma_store_commit(); }
+template <int KEEP = 0>
+__device__ __forceinline__ void tma_store_wait_read() {
+  cpucuda::tma_store_wait(KEEP);
+}
+template <int KEEP = 0>
+__device__ __forceinline__ void tma_store_wait() {
+  cpucuda::tma_store_wait(KEEP);
+}
+__device__ __forceinline__ void named_barrier_sync(int id, int threads) {
+  cpucuda::named_barrier(id, threads, true);
+}
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
+  cpucuda::named_barrier(id, threads, false);
+}
+template <int N>
+__device__ __forceinline__ void registers_release() {
+  cpucuda::set_registers(N, false);
+}
+template <int N>
+__device__ __forceinline__ void registers_claim() {
+  cpucuda::set_registers(N, true);
+}
+template <class... Registers>
+__device__ __forceinline__ void wgmma_fence(Registers&...) {
+  cpucuda::wgmma_fence();
+}
+__device__ __forceinline__ void wgmma_commit() { cpucuda::wgmma_commit(); }
+template <int KEEP, class... Registers>
+__device__ __forceinline__ void wgmma_wait(Registers&...) {
+  cpucuda::wgmma_wait(KEEP);
+}
+template <int TRANS_B, int R>
+__device__ __forceinline__ void wgmma_m64k16(float (&d)[R], uint64_t a, uint64_t b, int accumulate) {
+  cpucuda::wgmma(d, 2 * R, nullptr, a, b, accumulate, TRANS_B);
+}
+template <int TRANS_B, int R>
+__device__ __forceinline__ void wgmma_m64k16(float (&d)[R], const uint32_t (&a)[4], uint64_t b,
+                                             int accumulate) {
+  cpucuda::wgmma(d, 2 * R, a, 0, b, accumulate, TRANS_B);
+}
+__device__ __forceinline__ uint32_t cluster_rank() { return cpucuda::cluster_rank(); }
+__device__ __forceinline__ uint32_t cluster_size() { return cpucuda::cluster_size(); }
+__device__ __forceinline__ void cluster_arrive() { cpucuda::cluster_arrive(true); }
+__device__ __forceinline__ void cluster_arrive_relaxed() { cpucuda::cluster_arrive(false); }
+__device__ __forceinline__ void cluster_wait() { cpucuda::cluster_wait(); }
+__device__ __forceinline__ uint32_t address_at(const void* p, uint32_t rank) {
+  return cpucuda::address_at(p, rank);
+}
+CPUCUDA_RAW __forceinline__ float remote_load(uint32_t address) {
+  float value;
+  cpucuda::remote_load(&value, address, sizeof value);
+  return value;
+}
+CPUCUDA_RAW __forceinline__ float4 remote_load4(uint32_t address) {
+  float4 value;
+  cpucuda::remote_load(&value, address, sizeof value);
+  return value;
+}
+__device__ __forceinline__ void remote_store(uint32_t address, float value) {
+  cpucuda::remote_store(address, &value, sizeof value);
+}
+__device__ __forceinline__ void remote_store4(uint32_t address, float4 value) {
+  cpucuda::remote_store(address, &value, sizeof value);
+}
+__device__ __forceinline__ void remote_store_async(uint32_t address, uint32_t bar, float value) {
+  cpucuda::remote_store_async(address, bar, &value, sizeof value);
+}
+__device__ __forceinline__ void remote_store4_async(uint32_t address, uint32_t bar, float4 value) {
+  cpucuda::remote_store_async(address, bar, &value, sizeof value);
+}
+__device__ __forceinline__ void remote_copy_async(uint32_t address, uint32_t bar, const void* src,
+                                                  uint32_t bytes) {
+  cpucuda::remote_copy_async(address, bar, src, bytes);
+}
+template <Scope SCOPE = SCOPE_CLUSTER>
+__device__ __forceinline__ void remote_arrive(uint32_t bar) {
+  cpucuda::remote_arrive(bar, SCOPE == SCOPE_CLUSTER);
+}
+inline int make_tensor_map(TensorMap* map, const void* base, int columns, int rows, int matrices,
+                           int box_columns, int box_rows, Swizzle swizzle = SWIZZLE_128B) {
+  return cpucuda::make_tensor_map(map, base, columns, rows, matrices, box_columns, box_rows, swizzle);
+}
+#define LAUNCH_CLUSTER(kernel, cluster, grid, block, smem, stream, ...) \
+  (cpucuda::of_clusters(cluster), LAUNCH(kernel, grid, block, smem, stream, __VA_ARGS__))
 
 #else
 
@@ -77,8 +194,7 @@ __device__ __forceinline__ void mbarrier_arrive(uint64_t* bar) {
 }
 // The phase also waits for so many bytes; then one arrival.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(uint64_t* bar, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)),
-               "r"(bytes)
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
                : "memory");
 }
 // The phase also waits for so many bytes; no arrival.
@@ -144,7 +260,9 @@ __device__ __forceinline__ void tma_store(const TensorMap* map, const void* src,
                "r"(x), "r"(y), "r"(z), "r"(shared_address(src))
                : "memory");
 }
-__device__ __forceinline__ void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void tma_store_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
 // All but the last KEEP groups of this thread have read their source: it may be reused, or the block may end.
 template <int KEEP = 0>
 __device__ __forceinline__ void tma_store_wait_read() {
@@ -206,7 +324,9 @@ __device__ __forceinline__ void wgmma_fence(Registers&... registers) {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 // The products since the last call are a group.
-__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
 // Waits until all groups but the last KEEP are complete. Until then their registers belong to the products:
 // accumulators and A alike. Name the arrays that are used next.
 template <int KEEP, class... Registers>
@@ -227,23 +347,22 @@ __device__ __forceinline__ void wgmma_wait(Registers&... registers) {
 #define WGMMA_OUT4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define WGMMA_OUT16(i) WGMMA_OUT4(i), WGMMA_OUT4(i + 4), WGMMA_OUT4(i + 8), WGMMA_OUT4(i + 12)
 // R accumulators, by their names %0 .. and as operands; then the numbers of the seven operands that follow.
-#define WGMMA_FORMS(N, R, NAMES, OUTPUTS, O0, O1, O2, O3, O4, O5, O6)                                      \
-  template <int TRANS_B>                                                                                   \
-  __device__ __forceinline__ void wgmma_m64k16(float (&d)[R], uint64_t a, uint64_t b, int accumulate) {    \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" O2                                                   \
-                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" NAMES "}, %" O0 ", %" O1 \
-                 ", p, 1, 1, 0, %" O3 ";\n}"                                                               \
-                 : OUTPUTS                                                                                 \
-                 : "l"(a), "l"(b), "r"(accumulate), "n"(TRANS_B));                                         \
-  }                                                                                                        \
-  template <int TRANS_B>                                                                                   \
-  __device__ __forceinline__ void wgmma_m64k16(float (&d)[R], const uint32_t (&a)[4], uint64_t b,          \
-                                               int accumulate) {                                           \
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" O5                                                   \
-                 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N "k16.f32.f16.f16 {" NAMES "}, {%" O0 ", %"   \
-                 O1 ", %" O2 ", %" O3 "}, %" O4 ", p, 1, 1, %" O6 ";\n}"                                   \
-                 : OUTPUTS                                                                                 \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(TRANS_B));     \
+#define WGMMA_FORMS(N, R, NAMES, OUTPUTS, O0, O1, O2, O3, O4, O5, O6)                                        \
+  template <int TRANS_B>                                                                                     \
+  __device__ __forceinline__ void wgmma_m64k16(float (&d)[R], uint64_t a, uint64_t b, int accumulate) {      \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" O2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N        \
+                 "k16.f32.f16.f16 {" NAMES "}, %" O0 ", %" O1 ", p, 1, 1, 0, %" O3 ";\n}"                    \
+                 : OUTPUTS                                                                                   \
+                 : "l"(a), "l"(b), "r"(accumulate), "n"(TRANS_B));                                           \
+  }                                                                                                          \
+  template <int TRANS_B>                                                                                     \
+  __device__ __forceinline__ void wgmma_m64k16(float (&d)[R], const uint32_t (&a)[4], uint64_t b,            \
+                                               int accumulate) {                                             \
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" O5 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N        \
+                 "k16.f32.f16.f16 {" NAMES "}, {%" O0 ", %" O1 ", %" O2 ", %" O3 "}, %" O4 ", p, 1, 1, %" O6 \
+                 ";\n}"                                                                                      \
+                 : OUTPUTS                                                                                   \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(TRANS_B));       \
   }
 #define WGMMA_SIX(t) "%" #t "0, %" #t "1, %" #t "2, %" #t "3, %" #t "4, %" #t "5"
 #define WGMMA_TWO(t) "%" #t "0, %" #t "1"
@@ -260,13 +379,12 @@ __device__ __forceinline__ void wgmma_wait(Registers&... registers) {
 #define WGMMA_OUT128 WGMMA_OUT64(0), WGMMA_OUT64(64)
 WGMMA_FORMS(32, 16, WGMMA_TEN() WGMMA_SIX(1), WGMMA_OUT16(0), "16", "17", "18", "19", "20", "21", "22")
 WGMMA_FORMS(64, 32, WGMMA_30 WGMMA_TWO(3), WGMMA_OUT32(0), "32", "33", "34", "35", "36", "37", "38")
-WGMMA_FORMS(96, 48, WGMMA_30 WGMMA_TEN(3) WGMMA_EIGHT(4), WGMMA_OUT48, "48", "49",
-            "50", "51", "52", "53", "54")
+WGMMA_FORMS(96, 48, WGMMA_30 WGMMA_TEN(3) WGMMA_EIGHT(4), WGMMA_OUT48, "48", "49", "50", "51", "52", "53",
+            "54")
 WGMMA_FORMS(128, 64, WGMMA_60 WGMMA_FOUR(6), WGMMA_OUT64(0), "64", "65", "66", "67", "68", "69", "70")
-WGMMA_FORMS(192, 96, WGMMA_90 WGMMA_SIX(9), WGMMA_OUT96, "96", "97", "98", "99",
-            "100", "101", "102")
-WGMMA_FORMS(256, 128, WGMMA_120 WGMMA_EIGHT(12), WGMMA_OUT128, "128", "129", "130",
-            "131", "132", "133", "134")
+WGMMA_FORMS(192, 96, WGMMA_90 WGMMA_SIX(9), WGMMA_OUT96, "96", "97", "98", "99", "100", "101", "102")
+WGMMA_FORMS(256, 128, WGMMA_120 WGMMA_EIGHT(12), WGMMA_OUT128, "128", "129", "130", "131", "132", "133",
+            "134")
 #undef WGMMA_FORMS
 
 // --- clusters: blocks that run together and reach each other's shared memory
@@ -322,9 +440,10 @@ __device__ __forceinline__ void remote_store4(uint32_t address, float4 value) {
 }
 // Stores on its own time: whoever waits for the mbarrier beside it, which counts the bytes, may read them.
 __device__ __forceinline__ void remote_store_async(uint32_t address, uint32_t bar, float value) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address),
-               "r"(__float_as_uint(value)), "r"(bar)
-               : "memory");
+  asm volatile(
+      "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address),
+      "r"(__float_as_uint(value)), "r"(bar)
+      : "memory");
 }
 __device__ __forceinline__ void remote_store4_async(uint32_t address, uint32_t bar, float4 value) {
   asm volatile(
@@ -354,11 +473,12 @@ __device__ __forceinline__ void remote_arrive(uint32_t bar) {
 
 // --- what the host does
 
-// The map of a tensor [matrices][rows][columns] of halves, of which boxes [box_rows][box_columns] are copied.
-// Returns a cudaError_t. The driver's function is asked of the runtime: nothing is linked with libcuda.
+// The map of a tensor [matrices][rows][columns] of halves, of which boxes [box_rows][box_columns] are copied; a
+// row of a box is a row of the swizzle's pattern. Returns a cudaError_t. The driver's function is asked of the runtime: nothing is linked with libcuda.
 inline int make_tensor_map(TensorMap* map, const void* base, int columns, int rows, int matrices,
                            int box_columns, int box_rows, Swizzle swizzle = SWIZZLE_128B) {
   static decltype(&cuTensorMapEncodeTiled) encode = nullptr;
+  if (swizzle != SWIZZLE_NONE && box_columns * 2 != 256 >> (int)swizzle) return (int)cudaErrorInvalidValue;
   if (!encode) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult result;
@@ -375,17 +495,16 @@ inline int make_tensor_map(TensorMap* map, const void* base, int columns, int ro
   const cuuint64_t size[3] = {(cuuint64_t)columns, (cuuint64_t)rows, (cuuint64_t)matrices};
   const cuuint64_t pitch[2] = {(cuuint64_t)columns * 2, (cuuint64_t)columns * 2 * (cuuint64_t)rows};  // bytes
   const cuuint32_t box[3] = {(cuuint32_t)box_columns, (cuuint32_t)box_rows, 1}, step[3] = {1, 1, 1};
-  const CUresult result =
-      encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(base), size, pitch, box, step,
-             CU_TENSOR_MAP_INTERLEAVE_NONE, pattern, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult result = encode(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3, const_cast<void*>(base), size,
+                                 pitch, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, pattern,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return result == CUDA_SUCCESS ? 0 : (int)cudaErrorInvalidValue;
 }
 
 // As launch() does, in clusters of so many blocks: the grid is a multiple of them.
 template <class... P>
-inline int launch_cluster(void (*kernel)(P...), dim3 cluster, dim3 grid, dim3 block, size_t smem, void* stream,
-                          P... args) {
+inline int launch_cluster(void (*kernel)(P...), dim3 cluster, dim3 grid, dim3 block, size_t smem,
+                          void* stream, P... args) {
   cudaGetLastError();  // forgets an earlier call's error, which would be taken for this launch's
   const cudaError_t refused =
       cudaFuncSetAttribute((const void*)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)smem);

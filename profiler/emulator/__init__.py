@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from profiler.emulator.cpu_check import check as check
     from profiler.emulator.cpu_check import check_versions as check_versions
     from profiler.emulator.emulator import Emulator as Emulator
+    from profiler.emulator.emulator import Landing as Landing
     from profiler.emulator.emulator import Schedule as Schedule
     from profiler.emulator.run_result import Defect as Defect
     from profiler.emulator.run_result import KernelArgument as KernelArgument
@@ -21,6 +22,6 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     cpu_check="CheckRun VersionCheck check check_versions",
-    emulator="Emulator Schedule",
+    emulator="Emulator Landing Schedule",
     run_result="Defect KernelArgument LaunchShape RunResult SharedTraffic SourceLine",
 )

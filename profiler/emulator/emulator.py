@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -45,11 +46,21 @@ PAGE = 4096
 _STDERR_BYTES = 1 << 16  # at most, of what a process said
 
 
+class Landing(IntEnum):
+    """When what a thread starts and does not do itself takes effect: TMA's copies, and wgmma."""
+
+    LATE = 0  # when nothing else can run, or a wait needs it
+    ROWS = 1  # at random points in between, row by row
+    AT_ONCE = 2  # where it is started
+
+
 @dataclass(frozen=True)
 class Schedule:
-    """In which order threads run."""
+    """In which order threads run, and what works on its own beside them."""
 
     seed: int  # 0: in order; others at random; even ones also switch threads before accesses
+    # When TMA and wgmma take effect; None leaves it to the seed, three of which in a row have all three.
+    landing: Landing | None = None
 
     @property
     def random(self) -> bool:
@@ -60,6 +71,11 @@ class Schedule:
     def preempt(self) -> float:
         """The chance that another thread goes on before an access."""
         return 0.002 if self.seed > 0 and self.seed % 2 == 0 else 0.0
+
+    @property
+    def lands(self) -> Landing:
+        """When TMA and wgmma take effect in this schedule."""
+        return Landing(self.seed % len(Landing)) if self.landing is None else self.landing
 
 
 class Emulator:
@@ -125,6 +141,7 @@ class Emulator:
             "seed": schedule.seed,
             "random": schedule.random,
             "preempt": schedule.preempt,
+            "landing": int(schedule.lands),
             "device_limit": limit_bytes,
             "budget": budget_bytes,
             "run": not only_launch,

@@ -14,6 +14,7 @@ from profiler.emulator import Emulator, Schedule, cpu_library
 from profiler.emulator.__main__ import main
 from profiler.emulator.cpu_library import build_cpu_library
 from profiler.errors import BuildFailed, CannotJudge
+from tests.emulator import test_async
 from tests.toolchain import needs_gxx
 
 HERE = Path(__file__).resolve().parents[1] / "emulated"
@@ -115,10 +116,11 @@ def test_a_planted_bug_is_caught_at_its_line_in_every_schedule(emulator, folder,
 def test_every_kind_of_finding_has_a_planted_bug():
     words = {word for name in PLANTED for marked in markers(name).values() for word in marked}
     words |= set(NO_LINE.values())
+    words |= {word for of_bug in test_async.MARKS.values() for marked in of_bug.values() for word in marked}
     kinds = re.findall(
         r'^  X\([A-Z_]+, "([^"]+)"\)', (cpu_library.RUNTIME / "state.h").read_text(), re.MULTILINE
     )
-    assert len(kinds) == 18
+    assert len(kinds) == 28
     for kind in kinds:
         assert any(kind.startswith(word) for word in words), kind
 

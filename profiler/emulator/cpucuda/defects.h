@@ -19,8 +19,8 @@ Defect& note(Kind kind, uint32_t pc, const char* file, int line) {
 void describe(Defect& f, const char* format, va_list args) {
   char text[400];
   if (cur) {
-    snprintf(text, sizeof text, "block (%u,%u,%u) warp %d lane %d ", block_id.x, block_id.y, block_id.z,
-             cur->warp, cur->lane);
+    snprintf(text, sizeof text, "block (%u,%u,%u) warp %d lane %d ", cur->cta->id.x, cur->cta->id.y,
+             cur->cta->id.z, cur->warp - cur->cta->first_warp, cur->lane);
     f.text = text;
   }
   vsnprintf(text, sizeof text, format, args);

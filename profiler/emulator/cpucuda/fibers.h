@@ -35,22 +35,42 @@ cpucuda_switch:
 )");
 void go(Fiber* from, Fiber* to) {  // null: the host
   cur = to;
+  if (to) cta = to->cta;
   cpucuda_switch(from ? &from->sp : &main_sp, to ? to->sp : main_sp);
 }
 #else
 void go(Fiber* from, Fiber* to) {
   cur = to;
+  if (to) cta = to->cta;
   swapcontext(from ? &from->uc : &main_uc, to ? &to->uc : &main_uc);
 }
 #endif
 
+bool land_something();  // of what TMA has in flight; false where that is nothing
+
+// Goes on with a block of the cluster that has a warp that can run; false where none has.
+bool pick_block() {
+  if (nblocks == 1) return running->ready_warps;
+  if (running->ready_warps && !(config.random && !(rnd() & 31))) return true;
+  Block* able[MAX_CLUSTER];
+  int count = 0;
+  for (int b = 0; b < nblocks; ++b)
+    if (blocks[b].ready_warps) able[count++] = blocks + b;
+  if (count) running = able[config.random ? rnd() % count : 0];
+  return count;
+}
 // The thread that runs next: a lane of the running warp or of another one; null when none can run.
 Fiber* pick() {
-  if (aborted || !ready_warps) return nullptr;
+  if (aborted) return nullptr;
+  if (clocks && config.landing == ROWS && !(rnd() & 3)) land_something();
+  while (!pick_block())
+    if (!land_something()) return nullptr;
+  const unsigned ready_warps = running->ready_warps;
   int w = running_warp;
   if (!config.random) {
     if (!(ready_warps >> w & 1)) w = __builtin_ctz(ready_warps);
     running_warp = w;
+    w += running->first_warp;
     return fibers + w * WARP + __builtin_ctz(warps[w].ready);
   }
   const uint64_t r = rnd();
@@ -59,6 +79,7 @@ Fiber* pick() {
     const unsigned turned = turn ? ready_warps >> turn | ready_warps << (32 - turn) : ready_warps;
     running_warp = w = (__builtin_ctz(turned) + turn) & 31;
   }
+  w += running->first_warp;
   const int turn = r >> 16 & 31;
   const unsigned ready = warps[w].ready, turned = turn ? ready >> turn | ready << (32 - turn) : ready;
   return fibers + w * WARP + ((__builtin_ctz(turned) + turn) & 31);
@@ -68,6 +89,7 @@ void yield() {
   Fiber* next = pick();
   if (next != me) go(me, next);
 }
+unsigned warp_bit(const Fiber& f) { return 1u << (f.warp - f.cta->first_warp); }
 // Lanes in __activemask go on when no other lane of their warp can: those at the same place are converged.
 void converge(Warp& w) {
   for (unsigned m = w.parked; m; m &= m - 1) {
@@ -82,8 +104,18 @@ void converge(Warp& w) {
 void sleep(Warp& w) {
   w.ready &= ~(1u << cur->lane);
   if (!w.ready && w.parked) converge(w);
-  if (!w.ready) ready_warps &= ~(1u << cur->warp);
+  if (!w.ready) cur->cta->ready_warps &= ~warp_bit(*cur);
   yield();
+}
+// `f` of each thread of a block.
+template <class F>
+void each_thread(const Block& block, F f) {
+  for (int t = 0; t < nthreads; ++t) f(fibers[block.first_warp * WARP + t]);
+}
+void set_ready(Fiber& f) {
+  f.state = RUNS;
+  warps[f.warp].ready |= 1u << f.lane;
+  f.cta->ready_warps |= warp_bit(f);
 }
 [[noreturn]] void abort_block() {
   aborted = true, quiet = false;

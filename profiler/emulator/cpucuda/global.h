@@ -69,7 +69,7 @@ bool before(const Warp& w, int thread, uint32_t time) {
 std::string who(int thread, uint32_t time) {
   char text[100];
   if (time >= block_start) {
-    snprintf(text, sizeof text, "thread %d (warp %d) with no barrier between", thread, thread / WARP);
+    return agent_name(thread) + " with no barrier between";
   } else {
     const uint3 b = block_ids[std::upper_bound(block_starts.begin(), block_starts.end(), time) -
                               block_starts.begin() - 1];

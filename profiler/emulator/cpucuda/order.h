@@ -6,7 +6,7 @@
 // place later knows of it, and so do the threads that a barrier orders after that one. The fence that the
 // reader needs too is not asked for: the CUDA C++ Programming Guide's example of __threadfence has none.
 #pragma once
-#include "fibers.h"
+#include "clocks.h"
 
 namespace cpucuda {
 namespace {
@@ -55,14 +55,17 @@ size_t released_bytes;
 
 // Whether a barrier or __syncwarp of the block lies between what `thread` of it did at `time` and now.
 bool met(const Warp& w, int thread, uint32_t time) {
-  if (time < barrier || thread == cur->id) return true;
+  if (clocks) return thread == cur->id || time <= known(cur->clock, thread);
+  if (time < cta->barrier || thread == cur->id) return true;
   if (thread / WARP != cur->warp) return false;
   return time < w.synced || (w.partial && time < w.seen[cur->lane][thread % WARP]);
 }
 uint64_t place_key(const void* p) {
   const uintptr_t a = (uintptr_t)p;
-  const size_t offset = a - (uintptr_t)smem;  // shared memory is another one in each block
-  return offset < SMEM_CAP ? uint64_t(1) << 63 | uint64_t(block_start) << 20 | offset : a;
+  const size_t offset = a - (uintptr_t)cta->smem;  // shared memory is another one in each block
+  return offset < SMEM_CAP
+             ? uint64_t(1) << 63 | uint64_t(cta->rank) << 56 | uint64_t(block_start) << 20 | offset
+             : a;
 }
 bool has_acquired(const Acquired& a, const Warp& w) { return met(w, a.thread, a.time); }
 
@@ -82,7 +85,7 @@ __attribute__((cold, noinline)) bool published(const Warp& w, int thread, uint32
   }
   return false;
 }
-// Whether what `thread` of this block did at `time` happened before what the running thread does now. A
+// Whether what `thread` of this block, or of its cluster, did at `time` happened before what the running thread does now. A
 // barrier of the block orders all threads, __syncwarp the lanes that took part; shuffles order nothing.
 bool ordered(const Warp& w, int thread, uint32_t time) {
   return met(w, thread, time) || (fenced && published(w, thread, time));
@@ -96,13 +99,20 @@ void start_order(bool launch) {  // of a launch, or of one of its blocks
     fenced = order_unknown = false;
     places.clear(), place_index.clear(), released_bytes = 0;
   } else {
-    block_starts.push_back(block_start), block_ids.push_back(block_id);
+    block_starts.push_back(block_start), block_ids.push_back(cta->id);
   }
   acquired.clear(), fenced_threads.clear();
   fences.clear(), warp_covers.clear(), barrier_covers = {};
 }
 void fence() {
   fenced = true;
+  if (clocks) {
+    learn(cur->clock, cur->id, now);
+    for (size_t t = 0; t < cur->clock.covered.size(); ++t)
+      cur->clock.covered[t] = std::max(cur->clock.covered[t], cur->clock.known[t]);
+    ++now, ++covered_version;
+    return;
+  }
   if (fences.empty()) {
     fences.assign(nthreads, {});
     warp_covers.assign(nwarps, {});
@@ -110,7 +120,7 @@ void fence() {
   }
   const Warp& w = warps[cur->warp];
   Fence& f = fences[cur->id];
-  f.all = barrier - 1;
+  f.all = cta->barrier - 1;
   for (int l = 0; l < WARP; ++l) {
     f.lanes[l] = std::max(f.lanes[l], w.synced - 1);
     if (w.partial && w.seen[cur->lane][l]) f.lanes[l] = std::max(f.lanes[l], w.seen[cur->lane][l] - 1);
@@ -141,6 +151,11 @@ void fences_meet_at_syncwarp(unsigned mask) {
   ++covered_version;
 }
 std::shared_ptr<const Covered> covered_now() {
+  if (clocks) {
+    const auto& covered = cur->clock.covered;
+    const bool is_empty = std::all_of(covered.begin(), covered.end(), [](uint32_t time) { return !time; });
+    return std::make_shared<Covered>(Covered{0, is_empty ? std::vector<uint32_t>() : covered});
+  }
   auto covers = std::make_shared<Covered>(barrier_covers);
   const int first_lane = cur->warp * WARP;
   add_fence(*covers, fences[cur->id], first_lane);
@@ -172,10 +187,10 @@ void atomic_order(const void* p) {
   Place& place = places[index->second];
   if (!place.releases.empty()) acquire(index->second, place.releases.size());
   for (const auto& [before, count] : place.before) acquire(before, count);
-  if (fences.empty()) return;  // of this block
+  if (fences.empty() && !clocks) return;  // of this block
   if (!place.releases.empty()) {
     const Release& last = place.releases.back();
-    if (last.thread == cur->id && last.version == covered_version) return;  // and of this block
+    if (!clocks && last.thread == cur->id && last.version == covered_version) return;  // and of this block
   }
   auto covers = covered_now();
   if (!covers->all && covers->upto.empty()) return;

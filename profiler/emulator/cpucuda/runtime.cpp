@@ -13,7 +13,7 @@ namespace {
 
 constexpr int MOST_FRAMES = 64;  // that are told of a crash: of a stack that ran over there are thousands
 constexpr int INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701,
-              LAUNCH_FAILURE = 719;  // cudaError_t
+              LAUNCH_FAILURE = 719, INVALID_CLUSTER_SIZE = 912;  // cudaError_t
 
 int find_library(dl_phdr_info* info, size_t, void* inside) {
   uintptr_t lo = ~0ul, hi = 0, data_lo = ~0ul, data_hi = 0;
@@ -52,6 +52,39 @@ void on_exit() {
   if (in_call) tell_where("exit");
 }
 unsigned char* stacks;
+constexpr size_t SHADOW_BYTES = SMEM_CAP * (sizeof(Cell) + 2 * sizeof(uint32_t));
+void free_fibers() {
+  munmap(stacks, (STACK + PAGE) * fiber_room);
+  if (touched) munmap(touched, STACK * fiber_room);
+  delete[] fibers;
+  delete[] warps;
+  fibers = nullptr, warps = nullptr, touched = nullptr;
+}
+// For so many blocks side by side, with so many threads in all: a whole number of warps each.
+void make_room(int block_count, int threads) {
+  for (int b = 0; b < block_count; ++b) {
+    Block& block = blocks[b];
+    if (block.smem) continue;
+    block.smem = map(SMEM_CAP + 2 * SMEM_GUARD) + SMEM_GUARD;
+    unsigned char* memory = map(SHADOW_BYTES);
+    block.shadow = (Cell*)memory;
+    block.written_at = (uint32_t*)(memory + SMEM_CAP * sizeof(Cell));
+    block.read_at = block.written_at + SMEM_CAP;
+  }
+  if (threads > fiber_room) {
+    if (fibers) free_fibers();
+    fiber_room = threads;
+    fibers = new Fiber[threads]();
+    warps = new Warp[(threads + WARP - 1) / WARP]();
+    stacks = map((STACK + PAGE) * threads);
+    for (int t = 0; t < threads; ++t) {
+      unsigned char* guard = stacks + t * (STACK + PAGE);
+      if (mprotect(guard, PAGE, PROT_NONE)) give_up("mprotect");  // arrays that overflow a stack end here
+      fibers[t].stack = (uintptr_t)guard + PAGE;
+    }
+  }
+  if (clocks && !touched) touched = (uint32_t*)map(STACK * fiber_room);
+}
 void set_up() {
   static unsigned char signal_stack[64 << 10];
   const stack_t alternative{signal_stack, 0, sizeof signal_stack};
@@ -62,15 +95,9 @@ void set_up() {
   for (int number : {SIGUSR1, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     sigaction(number, &action, nullptr);
   std::atexit(on_exit);
-  smem = map(SMEM_CAP + 2 * SMEM_GUARD) + SMEM_GUARD;
-  stacks = map((STACK + PAGE) * MAX_THREADS);
-  for (int t = 0; t < MAX_THREADS; ++t) {
-    unsigned char* guard = stacks + t * (STACK + PAGE);
-    if (mprotect(guard, PAGE, PROT_NONE)) give_up("mprotect");  // arrays that overflow a stack end here
-    fibers[t].stack = (uintptr_t)guard + PAGE;
-  }
+  make_room(1, MAX_THREADS);
   std::memset(granule_shift, 4, sizeof granule_shift);
-  dl_iterate_phdr(find_library, (void*)&run_block);
+  dl_iterate_phdr(find_library, (void*)&run_cluster);
 }
 
 // Where the no-ops of each __launch_bounds__ begin (include/cpucuda.h). Null both where there is none.
@@ -79,8 +106,12 @@ extern "C" __attribute__((weak, visibility("hidden"))) const unsigned char* cons
 extern "C" __attribute__((weak, visibility("hidden"))) const unsigned char* const
     __stop___patchable_function_entries[];
 
-// The most threads a block that the kernel at this address is compiled for; 0 where it does not say.
-unsigned launch_bound(const void* code) {
+// The most threads a block that the kernel at this address is compiled for, and the fewest blocks an SM; 0 where
+// it does not say.
+struct LaunchBound {
+  unsigned threads, blocks;
+};
+LaunchBound launch_bound(const void* code) {
 #if defined(__x86_64__)
   const unsigned char noop[] = {0x90};
 #else
@@ -90,12 +121,32 @@ unsigned launch_bound(const void* code) {
   for (auto at = __start___patchable_function_entries; at != __stop___patchable_function_entries; ++at) {
     const unsigned char* p = *at;  // between it and its own kernel are no-ops alone
     while (p < kernel && !std::memcmp(p, noop, sizeof noop)) p += sizeof noop;
-    if (p == kernel) return unsigned((kernel - *at) / sizeof noop);
+    if (p != kernel) continue;
+    const unsigned char* end = kernel;
+    while (!std::memcmp(end, noop, sizeof noop)) end += sizeof noop;
+    return {unsigned((kernel - *at) / sizeof noop), unsigned((end - kernel) / sizeof noop)};
   }
-  return 0;
+  return {};
 }
+bool wants_clocks;
+dim3 next_cluster(0, 0, 0);  // of the launch that comes next; 0: none is asked for
 
 }  // namespace
+
+bool ask_for_clocks() { return wants_clocks = true; }
+void of_clusters(dim3 size) { next_cluster = size; }
+int make_tensor_map(TensorMap* map, const void* base, int columns, int rows, int matrices, int box_columns,
+                    int box_rows, uint64_t swizzle) {
+  const uint64_t row = uint64_t(columns) * 2, matrix = row * rows;
+  const bool is_valid = (uintptr_t)base % 16 == 0 && columns > 0 && rows > 0 && matrices > 0 && row % 16 == 0 &&
+                        matrix < uint64_t(1) << 40 && box_columns > 0 && box_columns <= 256 &&
+                        box_columns * 2 % 16 == 0 && box_rows > 0 && box_rows <= 256 &&
+                        (!swizzle || box_columns * 2 == 256 >> int(swizzle));
+  if (!is_valid) return INVALID_VALUE;
+  *map = {(unsigned char*)base, {uint64_t(columns), uint64_t(rows), uint64_t(matrices)}, {row, matrix}, swizzle,
+          {uint32_t(box_columns), uint32_t(box_rows)}, TensorMap::MAGIC};
+  return 0;
+}
 
 void note_argument(char kind, const void* bytes, size_t size) {
   noted_arguments += '\t', noted_arguments += kind;
@@ -116,19 +167,28 @@ int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size
     noted_arguments.clear();
     return rc;
   };
+  const dim3 cluster = next_cluster.x ? std::exchange(next_cluster, dim3(0, 0, 0)) : dim3(1);
   if (aborted) return done(LAUNCH_FAILURE);
-  const uint64_t threads = uint64_t(block.x) * block.y * block.z, blocks = uint64_t(grid.x) * grid.y * grid.z;
-  if (!threads || threads > MAX_THREADS || !blocks || grid.y > 65535 || grid.z > 65535) {
+  const uint64_t threads = uint64_t(block.x) * block.y * block.z, all_blocks = uint64_t(grid.x) * grid.y * grid.z;
+  if (!threads || threads > MAX_THREADS || !all_blocks || grid.y > 65535 || grid.z > 65535) {
     report(LAUNCH_REFUSED, nullptr, 0,
            "%s with grid (%u,%u,%u) and block (%u,%u,%u): at most 1024 threads, and 65535 in y and z", kernel,
            grid.x, grid.y, grid.z, block.x, block.y, block.z);
     return done(INVALID_CONFIGURATION);
   }
-  if (const unsigned bound = launch_bound(code); bound && threads > bound) {
+  const LaunchBound bound = launch_bound(code);
+  if (bound.threads && threads > bound.threads) {
     report(LAUNCH_REFUSED, static_cast<const char*>(code) + 1, 0,
            "%s with %u threads a block: its __launch_bounds__ is %u, and a GPU launches no more", kernel,
-           unsigned(threads), bound);
+           unsigned(threads), bound.threads);
     return done(OUT_OF_RESOURCES);
+  }
+  const uint64_t ranks = uint64_t(cluster.x) * cluster.y * cluster.z;
+  if (!ranks || ranks > MAX_CLUSTER || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z) {
+    report(LAUNCH_REFUSED, code ? static_cast<const char*>(code) + 1 : nullptr, 0,
+           "%s in clusters of (%u,%u,%u): at most %d blocks, of which the grid (%u,%u,%u) is a multiple", kernel,
+           cluster.x, cluster.y, cluster.z, MAX_CLUSTER, grid.x, grid.y, grid.z);
+    return done(INVALID_CLUSTER_SIZE);
   }
   if (bytes > config.device_limit || bytes > SMEM_CAP || !config.device_limit) {
     report(LAUNCH_REFUSED, nullptr, 0,
@@ -146,15 +206,23 @@ int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size
   int here;
   host_stack = (uintptr_t)&here;
   smem_bytes = bytes, body = run, body_argument = argument;
+  block_dim = block, grid_dim = grid, cluster_dim = cluster;
+  nthreads = threads, nwarps = (nthreads + WARP - 1) / WARP, nblocks = ranks;
+  clocks = wants_clocks, blocks_an_sm = std::max(1u, bound.blocks);
+  make_room(nblocks, nblocks * nwarps * WARP);
+  cta = blocks;
   tracked[0].lo = lib_data_lo, tracked[0].hi = lib_data_hi;
   launch_start = ++now;
   start_order(true);
-  std::vector<uint32_t> order(blocks);
-  for (uint32_t i = 0; i < blocks; ++i) order[i] = i;
+  const uint32_t clusters = all_blocks / ranks, x = grid.x / cluster.x, y = grid.y / cluster.y;
+  std::vector<uint32_t> order(clusters);
+  for (uint32_t i = 0; i < clusters; ++i) order[i] = i;
   if (config.random)
-    for (size_t i = blocks; i > 1; --i) std::swap(order[i - 1], order[rnd() % i]);
-  for (size_t i = 0; i < blocks && !aborted; ++i)
-    run_block({order[i] % grid.x, order[i] / grid.x % grid.y, order[i] / grid.x / grid.y}, grid, block);
+    for (size_t i = clusters; i > 1; --i) std::swap(order[i - 1], order[rnd() % i]);
+  for (size_t i = 0; i < clusters && !aborted; ++i) {
+    const uint32_t c = order[i];
+    run_cluster({c % x * cluster.x, c / x % y * cluster.y, c / x / y * cluster.z});
+  }
   return done(aborted ? LAUNCH_FAILURE : 0);
 }
 
@@ -167,30 +235,37 @@ using namespace cpucuda;
 extern "C" {
 
 // Forgets what the last call left; everything until the next one counts as one run.
-EXPORT void cpucuda_begin(uint64_t seed, int random, double preempt, uint64_t device_limit, uint64_t budget,
-                          uint64_t stream, int run) {
-  if (!smem) set_up();  // not at the first launch: host code too may not end
-  config = {random != 0, preempt, device_limit, budget, run != 0, (cudaStream_t)stream};
+EXPORT void cpucuda_begin(uint64_t seed, int random, double preempt, int landing, uint64_t device_limit,
+                          uint64_t budget, uint64_t stream, int run) {
+  if (!fibers) set_up();  // not at the first launch: host code too may not end
+  config = {random != 0, preempt, Landing(landing), device_limit, budget, run != 0, (cudaStream_t)stream};
   rng = seed * 0x9E3779B97F4A7C15ull + 0x1234567;
   for (int i = 0; i < 8; ++i) rnd();
   defects.clear(), defect_index.clear(), banks.clear(), bank_slots.clear(), launches.clear(),
       noted_arguments.clear(), buffers.clear();
   forget_global(), overwrites = 0;
   if (now > 1u << 31) {  // before times wrap
-    std::memset(shadow, 0, sizeof shadow);
-    now = block_start = barrier = 1;
+    for (const Block& block : blocks)
+      if (block.smem) std::memset(block.shadow, 0, SHADOW_BYTES);
+    now = block_start = 1;
   }
+  next_cluster = dim3(0, 0, 0);
   aborted = quiet = false;
   in_call = true;
 }
 // Before the library is closed: its stacks and shared memory go back to the process.
 EXPORT void cpucuda_end() {
-  if (!smem) return;
-  munmap(smem - SMEM_GUARD, SMEM_CAP + 2 * SMEM_GUARD);
-  munmap(stacks, (STACK + PAGE) * MAX_THREADS);
+  if (!fibers) return;
+  free_fibers();
+  for (Block& block : blocks)
+    if (block.smem) {
+      munmap(block.smem - SMEM_GUARD, SMEM_CAP + 2 * SMEM_GUARD);
+      munmap(block.shadow, SHADOW_BYTES);
+      block.smem = nullptr;
+    }
   for (GlobalCell* chunk : chunks) munmap(chunk, CHUNK_CELLS * sizeof *chunk);
   chunks.clear(), tracked.clear();  // the process may keep the library, which is then set up anew
-  smem = nullptr;
+  fiber_room = 0;
 }
 EXPORT void cpucuda_buffer(const void* p, uint64_t bytes, int writable, int argument) {
   const uintptr_t lo = (uintptr_t)p, hi = lo + bytes;

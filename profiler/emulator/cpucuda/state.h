@@ -9,13 +9,15 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "include/cpucuda.h"
+#define CPUCUDA_RUNTIME 1
+#include "include/cuda_hopper.h"
 #if !defined(__x86_64__)
 #define CPUCUDA_UCONTEXT 1  // the portable way to switch fibers; each switch is a system call
 #endif
@@ -46,8 +48,18 @@ constexpr size_t STACK = 128 << 10, PAGE = 4 << 10;
   X(UNINITIALISED_GLOBAL, "uninitialised-global-read") \
   X(OOB_SHARED, "out-of-bounds-shared")                \
   X(OOB_GLOBAL, "out-of-bounds-global")                \
-  X(ASYNC_NOT_WAITED, "cp.async-not-waited")           \
-  X(ASYNC_LEFT_PENDING, "cp.async-left-pending")       \
+  X(CP_ASYNC_NOT_WAITED, "cp.async-not-waited")        \
+  X(CP_ASYNC_LEFT_PENDING, "cp.async-left-pending")    \
+  X(ASYNC_NOT_WAITED, "async-not-waited")              \
+  X(ASYNC_LEFT_PENDING, "async-left-pending")          \
+  X(PROXY_FENCE_MISSING, "proxy-fence-missing")        \
+  X(WGMMA_FENCE_MISSING, "wgmma-fence-missing")        \
+  X(WGMMA_NOT_WAITED, "wgmma-not-waited")              \
+  X(MBARRIER_MISUSE, "mbarrier-misuse")                \
+  X(EXPECT_TX_MISMATCH, "expect-tx-mismatch")          \
+  X(MISALIGNED_TILE, "misaligned-tile")                \
+  X(PEER_NOT_STARTED, "peer-not-started")              \
+  X(PEER_EXITED, "peer-exited")                        \
   X(BARRIER_DIVERGENCE, "barrier-divergence")          \
   X(DEADLOCK, "deadlock")                              \
   X(MISALIGNED, "misaligned-access")                   \
@@ -62,9 +74,13 @@ const char* const OP_NAME[] = {"",  // by Op
                                "__syncwarp",  "__shfl_sync", "__shfl_xor_sync", "__shfl_down_sync",
                                "__shfl_up_sync", "vote",     "mma",             "ldmatrix"};
 
+// When what TMA and wgmma do takes effect.
+enum Landing { LATE, ROWS, AT_ONCE };  // when nothing else can run; row by row in between; where it is issued
+
 struct Config {
   bool random = false;                                 // false: warps and lanes in order
   double preempt = 0;                                  // chance of a switch at a memory access
+  Landing landing = LATE;
   size_t device_limit = 227 << 10, budget = 99 << 10;  // shared memory a block
   bool run = true;                                     // false: launches are taken, and no block is run
   cudaStream_t stream = nullptr;                       // that the function is called with
@@ -88,7 +104,22 @@ struct Overwrite {
   uint32_t other_pc;
   std::string text;
 };
-enum State { RUNS, AT_BARRIER, DONE };  // a thread that waits in a collective is in RUNS: its warp knows
+// A thread that waits in a collective is in RUNS: its warp knows. WAITS: for what waiting.h knows of.
+enum State { RUNS, AT_BARRIER, WAITS, DONE };
+enum What { AN_MBARRIER, A_NAMED_BARRIER, A_CLUSTER_BARRIER, A_BULK_GROUP, A_WGMMA_GROUP, REGISTERS };
+
+// What a thread knows to have happened: of every agent, up to which time. See clocks.h.
+struct Clock {
+  std::vector<uint32_t> known;    // by agent: threads first, then what works on its own
+  std::vector<uint32_t> proxied;  // by thread: what of its writes the async proxy sees too
+  std::vector<uint32_t> covered;  // by thread: what of its writes a __threadfence has covered
+};
+struct Registers {  // that products own until they are waited for
+  uintptr_t lo, hi;
+  uint32_t product;  // the last one that uses them
+  bool is_operand;
+};
+struct Block;
 struct Fiber {
   void* sp;
   uintptr_t stack;  // lowest address
@@ -107,6 +138,32 @@ struct Fiber {
 #if CPUCUDA_UCONTEXT
   ucontext_t uc;
 #endif
+
+  // --- of a source that includes hopper.cuh
+  Block* cta;
+  const void* waits_for;  // in state WAITS
+  What what;
+  uint32_t wanted;        // of it: a parity, or registers
+  Clock clock, at_fence;  // now, and at the last wgmma_fence
+  unsigned started;       // a bit a rank: blocks of the cluster that are known to run
+  bool cluster_waits;     // has arrived at the cluster's barrier and not waited;
+  uint32_t cluster_generation;  // in which of its rounds
+  // TMA stores of this thread: their times, how many there were at each commit, how many were waited for.
+  std::vector<uint32_t> store_times, store_groups;
+  uint32_t stores_waited;
+  int store_agent;        // 0: none yet
+  Pc store_pc;
+  int registers;          // that it may use
+  Pc registers_pc;        // of the last change
+  // wgmma: products issued, how many at each commit, and the registers they own.
+  uint32_t products;
+  std::vector<uint32_t> product_groups;
+  Pc product_pc;                         // of the last
+  std::vector<Registers> in_flight;
+  uintptr_t in_flight_lo, in_flight_hi;  // around all of these
+  uint32_t fence_epoch;                  // counts the wgmma_fence; 4 bytes of stack have that of their last use
+  bool has_fenced;
+  uint32_t* touched;
 };
 struct Warp {
   unsigned ready, waiting, live;  // a bit a lane; waiting: in a collective
@@ -126,38 +183,74 @@ struct Warp {
 // What one granule of shared memory remembers. Times are `now`, so that "before the barrier" is one
 // comparison. Two readers suffice: if any two warps have read since the barrier, every writer finds one that
 // is not its own.
+//
+// Where clocks are kept (clocks.h) any agent may have written, and all readers with no order to one another are
+// remembered: a set by its number.
 struct Cell {
-  uint32_t written, read, other_read;  // when; written < block_start: never in this block
-  uint16_t writer : 10, atomic : 1, pending : 1;
+  uint32_t written;  // when; < block_start: never in this block
+  union {
+    uint32_t read;     // when
+    uint32_t readers;  // clocks: the number of a set
+  };
+  union {
+    uint32_t other_read;  // when
+    uint32_t agent;       // clocks: that wrote
+  };
+  uint16_t writer : 10, atomic : 1, pending : 1, async : 1;  // async: by the async proxy
   // many: other lanes of the reader's warp have read too, unordered with it
   uint16_t reader : 10, many : 1, other_warp : 5;
 };
 static_assert(sizeof(Cell) == 16, "two cells a 32-byte load");
 
-unsigned char* smem;
 size_t smem_bytes;
 // A granule is 16 bytes until a kernel touches less within the same KB (then 8, 4, 2 or 1), for this launch
 // and those after it: most accesses cost one cell. The cells of a region start at its first byte's place and
 // fill as much of it as they need.
 constexpr size_t REGION = 1 << 10;
 uint8_t granule_shift[SMEM_CAP / REGION];
-Cell shadow[SMEM_CAP];
-uint32_t written_at[SMEM_CAP], read_at[SMEM_CAP];  // code offsets of the last write and read
-uint32_t now = 1, block_start = 1, barrier = 1;    // `barrier`: time of the last one of the block
+uint32_t now = 1, block_start = 1;
 
-Fiber fibers[MAX_THREADS];
-Warp warps[MAX_THREADS / WARP];
-uint3 block_id;
-dim3 block_dim, grid_dim;
+struct Mbarrier;
+struct Named {  // a barrier 1 .. 15
+  int expected, arrived;
+  uint32_t generation;
+  Clock gathered, done;
+  Pc pc;
+};
+// A block that runs: alone, or with the others of its cluster.
+struct Block {
+  unsigned char* smem;
+  Cell* shadow;
+  uint32_t *written_at, *read_at;  // code offsets of the last write and read
+  uint32_t barrier;                // time of the last one of the block
+  uint3 id;
+  int rank, first_warp;  // in the cluster
+  int live, at_barrier;
+  unsigned ready_warps;  // a bit each
+  Named named[16];
+  std::vector<uint16_t> mbarrier_at;  // by 8 bytes of shared memory: index + 1 into mbarriers, 0: none
+  int pool;                           // registers that were released
+};
+constexpr int MAX_CLUSTER = 8;  // blocks: what every GPU with clusters runs
+Block blocks[MAX_CLUSTER];
+Block* cta;  // the running thread's; while it reaches into another one's memory, that one
+
+Fiber* fibers;  // of all blocks of the cluster: as many for each as its warps have lanes
+Warp* warps;
+int fiber_room;
+uint32_t* touched;  // of the fibers' stacks: 4 bytes are a register
+dim3 block_dim, grid_dim, cluster_dim;
 Fiber* cur;  // null: host code runs
 void* main_sp;
 #if CPUCUDA_UCONTEXT
 ucontext_t main_uc;
 #endif
-int nthreads, nwarps, live, at_barrier, running_warp;
-unsigned ready_warps;  // a bit each
-unsigned linger;       // a warp is left for another one time in linger + 1
-bool aborted, quiet;   // quiet: what runs is the emulator's own
+int nthreads, nwarps, nblocks, live, running_warp;  // of a block; of the cluster: its blocks, live threads
+Block* running;
+unsigned linger;      // a warp is left for another one time in linger + 1
+bool aborted, quiet;  // quiet: what runs is the emulator's own
+int blocks_an_sm;     // that the launch bound promises
+bool clocks;          // whether clocks are kept: hopper.cuh is in the source
 uint64_t rng = 1;
 void (*body)(const void*);
 const void* body_argument;

@@ -5,11 +5,11 @@
 namespace cpucuda {
 
 uint3 thread_index() { return cur->index; }
-uint3 block_index() { return block_id; }
+uint3 block_index() { return cta->id; }
 dim3 block_size() { return block_dim; }
 dim3 grid_size() { return grid_dim; }
 int lane() { return cur->lane; }
-unsigned char* dyn_smem() { return smem; }
+unsigned char* dyn_smem() { return cta->smem; }
 
 void fail(const char* format, ...) {
   Defect& f = note(MISUSE, offset_of(CALLER), nullptr, 0);
@@ -32,7 +32,7 @@ static void compare_calls(const Fiber& other) {
 }
 void syncthreads(const char* file, int line, int place) {
   if (overwrites) settle_overwrite();
-  if (const Fiber* other = at_barrier ? waiting_at_barrier() : nullptr) {
+  if (const Fiber* other = cta->at_barrier ? waiting_at_barrier(*cta) : nullptr) {
     if (other->place != place) {  // the hardware counts arrivals and goes on, threads in different phases
       const char* format = other->line == line && !std::strcmp(other->file, file)
                                ? "waits here while thread %d waits at another __syncthreads of line %d"
@@ -44,8 +44,8 @@ void syncthreads(const char* file, int line, int place) {
     }
   }
   cur->file = file, cur->line = line, cur->place = place;
-  if (++at_barrier == live) {
-    release_barrier(file, line);
+  if (++cta->at_barrier == cta->live) {
+    release_barrier(*cta, file, line);
     if (config.random) yield();
     return;
   }
@@ -79,7 +79,7 @@ static bool arrive(Op op, unsigned mask, Pc pc) {
   }
   w.waiting &= ~mask;
   w.ready |= mask;
-  ready_warps |= 1u << cur->warp;
+  cta->ready_warps |= warp_bit(*cur);
   flush_log(cur->warp, mask);
   return true;
 }
@@ -100,6 +100,7 @@ void syncwarp(unsigned mask) {
   Warp& w = warps[cur->warp];
   if (!arrive(OP_SYNCWARP, mask, CALLER)) return sleep(w);
   fences_meet_at_syncwarp(mask);
+  if (clocks) clocks_meet(cur->warp, mask);
   ++now;
   if (mask == ~0u || mask == w.live) {
     w.synced = now, w.partial = false;
@@ -132,7 +133,7 @@ uint64_t shuffle(Op op, unsigned mask, uint64_t value, int from) {
 
 void cp_async(void* dst, const void* src, size_t bytes, size_t zeros) {
   const Pc pc = CALLER;
-  const size_t offset = (uintptr_t)dst - (uintptr_t)smem;
+  const size_t offset = (uintptr_t)dst - (uintptr_t)cta->smem;
   if ((bytes != 4 && bytes != 8 && bytes != 16) || zeros > bytes) {
     report(MISUSE, pc, 0, "cp.async of %zu bytes, %zu of them zeros", bytes, zeros);
     abort_block();
@@ -160,9 +161,15 @@ void cp_wait(int keep) {
   for (; done < async.size() && async[done].group < cur->group - keep; ++done) {
     Async& a = async[done];
     if (!a.landed) land(a);
-    const size_t offset = a.dst - smem;
-    for (size_t g = cell_of(offset); g <= cell_of(offset + a.bytes - 1); ++g)
-      shadow[g].pending = 0, shadow[g].writer = cur->id, shadow[g].written = now;  // from here its own write
+    const size_t offset = a.dst - cta->smem;
+    for (size_t g = cell_of(offset); g <= cell_of(offset + a.bytes - 1); ++g) {
+      Cell& cell = cta->shadow[g];
+      cell.pending = 0, cell.written = now;  // from here its own write
+      if (clocks)
+        cell.agent = cur->id;
+      else
+        cell.writer = cur->id;
+    }
   }
   async.erase(async.begin(), async.begin() + done);
 }

@@ -20,7 +20,7 @@ constexpr int OPERAND_ELEMENTS = 16, ACCUMULATOR_ELEMENTS = 8;
 static int operand_element(int i) { return (i + 2) % ACCUMULATOR_ELEMENTS; }  // as accumulators count
 static int wmma_row(int lane, int i) { return lane / 4 + 8 * (i / 2 % 2); }
 static int wmma_col(int lane, int i) { return lane % 4 * 2 + i % 2 + 8 * (i / 4 % 2); }
-static bool in_shared(const void* p) { return (uintptr_t)p - (uintptr_t)smem < SMEM_CAP; }
+static bool in_shared(const void* p) { return (uintptr_t)p - (uintptr_t)cta->smem < SMEM_CAP; }
 static void wmma_check(const void* p, unsigned ld, size_t element, Pc pc, const char* name) {
   if ((uintptr_t)p % 32 == 0 && ld * element % 16 == 0) return;
   report(MISALIGNED, pc, 0, "%s at %p with ld %u: the pointer must be aligned to 32 bytes, the rows to 16",

@@ -25,6 +25,7 @@ def load(path: str) -> ctypes.CDLL:
         ctypes.c_uint64,
         ctypes.c_int,
         ctypes.c_double,
+        ctypes.c_int,
         ctypes.c_uint64,
         ctypes.c_uint64,
         ctypes.c_uint64,
@@ -49,7 +50,9 @@ def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[s
     anchor = ctypes.c_char.from_buffer(memory)
     base = ctypes.addressof(anchor)
     library.cpucuda_begin(
-        *(job[name] for name in ("seed", "random", "preempt", "device_limit", "budget")), STREAM, job["run"]
+        *(job[name] for name in ("seed", "random", "preempt", "landing", "device_limit", "budget")),
+        STREAM,
+        job["run"],
     )
     arguments: list[Any] = []
     for number, value in enumerate(job["arguments"], 1):
