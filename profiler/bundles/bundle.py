@@ -9,16 +9,17 @@ import re
 import shutil
 import unicodedata
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import IO, Protocol
 
 from profiler.bundles.location import LocalRoot, Root, check_writable, data_unusable, open_regular
 from profiler.bundles.run import IMPORT, Attachment, ReportFile, Run
-from profiler.bundles.run_json import MAX_RUN_JSON_BYTES, RUN_FILE, dump_run, parse_run
+from profiler.bundles.run_json import MAX_RUN_JSON_BYTES, RUN_FILE, dump_run, parse_outline, parse_run
 from profiler.errors import BadBundle
 
 RUNS_FOLDER = "runs"
@@ -75,9 +76,21 @@ def list_runs(root: Root) -> list[str]:
 
 def load_run(root: Root, run_id: str) -> Run:
     """A sealed run. Raises BadBundle where there is none, or one that this version cannot read."""
+    return _load(root, run_id, parse_run)
+
+
+def load_outline(root: Root, run_id: str, values: Collection[str] = ()) -> Run:
+    """A sealed and indexed run without most of its content, in a tenth of the time: see `parse_outline`.
+
+    Raises BadBundle as `load_run` does.
+    """
+    return _load(root, run_id, partial(parse_outline, values=values))
+
+
+def _load(root: Root, run_id: str, parse: Callable[[bytes, str], Run]) -> Run:
     where = f"{root.url}/{RUNS_FOLDER}/{run_id}/{RUN_FILE}"
     try:
-        run = parse_run(root.read(f"{RUNS_FOLDER}/{run_id}/{RUN_FILE}", MAX_RUN_JSON_BYTES + 1), where)
+        run = parse(root.read(f"{RUNS_FOLDER}/{run_id}/{RUN_FILE}", MAX_RUN_JSON_BYTES + 1), where)
     except FileNotFoundError as error:
         raise BadBundle(f"no run {run_id} in {root.url}: `profiler runs` lists what there is") from error
     except OSError as error:

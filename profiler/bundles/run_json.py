@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
@@ -92,6 +92,48 @@ def parse_run(content: bytes, where: str) -> Run:
         raise BadBundle(f"{where} is no run.json of a bundle ({brief_error(error)})") from error
     _check_run(run, where)
     return run
+
+
+def parse_outline(content: bytes, where: str, values: Collection[str] = ()) -> Run:
+    """What a run says of itself, its files and the code of its results; of facts only the named values.
+
+    Without samples, captures, checks and problems, which make up most of a run, and unchecked but for their
+    places: for a run that has been indexed, which parse_run has read in full. Raises BadBundle as it does.
+    """
+    _refuse_what_is_too_large(content, where)
+    try:
+        body = json.loads(content)
+        return Run(
+            run_id=_text(body["run_id"]),
+            kind=body["kind"],
+            created=parse_time(body["created"]),
+            provenance=dict(body["provenance"]),
+            results=tuple(_outline_result(result, values) for result in body["results"]),
+            reports=tuple(ReportFile(**report) for report in body["reports"]),
+            files=tuple(Attachment(**file) for file in body["files"]),
+            continues=body["continues"],
+        )
+    except (ProfilerError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise BadBundle(f"{where} is no run.json of a bundle ({brief_error(error)})") from error
+
+
+def _outline_result(body: Any, values: Collection[str]) -> Result:
+    facts = []
+    for block in body["facts"] if values else ():
+        chosen = {name: _parse_value(*value) for name, *value in block["values"] if name in values}
+        if chosen:
+            evidence = Evidence(block["evidence"])
+            facts.append(Facts(evidence, block["part"], chosen, block["target"], block["mode"]))
+    return Result(
+        family=body["family"],
+        version=body["version"],
+        workload=body["workload"],
+        status=body["status"],
+        reason=body["reason"],
+        source_sha256=body["source_sha256"],
+        flags=tuple(body["flags"]),
+        facts=tuple(facts),
+    )
 
 
 def reject_repeated_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
-from profiler.bundles import Facts, Result, Root, Run, bundle, location
+from profiler.bundles import Result, Root, Run, bundle, location
 from profiler.errors import ProfilerError
 from profiler.evidence import Evidence, chip_of
 
@@ -78,8 +78,10 @@ def code_change(
 def same_code_lookup(data: str | None = None) -> SameCodeLookup:
     """The lookup over the bundles of a data folder or URL; None means PROFILER_DATA."""
 
+    change = _change_lookup(data)
+
     def same_code(a: RunVersion, b: RunVersion) -> bool | None:
-        return {SAME: True, CHANGED: False}.get(_change_of_all_parts(data, a, b).word)
+        return {SAME: True, CHANGED: False}.get(change(a, b).word)
 
     return same_code
 
@@ -87,8 +89,10 @@ def same_code_lookup(data: str | None = None) -> SameCodeLookup:
 def same_build_lookup(data: str | None = None) -> SameBuildLookup:
     """The lookup over the bundles of a data folder or URL; None means PROFILER_DATA."""
 
+    change = _change_lookup(data)
+
     def same_build(a: RunVersion, b: RunVersion) -> bool:
-        return _change_of_all_parts(data, a, b).is_same_build
+        return change(a, b).is_same_build
 
     return same_build
 
@@ -110,26 +114,21 @@ def run_code_loader(root: Root) -> Callable[[str], Run | None]:
 
 @lru_cache(maxsize=4096)  # a sealed run never changes
 def _load_run_code(url: str, run_id: str) -> Run:
-    run = bundle.load_run(location.open_root(url), run_id)
-    results = (
-        replace(
-            result, samples=(), captures=(), check=None, facts=tuple(filter(None, map(_hash, result.facts)))
-        )
-        for result in run.results
-    )
+    run = bundle.load_outline(location.open_root(url), run_id, (SASS_HASH,))
     provenance = {"nvcc": nvcc} if (nvcc := run.provenance.get("nvcc")) else {}
-    return replace(run, provenance=provenance, results=tuple(results), reports=(), files=())
+    return replace(run, provenance=provenance, reports=(), files=())
 
 
-def _change_of_all_parts(data: str | None, a: RunVersion, b: RunVersion) -> CodeChange:
-    load = run_code_loader(location.open_root(data))
-    return code_change((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
+def _change_lookup(data: str | None) -> Callable[[RunVersion, RunVersion], CodeChange]:
+    @cache  # opened when first asked, and once
+    def loader() -> Callable[[str], Run | None]:
+        return run_code_loader(location.open_root(data))
 
+    def change(a: RunVersion, b: RunVersion) -> CodeChange:
+        load = loader()
+        return code_change((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
 
-def _hash(facts: Facts) -> Facts | None:
-    """The facts reduced to the hash of the machine code; None for facts without one."""
-    value = facts.values.get(SASS_HASH) if facts.evidence is Evidence.STATIC else None
-    return None if value is None else replace(facts, values={SASS_HASH: value}, opcodes={})
+    return change
 
 
 def _results(run: Run | None, version: str) -> list[Result]:

@@ -103,7 +103,7 @@ def load_newest_snapshot(root: Root, store: Store, family: str) -> CatalogSnapsh
         if run.kind != COLLECT:
             continue
         try:
-            older = load_snapshot(root, bundle.load_run(root, run.run_id), family)
+            older = load_snapshot(root, bundle.load_outline(root, run.run_id), family)
         except BadBundle:
             if snapshot is None:
                 raise

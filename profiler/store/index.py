@@ -275,8 +275,7 @@ class Store:
     def run(self, run_id: str) -> RunInfo | None:
         """One run, also a hidden one; None where there is no such run."""
         with engine.reading(self._engine) as connection:
-            runs = listing.runs(connection, run_id=run_id, hidden=True)
-        return runs[0] if runs else None
+            return listing.run(connection, run_id)
 
     def provenances(self, run_ids: Iterable[str]) -> dict[str, Mapping[str, Json]]:
         """All that the bundles of these runs say about how they were made, also of hidden ones."""

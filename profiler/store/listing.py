@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, func, select
+from sqlalchemy import Connection, Select, and_, bindparam, func, select
 
 from profiler.bundles import FAMILY_GIVEN, FOLDER, IMPORT, Json, ReportFile
 from profiler.evidence import Evidence
@@ -21,6 +21,11 @@ from profiler.store.statements import capped, key_batches, moment
 _new_info = partial(tuple.__new__, RunInfo)  # from a tuple of its fields: five times as fast
 _DIGESTS_AT_ONCE = 500  # parameters in one IN list
 
+_SELECT_STATE = select(schema.meta.c.key, schema.meta.c.value).where(
+    (schema.meta.c.key == "epoch") | (schema.meta.c.key == "changes")
+)
+_SELECT_RUN = select(schema.run).where(schema.run.c.run_id == bindparam("run"))
+
 
 def meta(connection: Connection, name: str) -> str | None:
     """A note about the index itself, by its name; None where there is none."""
@@ -31,9 +36,7 @@ def meta(connection: Connection, name: str) -> str | None:
 def data_version(connection: Connection) -> str:
     """See Store.data_version."""
     # In one query: it is asked before nearly every answer that is kept.
-    table = schema.meta.c
-    rows = connection.execute(select(table.key, table.value).where(table.key.in_(("epoch", "changes"))))
-    notes = {row.key: row.value for row in rows}
+    notes = {row.key: row.value for row in connection.execute(_SELECT_STATE)}
     return f"{notes.get('epoch')}-{notes.get('changes')}"
 
 
@@ -165,7 +168,6 @@ def runs(
     connection: Connection,
     *,
     family: str | None = None,
-    run_id: str | None = None,
     hidden: bool = False,
     limit: int | None = None,
 ) -> Rows[RunInfo]:
@@ -174,16 +176,26 @@ def runs(
     statement = select(schema.run).order_by(run.created.desc(), run.run_id.desc())
     if not hidden:
         statement = statement.where(run.hidden.is_(False))
-    if run_id is not None:
-        statement = statement.where(run.run_id == run_id)
     if family is not None:
         cells = select(schema.cell.c.run).join(schema.version, schema.version.c.id == schema.cell.c.version)
         statement = statement.where(run.id.in_(cells.where(schema.version.c.family == family)))
     rows = capped(connection, statement, ROW_LIMIT if limit is None else limit)
-    # Fetched for all runs of the page together, in two more queries.
+    return Rows(_run_infos(connection, rows), rows.truncated)
+
+
+def run(connection: Connection, run_id: str) -> RunInfo | None:
+    """See Store.run. Names of versions are asked for as well, which are no run: that takes one query."""
+    rows = connection.execute(_SELECT_RUN, {"run": run_id}).all()
+    return next(iter(_run_infos(connection, rows)), None)
+
+
+def _run_infos(connection: Connection, rows: Sequence[Any]) -> list[RunInfo]:
+    """The runs of these rows; what they hold is fetched for all together, in two more queries."""
+    if not rows:
+        return []
     keys = [row.id for row in rows]
     reports, labels = _reports(connection, keys), _labels(connection, keys)
-    return Rows((_run_info(row, reports[row.id], labels[row.id]) for row in rows), rows.truncated)
+    return [_run_info(row, reports[row.id], labels[row.id]) for row in rows]
 
 
 def run_ids(connection: Connection) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Select, select
 
@@ -17,8 +18,21 @@ T = TypeVar("T")
 Q = TypeVar("Q")
 
 
+_MOST_NAMED = 200_000  # points: 24 bytes each, and what they share with others
+
+
+class PointNames(NamedTuple):
+    """What a point of a series is called: a list a field, an item a point. It is never changed."""
+
+    run_ids: list[str]
+    versions: list[str]
+    created: list[datetime]
+
+
 class LookupCache:
     """Metric sets, run ids, environments of runs and version names, by their keys; versions, cells.
+
+    And what points of series are called, by a digest of their runs, versions and times.
 
     Threads may share it.
     """
@@ -31,8 +45,30 @@ class LookupCache:
         environment = (run.compute_capability, run.driver, run.ncu_version)
         self.environments = _Lookup(select(run.id, *environment), run.id, Environment)
         self.versions = _Lookup(select(version.id, version.name), version.id, str)
+        self.named_points = _NamedPoints()
         self.version_infos: _OfOneState[str | None, Rows[VersionInfo]] = _OfOneState()  # by family
         self.cell_infos: _OfOneState[str | None, Rows[CellInfo]] = _OfOneState()  # by family
+
+
+class _NamedPoints:
+    """The names of the points of series: to look up ten thousand takes as long as to read their values."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, PointNames] = {}
+
+    def get_all(
+        self, digests: Sequence[bytes], name: Callable[[Sequence[int]], Iterable[PointNames]]
+    ) -> list[PointNames]:
+        """The names for each digest; `name` makes those at the places that it gets."""
+        known = self._known
+        found = {digest: known[digest] for digest in digests if digest in known}
+        missing = {digest: place for place, digest in enumerate(digests) if digest not in found}
+        found.update(zip(missing, name(tuple(missing.values())), strict=True))
+        if missing:
+            kept = {**known, **found}
+            is_much = sum(len(names.run_ids) for names in kept.values()) > _MOST_NAMED
+            self._known = {} if is_much else kept
+        return [found[digest] for digest in digests]
 
 
 class _OfOneState(Generic[Q, T]):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Select, and_, func, select, true
+from sqlalchemy import Connection, Select, and_, bindparam, func, select, true
 
 from profiler.evidence import MetricSet, State
 from profiler.evidence.values import SLOT
@@ -24,7 +25,7 @@ _COLUMNS = ("config", "id", "run", "version", "created", "grid", "block", "metri
 
 def from_payloads(
     connection: Connection,
-    cache: LookupCache,
+    lookups: LookupCache,
     configs: Sequence[int],
     names: Sequence[str],
     *,
@@ -34,27 +35,26 @@ def from_payloads(
 
     Hidden runs are left out. Of a history longer than ROW_LIMIT the newest points are taken.
     """
-    statement, config_column = _select_tails(connection) if tails else _select_points()
+    statement = _select_tails(connection.dialect.name) if tails else _select_points()
     for batch in key_batches(configs) if tails else _batches(connection, configs):
-        yield from _read_configs(connection, cache, batch, tuple(names), statement, config_column)
+        yield from _read_configs(connection, lookups, batch, tuple(names), statement)
 
 
 def _read_configs(
     connection: Connection,
-    cache: LookupCache,
+    lookups: LookupCache,
     batch: list[int],
     names: tuple[str, ...],
-    statement: Any,
-    config_column: Any,
+    statement: Select[Any],
 ) -> Iterator[tuple[int, Columns]]:
     """The columns of some configs; where they exceed the row limit together they are read in halves."""
-    rows = connection.execute(statement.where(config_column.in_(batch))).all()
+    rows = connection.execute(statement, {"configs": batch}).all()
     if len(rows) >= ROW_LIMIT and len(batch) > 1:
         for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
-            yield from _read_configs(connection, cache, half, names, statement, config_column)
+            yield from _read_configs(connection, lookups, half, names, statement)
         return
     payloads = dict(_payloads(connection, [row.id for row in rows]))
-    metric_sets = cache.metric_sets.get(connection, {row.metric_set for row in rows})
+    metric_sets = lookups.metric_sets.get(connection, {row.metric_set for row in rows})
     by_config = defaultdict(list)
     for row in reversed(rows):  # rows come newest first, points go oldest first
         by_config[row.config].append(row)
@@ -62,20 +62,21 @@ def _read_configs(
         yield config, _gather(points, payloads, metric_sets, names)
 
 
-def _select_points() -> tuple[Select[Any], Any]:
-    """The query for points with values of visible runs, newest first; and its column of configs."""
+@cache  # to make a statement takes longer than the query
+def _select_points() -> Select[Any]:
+    """The query for points with values of visible runs of some configs, newest first."""
     result, run = schema.result.c, schema.run.c
-    statement = (
+    return (
         select(*(result[name] for name in _COLUMNS))
         .join(schema.run, run.id == result.run)
-        .where(result.kind.in_(schema.VALUED), run.hidden.is_(False))
+        .where(result.kind.in_(schema.VALUED), run.hidden.is_(False), _of_configs(result.config))
         .order_by(result.created.desc(), run.run_id.desc(), result.position.desc())
         .limit(ROW_LIMIT)
     )
-    return statement, result.config
 
 
-def _select_tails(connection: Connection) -> tuple[Select[Any], Any]:
+@cache
+def _select_tails(dialect: str) -> Select[Any]:
     """As `_select_points`, for points newer than their prepared series alone.
 
     For the plain query PostgreSQL reads the whole history of every config to find its few new points. The
@@ -83,25 +84,27 @@ def _select_tails(connection: Connection) -> tuple[Select[Any], Any]:
     """
     result, run, head = schema.result.c, schema.run.c, schema.series_head.c
     newer = and_(head.config == result.config, result.created > head.until)
-    if connection.dialect.name != "postgresql":
-        statement, config_column = _select_points()
-        return statement.join(schema.series_head, newer), config_column
+    if dialect != "postgresql":
+        return _select_points().join(schema.series_head, newer)
     columns = [result[name] for name in (*_COLUMNS, "position")]
     newest_points = (
         select(*columns).where(newer, result.kind.in_(schema.VALUED)).correlate(schema.series_head)
     )
     of_config = newest_points.order_by(result.created.desc()).limit(ROW_LIMIT).lateral("point")
     point = of_config.c
-    statement = (
+    return (
         select(*(point[name] for name in _COLUMNS))
         .select_from(schema.series_head)
         .join(of_config, true())
         .join(schema.run, run.id == point.run)
-        .where(run.hidden.is_(False))
+        .where(run.hidden.is_(False), _of_configs(head.config))
         .order_by(point.created.desc(), run.run_id.desc(), point.position.desc())
         .limit(ROW_LIMIT)
     )
-    return statement, head.config
+
+
+def _of_configs(column: Any) -> Any:
+    return column.in_(bindparam("configs", expanding=True))
 
 
 def _batches(connection: Connection, configs: Sequence[int]) -> Iterator[list[int]]:

@@ -26,6 +26,19 @@ TAIL = 8  # points that are read from payloads until a series is prepared again
 _CONFIGS_AT_ONCE = 200
 _ROWS_AT_ONCE = 250  # 8 MB: the driver frees what it holds of one statement before the next
 
+# Made once: to make a statement takes longer than most of these queries.
+_SELECT_CHUNK_NAMES = select(schema.meta.c.value).where(schema.meta.c.key == "chunk_names")
+_SELECT_HEADS = select(schema.series_head.c.config, schema.series_head.c.head).where(
+    schema.series_head.c.names == bindparam("names"),
+    schema.series_head.c.config.in_(bindparam("configs", expanding=True)),
+)
+_SELECT_CHUNKS = select(
+    *(schema.series_chunk.c[name] for name in ("config", "segment", "slots", "marks", "forms"))
+).where(
+    schema.series_chunk.c.band.in_(bindparam("bands", expanding=True)),
+    schema.series_chunk.c.config.in_(bindparam("configs", expanding=True)),
+)
+
 
 def read(
     connection: Connection, cache: LookupCache, configs: Sequence[int], names: Sequence[str]
@@ -94,7 +107,7 @@ def prepared(connection: Connection) -> int:
 
 def chunk_names(connection: Connection) -> tuple[str, ...]:
     """The metrics for which series are prepared, sorted."""
-    content = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "chunk_names"))
+    content = connection.scalar(_SELECT_CHUNK_NAMES)
     return _names(content) if content else ()
 
 
@@ -171,12 +184,11 @@ def _chunk_rows(
 
 def _heads(connection: Connection, configs: Sequence[int], prepared_for: tuple[str, ...]) -> dict[int, Head]:
     """The points of each config whose series are prepared for these names, in the order of the configs."""
-    head = schema.series_head.c
-    statement = select(head.config, head.head).where(head.names == key(*prepared_for))
+    names = key(*prepared_for)
     heads = {
         config: Head.unpacked(content)
         for batch in key_batches(configs)
-        for config, content in connection.execute(statement.where(head.config.in_(batch)))
+        for config, content in connection.execute(_SELECT_HEADS, {"configs": batch, "names": names})
     }
     return {config: heads[config] for config in configs if config in heads}
 
@@ -189,18 +201,15 @@ def _load(
     first: dict[int, int] | None = None,
 ) -> Iterator[tuple[int, Columns]]:
     """The prepared columns of some names: of all points, or from each config's segment in `first` on."""
-    chunk = schema.series_chunk.c
     requested = set(names)
     name_at = {place: name for place, name in enumerate(prepared_for) if name in requested}
     bands = sorted({place // BAND for place in name_at})
-    statement = select(chunk.config, chunk.segment, chunk.slots, chunk.marks, chunk.forms)
-    statement = statement.where(chunk.band.in_(bands))
     for batch in _batches(heads, len(bands), first):
-        batch_statement = statement.where(chunk.config.in_(batch))
+        statement, values = _SELECT_CHUNKS, {"bands": bands, "configs": batch}
         if first is not None:
-            batch_statement = batch_statement.where(chunk.segment >= min(first[config] for config in batch))
+            statement = statement.where(schema.series_chunk.c.segment >= min(map(first.__getitem__, batch)))
         pieces: dict[int, dict[int, dict[str, Column]]] = {config: defaultdict(dict) for config in batch}
-        for config, segment, slots, marks, forms in connection.execute(batch_statement).all():
+        for config, segment, slots, marks, forms in connection.execute(statement, values).all():
             forms_by_name = _forms(forms)
             slot_rows = np.frombuffer(slots, SLOT).reshape(len(forms_by_name), -1)
             mark_rows = None if marks is None else np.frombuffer(marks, MARK).reshape(len(forms_by_name), -1)

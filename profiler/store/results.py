@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, Select, bindparam, select
 
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Launch, MetricSet, State, Value
@@ -21,7 +21,8 @@ from profiler.store.statements import (
     config_conditions,
     key_batches,
     moment,
-    narrow,
+    narrow_by,
+    parameters,
     select_results,
 )
 
@@ -35,17 +36,9 @@ def results(
     connection: Connection, selection: Selection, *, latest: bool, limit: int | None
 ) -> Rows[ResultInfo]:
     """See Store.results."""
-    result, run = schema.result.c, schema.run.c
-    statement = narrow(_select_infos(), selection).order_by(
-        schema.config.c.family, run.created, run.run_id, result.position
-    )
-    if selection.run_id is None:
-        statement = statement.where(run.hidden.is_(False))
-        if selection.kind is None:  # A/A sessions are no results of a version
-            statement = statement.where(result.kind != "noise")
-        if latest:
-            statement = statement.where(result.is_latest)
-    rows = capped(connection, statement, ROW_LIMIT if limit is None else limit)
+    values = parameters(selection)
+    statement = _select_results_of(tuple(values), selection.kind, latest=latest)
+    rows = capped(connection, statement, ROW_LIMIT if limit is None else limit, values)
     return Rows(map(_result_info, rows), rows.truncated)
 
 
@@ -53,53 +46,26 @@ def noise_launches(
     connection: Connection, selection: Selection, mode: str, *, newest_runs: int
 ) -> list[ResultInfo]:
     """See Store.noise_launches."""
-    result, run, config = schema.result.c, schema.run.c, schema.config.c
+    config = schema.config.c
     configs = select(config.id).where(config.mode == mode, *config_conditions(selection))
-    newest_first = (
-        select(result.id, result.report, run.run_id)
-        .join(schema.run, run.id == result.run)
-        .where(result.kind == "launch", result.status == "done", run.hidden.is_(False))
-        .where(result.config.in_(list(connection.scalars(configs))))
-        .order_by(result.created.desc(), run.run_id.desc(), result.position.desc())
-    )
-    rows = capped(connection, newest_first)
+    rows = capped(connection, _SELECT_LAUNCHES, values={"configs": list(connection.scalars(configs))})
     runs = set(list(dict.fromkeys(run_id for _, _, run_id in rows))[:newest_runs])
     launches = Counter(report for _, report, _ in rows)
     chosen = [row_id for row_id, report, run_id in rows if run_id in runs or launches[report] > 1]
     infos = [
         _result_info(row)
         for batch in key_batches(chosen)
-        for row in connection.execute(_select_infos().where(result.id.in_(batch)))
+        for row in connection.execute(_SELECT_INFOS_BY_ID, {"results": batch})
     ]
     return sorted(infos, key=lambda info: (info.created, info.run_id, info.ordinal))
 
 
-def load(connection: Connection, cache: LookupCache, result_ids: Sequence[int]) -> list[Launch]:
+def load(connection: Connection, lookups: LookupCache, result_ids: Sequence[int]) -> list[Launch]:
     """See Store.load."""
     launches: dict[int, Launch] = {}
-    result, payload, kernel = schema.result.c, schema.payload.c, schema.kernel.c
-    statement = (
-        select(
-            result.id,
-            result.grid,
-            result.block,
-            result.ordinal,
-            result.metric_set,
-            kernel.function,
-            kernel.demangled,
-            kernel.mangled,
-            payload.slots,
-            payload.states,
-            payload.texts,
-            payload.extras,
-        )
-        .select_from(schema.result)
-        .outerjoin(schema.kernel, kernel.id == result.kernel)
-        .outerjoin(schema.payload, payload.result == result.id)
-    )
     for batch in key_batches(dict.fromkeys(result_ids)):
-        rows = connection.execute(statement.where(result.id.in_(batch))).all()
-        metric_sets = cache.metric_sets.get(
+        rows = connection.execute(_SELECT_VALUES, {"results": batch}).all()
+        metric_sets = lookups.metric_sets.get(
             connection, {row.metric_set for row in rows if row.metric_set is not None}
         )
         for row in rows:
@@ -116,18 +82,8 @@ def load(connection: Connection, cache: LookupCache, result_ids: Sequence[int]) 
 def samples(connection: Connection, result_ids: Sequence[int]) -> dict[int, SampleArrays]:
     """See Store.samples."""
     by_result: dict[int, SampleArrays] = {}
-    payload = schema.payload.c
     for batch in key_batches(dict.fromkeys(result_ids)):
-        rows = connection.execute(
-            select(
-                payload.result,
-                payload.samples,
-                payload.rounds,
-                payload.clocks,
-                payload.throttled,
-                payload.processes,
-            ).where(payload.result.in_(batch), payload.samples.is_not(None))
-        )
+        rows = connection.execute(_SELECT_SAMPLES, {"results": batch})
         for result, ns, rounds, clocks, throttled, processes in rows:
             by_result[result] = SampleArrays(
                 np.frombuffer(ns, "<f4"),  # the types that run_rows wrote
@@ -175,6 +131,22 @@ def _select_infos() -> Select[Any]:
     )
 
 
+@cache
+def _select_results_of(names: tuple[str, ...], kind: str | None, *, latest: bool) -> Select[Any]:
+    """The results of any selection with these parameters: of one run, or of all that are not hidden."""
+    result, run = schema.result.c, schema.run.c
+    statement = narrow_by(_SELECT_INFOS, names, kind).order_by(
+        schema.config.c.family, run.created, run.run_id, result.position
+    )
+    if "of_run" not in names:
+        statement = statement.where(run.hidden.is_(False))
+        if kind is None:  # A/A sessions are no results of a version
+            statement = statement.where(result.kind != "noise")
+        if latest:
+            statement = statement.where(result.is_latest)
+    return statement
+
+
 def _result_info(row: Any) -> ResultInfo:
     # By position: names, looked up in each of ten thousand rows, take as long as the query.
     result_id, run_id, family, version, workload, gpu, evidence, mode, part, base_name = row[:10]
@@ -208,3 +180,47 @@ def _size(content: str | None) -> Size | None:
         return None
     x, y, z = content.split(",")
     return int(x), int(y), int(z)
+
+
+def _of_results(column: Any) -> Any:
+    return column.in_(bindparam("results", expanding=True))
+
+
+# Each made once: to make a statement takes longer than most of these queries.
+_SELECT_VALUES = (
+    select(
+        schema.result.c.id,
+        schema.result.c.grid,
+        schema.result.c.block,
+        schema.result.c.ordinal,
+        schema.result.c.metric_set,
+        schema.kernel.c.function,
+        schema.kernel.c.demangled,
+        schema.kernel.c.mangled,
+        schema.payload.c.slots,
+        schema.payload.c.states,
+        schema.payload.c.texts,
+        schema.payload.c.extras,
+    )
+    .select_from(schema.result)
+    .outerjoin(schema.kernel, schema.kernel.c.id == schema.result.c.kernel)
+    .outerjoin(schema.payload, schema.payload.c.result == schema.result.c.id)
+    .where(_of_results(schema.result.c.id))
+)
+_SELECT_SAMPLES = select(
+    schema.payload.c.result,
+    schema.payload.c.samples,
+    schema.payload.c.rounds,
+    schema.payload.c.clocks,
+    schema.payload.c.throttled,
+    schema.payload.c.processes,
+).where(_of_results(schema.payload.c.result), schema.payload.c.samples.is_not(None))
+_SELECT_LAUNCHES = (
+    select(schema.result.c.id, schema.result.c.report, schema.run.c.run_id)
+    .join(schema.run, schema.run.c.id == schema.result.c.run)
+    .where(schema.result.c.kind == "launch", schema.result.c.status == "done")
+    .where(schema.run.c.hidden.is_(False), schema.result.c.config.in_(bindparam("configs", expanding=True)))
+    .order_by(schema.result.c.created.desc(), schema.run.c.run_id.desc(), schema.result.c.position.desc())
+)
+_SELECT_INFOS = _select_infos()
+_SELECT_INFOS_BY_ID = _SELECT_INFOS.where(_of_results(schema.result.c.id))

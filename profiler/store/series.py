@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from profiler.evidence import Evidence
 from profiler.store import prepared_series, schema
 from profiler.store.columns import Column, Columns, Head
-from profiler.store.lookup_cache import LookupCache
+from profiler.store.lookup_cache import LookupCache, PointNames
 from profiler.store.rows import PartArrays, Point, Series, Size
-from profiler.store.statements import Selection, capped, config_conditions, moment
+from profiler.store.statements import Selection, capped, moment, narrow_by, parameters
 
 _GRID, _BLOCK = slice(0, 3), slice(3, 6)  # their places in a shape
 _new_point = partial(tuple.__new__, Point)  # from a tuple of its fields: Point() takes five times as long
@@ -35,15 +36,15 @@ class _PointHeads(NamedTuple):
 
 
 def series(
-    connection: Connection, cache: LookupCache, names: Sequence[str], selection: Selection, *, latest: bool
+    connection: Connection, lookups: LookupCache, names: Sequence[str], selection: Selection, *, latest: bool
 ) -> list[Series]:
     """See Store.series."""
     configs = _configs(connection, selection)
     # Metrics may come in several blocks a config: those that are prepared and those that are not.
-    columns = list(prepared_series.read(connection, cache, list(configs), list(dict.fromkeys(names))))
+    columns = list(prepared_series.read(connection, lookups, list(configs), list(dict.fromkeys(names))))
     if latest:
         columns = [(key, block.points(block.head.latest())) for key, block in columns]
-    heads = _point_heads(connection, cache, [block.head for _, block in columns])
+    heads = _point_heads(connection, lookups, [block.head for _, block in columns])
     by_config_and_name: dict[tuple[int, str], Series] = {}
     for (key, block), points in zip(columns, heads, strict=True):
         for name, column in block.columns.items():
@@ -58,15 +59,15 @@ def series(
 
 
 def part_arrays(
-    connection: Connection, cache: LookupCache, names: Sequence[str], selection: Selection
+    connection: Connection, lookups: LookupCache, names: Sequence[str], selection: Selection
 ) -> list[PartArrays]:
     """See Store.part_arrays."""
     configs = _configs(connection, selection)
     blocks_by_config: dict[int, list[Columns]] = defaultdict(list)
     distinct_names = list(dict.fromkeys(names))
-    for key, block in prepared_series.read(connection, cache, list(configs), distinct_names):
+    for key, block in prepared_series.read(connection, lookups, list(configs), distinct_names):
         blocks_by_config[key].append(block)
-    versions = cache.versions.get(
+    versions = lookups.versions.get(
         connection, {key for blocks in blocks_by_config.values() for key in blocks[0].head.versions}
     )
     parts = (
@@ -104,46 +105,68 @@ def _part(
 
 def _configs(connection: Connection, selection: Selection) -> dict[int, Any]:
     """The selected configs that have values, by their keys, sorted by their columns."""
+    values = parameters(selection)
+    return {row.id: row for row in capped(connection, _select_configs(tuple(values)), values=values)}
+
+
+@cache
+def _select_configs(names: tuple[str, ...]) -> Select[Any]:
+    """The configs of any selection with these parameters; made once, which takes longer than the query."""
     config, result = schema.config.c, schema.result.c
     has_values = select(result.id).where(result.config == config.id, result.kind.in_(schema.VALUED))
-    statement = (
-        select(schema.config)
-        .where(has_values.exists(), *config_conditions(selection))
-        .order_by(config.family, config.workload, config.gpu, config.evidence, config.mode, config.part)
-    )
-    return {row.id: row for row in capped(connection, statement)}
+    order = (config.family, config.workload, config.gpu, config.evidence, config.mode, config.part)
+    return narrow_by(select(schema.config), names).where(has_values.exists()).order_by(*order)
 
 
-def _point_heads(connection: Connection, cache: LookupCache, heads: Sequence[Head]) -> list[_PointHeads]:
+def _point_heads(connection: Connection, lookups: LookupCache, heads: Sequence[Head]) -> list[_PointHeads]:
     """Everything about the points of each series except their values."""
-    run_keys = np.unique(np.concatenate([head.run for head in heads])).tolist() if heads else []
-    runs = cache.runs.get(connection, run_keys)
-    versions = cache.versions.get(connection, {version for head in heads for version in head.versions})
+    names = lookups.named_points.get_all(
+        [_digest(head) for head in heads], lambda missing: _names(connection, lookups, heads, missing)
+    )
     point_heads = []
-    # Whole columns at a time, and versions and shapes by index: a trend has thousands of points. The kernels
-    # of one call have points of the same runs, which are named once.
-    named: dict[tuple[bytes, ...], tuple[list[str], list[str], list[datetime]]] = {}
-    for head in heads:
-        names = [versions[key] for key in head.versions]
-        of_runs = (head.run.tobytes(), head.version.tobytes(), head.created.tobytes(), repr(names).encode())
-        if of_runs not in named:
-            named[of_runs] = (
-                [runs[key] for key in head.run.tolist()],
-                [names[index] for index in head.version.tolist()],
-                [moment(created) for created in head.created.tolist()],
-            )
+    # Whole columns at a time, and shapes by index: a trend has thousands of points.
+    for head, names_of_points in zip(heads, names, strict=True):
         grids, blocks = ([_size(shape[part]) for shape in head.shapes] for part in (_GRID, _BLOCK))
         shapes = head.shape.tolist()
         point_heads.append(
             _PointHeads(
                 head.result.tolist(),
-                *named[of_runs],
-                [grids[index] for index in shapes],
-                [blocks[index] for index in shapes],
+                *names_of_points,
+                list(map(grids.__getitem__, shapes)),
+                list(map(blocks.__getitem__, shapes)),
                 head.latest().tolist(),
             )
         )
     return point_heads
+
+
+def _digest(head: Head) -> bytes:
+    """Stands for the runs, versions and times of points: the kernels of one call have the same."""
+    digest = sha256(repr(head.versions).encode())
+    for column in (head.run, head.version, head.created):
+        digest.update(np.ascontiguousarray(column).data)
+    return digest.digest()
+
+
+def _names(
+    connection: Connection, lookups: LookupCache, heads: Sequence[Head], missing: Sequence[int]
+) -> list[PointNames]:
+    """The run, version and time of every point of the heads at these places."""
+    run_keys = {place: heads[place].run.tolist() for place in missing}
+    runs = lookups.runs.get(connection, set().union(*run_keys.values()))
+    versions = lookups.versions.get(connection, {key for place in missing for key in heads[place].versions})
+    named = []
+    for place, keys in run_keys.items():
+        head = heads[place]
+        names = [versions[key] for key in head.versions]
+        named.append(
+            PointNames(
+                list(map(runs.__getitem__, keys)),
+                list(map(names.__getitem__, head.version.tolist())),
+                list(map(moment, head.created.tolist())),
+            )
+        )
+    return named
 
 
 def _size(extents: tuple[int, ...]) -> Size | None:

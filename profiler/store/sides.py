@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 
 from profiler.errors import UnknownName
 from profiler.evidence import EarlierCounters, Evidence, Latency, Session, Side, brief_list
@@ -15,7 +16,7 @@ from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.results import load, samples
 from profiler.store.rows import ROW_LIMIT
-from profiler.store.statements import Selection, capped, moment, narrow, select_results
+from profiler.store.statements import Selection, capped, moment, narrow_by, parameters, select_results
 
 _EARLIER_RUNS = 12  # with counters, among which one of the same code is looked for
 _MAX_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
@@ -25,7 +26,7 @@ _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
 
 def side(
     connection: Connection,
-    cache: LookupCache,
+    lookups: LookupCache,
     selection: Selection,
     label: str | None,
     *,
@@ -35,7 +36,6 @@ def side(
     name = (
         label or selection.run_id or "/".join(part for part in (selection.family, selection.version) if part)
     )
-    result = schema.result.c
     # Where all is named there is nothing to choose, if it has values.
     rows = _valued_rows(connection, selection, name) if _is_whole(selection) else []
     chosen = selection
@@ -43,20 +43,8 @@ def side(
         chosen = _choose(connection, selection, name)
         rows = _valued_rows(connection, chosen, name)
     session, capability = _origin(connection, chosen, rows[0].report if rows else None)
-    about = json.loads(
-        connection.scalar(
-            narrow(
-                select_results(schema.cell.c.about).join(
-                    schema.cell,
-                    (schema.cell.c.run == result.run)
-                    & (schema.cell.c.version == result.version)
-                    & (schema.cell.c.workload == schema.config.c.workload),
-                ),
-                chosen,
-            ).limit(1)
-        )
-        or "{}"
-    )
+    values = parameters(chosen)
+    about = json.loads(connection.scalar(_select_about(tuple(values)), values) or "{}")
     earlier = None
     if not rows and selection.run_id is None and chosen.evidence is Evidence.MEASURED:
         earlier = _earlier_counters(connection, chosen, _build(about))
@@ -68,7 +56,7 @@ def side(
     ids = tuple(row.id for row in rows)
     return Side(
         label=name,
-        launches=tuple(load(connection, cache, ids)),
+        launches=tuple(load(connection, lookups, ids)),
         gpu=chosen.gpu or None,
         compute_capability=capability,
         workload=chosen.workload or None,
@@ -93,9 +81,8 @@ def _is_whole(selection: Selection) -> bool:
 
 def _valued_rows(connection: Connection, chosen: Selection, name: str) -> Sequence[Any]:
     """The launches and facts of the chosen run; UnknownName where they are too many for one side."""
-    result = schema.result.c
-    statement = narrow(select_results(result.id, result.report), chosen).order_by(result.position)
-    rows = capped(connection, statement.where(result.kind.in_(schema.VALUED)))
+    values = parameters(chosen)
+    rows = capped(connection, _select_valued(tuple(values)), values=values)
     if rows.truncated:
         raise UnknownName(f"{name} has more than {ROW_LIMIT} launches: choose a run or workload with fewer")
     return rows
@@ -106,17 +93,8 @@ def _earlier_counters(connection: Connection, chosen: Selection, build: str | No
 
     Its session is still empty.
     """
-    result, run, cell = schema.result.c, schema.run.c, schema.cell.c
-    any_run = replace(chosen, run_id=None)
-    of_cell = (cell.run == result.run) & (cell.version == result.version)
-    statement = (
-        narrow(select_results(run.run_id, run.created, cell.about), any_run)
-        .outerjoin(schema.cell, of_cell & (cell.workload == schema.config.c.workload))
-        .where(result.kind == "launch", run.hidden.is_(False))
-        .distinct()
-        .order_by(run.created.desc(), run.run_id.desc())
-    )
-    for row in capped(connection, statement, _EARLIER_RUNS):
+    values = parameters(replace(chosen, run_id=None))
+    for row in capped(connection, _select_earlier(tuple(values)), _EARLIER_RUNS, values):
         if _build(json.loads(row.about or "{}")) == build:
             return EarlierCounters(row.run_id, moment(row.created), Session(), build is not None)
     return None
@@ -126,28 +104,10 @@ def _latencies(connection: Connection, chosen: Selection, run_id: str | None) ->
     """The latency samples of the version there, newest run first; with `run_id` those of that run alone."""
     if chosen.evidence is not Evidence.MEASURED:
         return ()
-    result, run, cell = schema.result.c, schema.run.c, schema.cell.c
-    latency_selection = Selection(
-        chosen.family,
-        chosen.version,
-        chosen.workload,
-        chosen.gpu,
-        evidence=Evidence.MEASURED,
-        kind="latency",
-        run_id=run_id,
-    )
-    columns = (result.id, schema.config.c.mode, run.run_id, run.created, cell.about)
-    of_cell = (cell.run == result.run) & (cell.version == result.version)
-    statement = narrow(
-        select_results(*columns).outerjoin(
-            schema.cell, of_cell & (cell.workload == schema.config.c.workload)
-        ),
-        latency_selection,
-    )
-    if run_id is None:  # a run that is named counts also if it was forgotten
-        statement = statement.where(run.hidden.is_(False))
-    statement = statement.order_by(result.created.desc(), run.run_id.desc(), result.position)
-    rows = capped(connection, statement, _MAX_LATENCIES)
+    values = parameters(replace(chosen, run_id=run_id))
+    # A run that is named counts also if it was forgotten.
+    statement = _select_latencies(tuple(values), with_hidden=run_id is not None)
+    rows = capped(connection, statement, _MAX_LATENCIES, values)
     samples_by_result = samples(connection, [row.id for row in rows])
     return tuple(
         Latency(
@@ -177,19 +137,10 @@ def _wrong(connection: Connection, chosen: Selection, run_id: str | None) -> str
     A failure on the CPU counts, since the CPU can run every workload. One on a GPU does not: that a GPU could
     not run one workload says nothing about the numbers.
     """
-    result, config, run = schema.result.c, schema.config.c, schema.run.c
     # All workloads count: results that are wrong on one make the version wrong.
     version = schema.version_key(chosen.family or "", chosen.version or "")
-    is_own_run = run.run_id == (run_id or chosen.run_id)
-    statement = select_results(result.reason, result.status, run.run_id).where(
-        schema.UNDONE,
-        result.version == version,
-        (result.status == "wrong")
-        | ((result.status == "failed") & (config.evidence == str(Evidence.MODELLED))),
-        is_own_run if run_id else run.hidden.is_(False) & (result.is_latest | is_own_run),
-    )
-    newest_first = (run.created.desc(), run.run_id, result.position)
-    row = connection.execute(statement.order_by(*newest_first).limit(1)).first()
+    values = {"of_version_key": version, "own_run": run_id or chosen.run_id}
+    row = connection.execute(_select_wrong(of_own_run=run_id is not None), values).first()
     return None if row is None else (row.reason or row.status)
 
 
@@ -198,20 +149,9 @@ def _choose(connection: Connection, selection: Selection, name: str) -> Selectio
 
     Raises UnknownName where nothing is selected, or several versions, workloads or GPUs are.
     """
-    config, run = schema.config.c, schema.run.c
-    columns = (
-        config.family,
-        schema.version.c.name.label("version"),
-        config.workload,
-        config.gpu,
-        config.evidence,
-        run.created,
-        run.run_id,
-    )
-    statement = narrow(select_results(*columns), selection).where(schema.result.c.kind != "noise").distinct()
-    if selection.run_id is None:
-        statement = statement.where(run.hidden.is_(False), schema.result.c.is_latest)
-    candidates: Sequence[Any] = capped(connection, statement)
+    values = parameters(selection)
+    statement = _select_candidates(tuple(values), of_any_run=selection.run_id is None)
+    candidates: Sequence[Any] = capped(connection, statement, values=values)
     if not candidates:
         raise UnknownName(
             f"nothing in the index is called {name}: `profiler versions` and `profiler runs` list what is"
@@ -228,9 +168,9 @@ def _choose(connection: Connection, selection: Selection, name: str) -> Selectio
     evidence = next(kind for kind in _EVIDENCE_ORDER if any(row.evidence == kind for row in candidates))
     candidates = [row for row in candidates if row.evidence == evidence]
     for column, option in (("family", ""), ("version", ""), ("workload", "--workload"), ("gpu", "--gpu")):
-        values = sorted({getattr(row, column) for row in candidates})
-        if len(values) > 1:
-            listed = brief_list([value or "(nobody said)" for value in values])
+        present = sorted({getattr(row, column) for row in candidates})
+        if len(present) > 1:
+            listed = brief_list([value or "(nobody said)" for value in present])
             way_out = f"choose one with {option}" if option else "choose one"
             raise UnknownName(f"{name} has several of {column}: {listed}; {way_out}", option=option)
     newest = max(candidates, key=lambda row: (row.created, row.run_id))
@@ -241,13 +181,9 @@ def _choose(connection: Connection, selection: Selection, name: str) -> Selectio
 
 def _origin(connection: Connection, chosen: Selection, report_key: int | None) -> tuple[Session, str | None]:
     """The ncu session of the launches' report, else one made from the run; and the compute capability."""
-    run = schema.run.c
-    row = connection.execute(select(schema.run).where(run.run_id == chosen.run_id)).one()
+    row = connection.execute(_SELECT_RUN, {"run": chosen.run_id}).one()
     if report_key is not None:
-        report = schema.report.c
-        session, capability = connection.execute(
-            select(report.session, report.compute_capability).where(report.id == report_key)
-        ).one()
+        session, capability = connection.execute(_SELECT_SESSION, {"report": report_key}).one()
         return packing.parse_session(session), capability or row.compute_capability
     session = Session(
         ncu_version=row.ncu_version,
@@ -259,3 +195,87 @@ def _origin(connection: Connection, chosen: Selection, report_key: int | None) -
         cache_control=row.cache_control,
     )
     return session, row.compute_capability
+
+
+# ---- the statements, each made once: to make one takes longer than the query
+
+_SELECT_RUN = select(schema.run).where(schema.run.c.run_id == bindparam("run"))
+_SELECT_SESSION = select(schema.report.c.session, schema.report.c.compute_capability).where(
+    schema.report.c.id == bindparam("report")
+)
+
+
+@cache
+def _select_about(names: tuple[str, ...]) -> Select[Any]:
+    statement = select_results(schema.cell.c.about).join(schema.cell, _of_cell())
+    return narrow_by(statement, names).limit(1)
+
+
+@cache
+def _select_valued(names: tuple[str, ...]) -> Select[Any]:
+    result = schema.result.c
+    statement = narrow_by(select_results(result.id, result.report), names).order_by(result.position)
+    return statement.where(result.kind.in_(schema.VALUED))
+
+
+@cache
+def _select_earlier(names: tuple[str, ...]) -> Select[Any]:
+    run = schema.run.c
+    return (
+        narrow_by(select_results(run.run_id, run.created, schema.cell.c.about), names)
+        .outerjoin(schema.cell, _of_cell())
+        .where(schema.result.c.kind == "launch", run.hidden.is_(False))
+        .distinct()
+        .order_by(run.created.desc(), run.run_id.desc())
+    )
+
+
+@cache
+def _select_latencies(names: tuple[str, ...], *, with_hidden: bool) -> Select[Any]:
+    result, run = schema.result.c, schema.run.c
+    columns = (result.id, schema.config.c.mode, run.run_id, run.created, schema.cell.c.about)
+    statement = select_results(*columns).outerjoin(schema.cell, _of_cell())
+    statement = narrow_by(statement, names, "latency")
+    if not with_hidden:
+        statement = statement.where(run.hidden.is_(False))
+    return statement.order_by(result.created.desc(), run.run_id.desc(), result.position)
+
+
+@cache
+def _select_wrong(*, of_own_run: bool) -> Select[Any]:
+    result, run = schema.result.c, schema.run.c
+    is_own_run = run.run_id == bindparam("own_run")
+    is_modelled = schema.config.c.evidence == str(Evidence.MODELLED)
+    statement = select_results(result.reason, result.status, run.run_id).where(
+        schema.UNDONE,
+        result.version == bindparam("of_version_key"),
+        (result.status == "wrong") | ((result.status == "failed") & is_modelled),
+        is_own_run if of_own_run else run.hidden.is_(False) & (result.is_latest | is_own_run),
+    )
+    return statement.order_by(run.created.desc(), run.run_id, result.position).limit(1)
+
+
+@cache
+def _select_candidates(names: tuple[str, ...], *, of_any_run: bool) -> Select[Any]:
+    config, run = schema.config.c, schema.run.c
+    columns = (
+        config.family,
+        schema.version.c.name.label("version"),
+        config.workload,
+        config.gpu,
+        config.evidence,
+        run.created,
+        run.run_id,
+    )
+    statement = narrow_by(select_results(*columns), names)
+    statement = statement.where(schema.result.c.kind != "noise").distinct()
+    if of_any_run:
+        statement = statement.where(run.hidden.is_(False), schema.result.c.is_latest)
+    return statement
+
+
+def _of_cell() -> ColumnElement[bool]:
+    """Joins the cell of a result."""
+    result, cell = schema.result.c, schema.cell.c
+    of_run = (cell.run == result.run) & (cell.version == result.version)
+    return of_run & (cell.workload == schema.config.c.workload)

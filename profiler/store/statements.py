@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
 from profiler.evidence import Evidence
 from profiler.store import schema
@@ -46,41 +46,86 @@ def select_results(*columns: Any) -> Select[Any]:
 
 def narrow(statement: Select[Any], selection: Selection) -> Select[Any]:
     """A statement of `select_results`, narrowed to a selection."""
-    conditions, result = config_conditions(selection), schema.result.c
+    return statement.where(*_conditions(parameters(selection)), *_of_kind(selection.kind))
+
+
+def narrow_by(statement: Select[Any], names: Iterable[str], kind: str | None = None) -> Select[Any]:
+    """As `narrow`, to any selection that has these `parameters`: a statement that is made once.
+
+    It is executed with them. To make a statement anew takes longer than most queries.
+    """
+    return statement.where(*_conditions({name: bindparam(name) for name in names}), *_of_kind(kind))
+
+
+def parameters(selection: Selection) -> dict[str, Any]:
+    """What a selection asks for, by the names that `narrow_by` gives them; its kind is none of them."""
+    by_name = _config_parameters(selection)
     if selection.version is not None and selection.family is not None:  # by key, which an index has
-        conditions.append(result.version == schema.version_key(selection.family, selection.version))
+        by_name["of_version_key"] = schema.version_key(selection.family, selection.version)
     elif selection.version is not None:
-        conditions.append(schema.version.c.name == selection.version)
+        by_name["of_version"] = selection.version
     if selection.run_id is not None:
-        conditions.append(result.run == schema.key(selection.run_id))
-    if selection.kind is not None:
-        conditions.append(schema.TIMED.get(selection.kind, result.kind == selection.kind))
-    return statement.where(*conditions)
+        by_name["of_run"] = schema.key(selection.run_id)
+    return by_name
 
 
 def config_conditions(selection: Selection) -> list[Any]:
     """What a selection asks of a config."""
-    config = schema.config.c
-    conditions = [
-        config[column] == value
-        for column, value in (
-            ("family", selection.family),
-            ("workload", selection.workload),
-            ("gpu", selection.gpu),
-            ("evidence", None if selection.evidence is None else str(selection.evidence)),
-        )
-        if value is not None
-    ]
-    if selection.kernel is not None:
-        conditions.append(func.lower(config.part).like(_like_pattern(selection.kernel), escape="\\"))
-    return conditions
+    return _conditions(_config_parameters(selection))
 
 
-def capped(connection: Connection, statement: Select[Any], limit: int = ROW_LIMIT) -> Rows[Any]:
-    """The first rows of a statement, and whether there were more."""
+def capped(
+    connection: Connection,
+    statement: Select[Any],
+    limit: int = ROW_LIMIT,
+    values: Mapping[str, Any] | None = None,
+) -> Rows[Any]:
+    """The first rows of a statement, and whether there were more.
+
+    `values` are those of a statement with parameters, which is made once and limited once.
+    """
     limit = min(limit, ROW_LIMIT)
-    rows = connection.execute(statement.limit(limit + 1)).all()  # one more, to know whether there are more
+    # One row more, to know whether there are more.
+    limited = statement.limit(limit + 1) if values is None else _limited(statement, limit + 1)
+    rows = connection.execute(limited, values).all()
     return Rows(rows[:limit], truncated=len(rows) > limit)
+
+
+@lru_cache(maxsize=256)
+def _limited(statement: Select[Any], limit: int) -> Select[Any]:
+    return statement.limit(limit)
+
+
+def _config_parameters(selection: Selection) -> dict[str, Any]:
+    columns = {
+        "of_family": selection.family,
+        "of_workload": selection.workload,
+        "of_gpu": selection.gpu,
+        "of_evidence": None if selection.evidence is None else str(selection.evidence),
+        "of_kernel": None if selection.kernel is None else _like_pattern(selection.kernel),
+    }
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+def _conditions(values: Mapping[str, Any]) -> list[Any]:
+    """The conditions that `parameters` stand for, each with its value or with a parameter."""
+    return [_CONDITIONS[name](value) for name, value in values.items()]
+
+
+def _of_kind(kind: str | None) -> list[Any]:
+    return [] if kind is None else [schema.TIMED.get(kind, schema.result.c.kind == kind)]
+
+
+_CONDITIONS: dict[str, Callable[[Any], Any]] = {
+    "of_family": lambda value: schema.config.c.family == value,
+    "of_workload": lambda value: schema.config.c.workload == value,
+    "of_gpu": lambda value: schema.config.c.gpu == value,
+    "of_evidence": lambda value: schema.config.c.evidence == value,
+    "of_kernel": lambda value: func.lower(schema.config.c.part).like(value, escape="\\"),
+    "of_version_key": lambda value: schema.result.c.version == value,
+    "of_version": lambda value: schema.version.c.name == value,
+    "of_run": lambda value: schema.result.c.run == value,
+}
 
 
 def pages(connection: Connection, statement: Select[Any], by: Any) -> Iterator[Any]:

@@ -105,6 +105,28 @@ def test_a_run_is_written_and_read_without_loss(run: Run) -> None:
     assert run_json.dump_run(run_json.parse_run(content, "x")) == content
 
 
+@pytest.mark.parametrize("run", [made(), rich()], ids=["imported", "collected"])
+def test_an_outline_says_the_same_as_the_run_and_leaves_out_the_rest(run: Run) -> None:
+    names = {name for result in run.results for facts in result.facts for name in facts.values}
+    chosen = sorted(names)[:1]
+    outline = run_json.parse_outline(run_json.dump_run(run), "here", chosen)
+    for result, of_outline in zip(run.results, outline.results, strict=True):
+        facts = tuple(
+            replace(block, values={name: block.values[name] for name in chosen}, opcodes={})
+            for block in result.facts
+            if set(chosen) <= set(block.values)
+        )
+        code = replace(result, problem={}, check=None, samples=(), captures=())
+        assert of_outline == replace(code, facts=facts)
+    assert replace(outline, results=run.results) == run
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"run_id": 1}'])
+def test_an_outline_of_no_run_json_is_refused(content: bytes) -> None:
+    with pytest.raises(BadBundle, match=r"no run\.json"):
+        run_json.parse_outline(content, "here")
+
+
 def test_a_sealed_run_is_there_whole_and_nothing_is_left_in_staging(
     root: LocalRoot, source: dict[str, Path]
 ) -> None:

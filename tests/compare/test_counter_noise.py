@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -243,13 +243,13 @@ class TestSessions:
     ) -> None:
         self.collected(store, data, ["aa"] * 4, spread(4, 0.01, 5))
         read: list[str] = []
-        load = bundle.load_run
+        load = bundle.load_outline
 
-        def counted(root: location.Root, run: str) -> Run:
+        def counted(root: location.Root, run: str, values: Collection[str]) -> Run:
             read.append(run)
-            return load(root, run)
+            return load(root, run, values)
 
-        monkeypatch.setattr(bundle, "load_run", counted)
+        monkeypatch.setattr(bundle, "load_outline", counted)
         for workload in ("", ""):
             place = counter_noise.CounterKey("gemms", workload, GPU, ncu_mode(SESSION))
             assert len(counter_noise.learn(store, place, same_code_lookup()).pairs) == 2
