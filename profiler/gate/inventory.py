@@ -55,6 +55,9 @@ class CellFilter(NamedTuple):
 EVERY_CELL = CellFilter()
 
 
+_Build = tuple[str | None, tuple[str, ...]]  # hash of the source, and flags
+
+
 @dataclass(frozen=True)
 class VersionResults:
     """Where the results of one version are: in one run, or for each cell in the newest run that has it."""
@@ -139,15 +142,16 @@ class Inventory:
 
     def of_run(self, name: str) -> list[VersionResults]:
         """The results of every version in a run, or of the one version that `version~run` means."""
+        if name in self._runs:
+            return self._runs[name]
         match = find_run(self.store, name)
         if isinstance(match, VersionRef) and match.run_id:
             version = f"{match.family}/{match.version}"
             return [results for results in self.of_run(match.run_id) if results.name == version]
-        if name not in self._runs:
-            rows = self.store.results(run_id=name, latest=False)
-            if rows.truncated:  # results that are cut off would never be judged
-                raise CannotJudge(f"run {name} has more than {len(rows)} results: name its versions")
-            self._runs[name] = [replace(results, run_id=name) for results in results_by_version(rows)]
+        rows = self.store.results(run_id=name, latest=False)
+        if rows.truncated:  # results that are cut off would never be judged
+            raise CannotJudge(f"run {name} has more than {len(rows)} results: name its versions")
+        self._runs[name] = [replace(results, run_id=name) for results in results_by_version(rows)]
         return self._runs[name]
 
     def of_version(self, family: str, version: str) -> VersionResults:
@@ -254,16 +258,37 @@ class Inventory:
             if run_id != newest and builds and not builds & self._builds(run_id, results)
         }
 
-    def _builds(self, run_id: str, results: VersionResults) -> set[tuple[str | None, tuple[str, ...]]]:
+    def _builds(self, run_id: str, results: VersionResults) -> set[_Build]:
         """What a version was built from in a run: source hash and flags."""
-        return {
-            (result.source_sha256, result.flags)
-            for result in bundle.load_run(self.root, run_id).results
-            if (result.family, result.version) == (results.family, results.version) and result.source_sha256
-        }
+        if run_id not in self._builds_by_run:
+            # A run has many versions, and each of them asks: reading its file takes half a second.
+            of_run: dict[tuple[str, str], set[_Build]] = {}
+            for result in bundle.load_run(self.root, run_id).results:
+                if result.source_sha256:
+                    own = of_run.setdefault((result.family, result.version), set())
+                    own.add((result.source_sha256, result.flags))
+            self._builds_by_run[run_id] = of_run
+        return self._builds_by_run[run_id].get((results.family, results.version), set())
+
+    @cached_property
+    def _builds_by_run(self) -> dict[str, dict[tuple[str, str], set[_Build]]]:
+        """What was read so far: by run, then by family and version."""
+        return {}
 
     def is_imported(self, results: VersionResults, cell: Cell) -> bool:
         """Whether the results were imported as a report, which no command here can collect again."""
         run_ids = {results.run_ids[cell]} if cell in results.run_ids else set(results.run_ids.values())
-        runs = [self.store.run(run_id) for run_id in run_ids]
-        return any(runs) and all(run is None or run.kind == IMPORT for run in runs)
+        kinds = [self._kind_of(run_id) for run_id in run_ids]
+        return any(kinds) and all(kind in ("", IMPORT) for kind in kinds)
+
+    def _kind_of(self, run_id: str) -> str:
+        """The kind of a run; "" where there is no such run."""
+        if run_id not in self._kinds:
+            run = self.store.run(run_id)
+            self._kinds[run_id] = run.kind if run else ""
+        return self._kinds[run_id]
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        """What was asked so far, by run."""
+        return {}
