@@ -185,16 +185,26 @@ def _find(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _show(arguments: Arguments, roots: Roots) -> Draft:
+    from profiler.agents.default_place import choose_place
+    from profiler.compare import is_file_name
     from profiler.documents import launches_of_name
     from profiler.evidence import load_metrics
 
     with _store() as opener:
         table = load_metrics()
         options = _given(arguments, "workload", "gpu", "kernel")
+        chosen = None
+        if not {"workload", "gpu"} & options.keys() and not is_file_name(arguments["name"]):
+            chosen = choose_place(opener(), arguments["name"])
+        if chosen is not None:
+            place = {"workload": chosen.place.workload, "gpu": chosen.place.gpu}
+            options |= {name: value for name, value in place.items() if value}
         document = launches_of_name(arguments["name"], table, opener, **options)
     whole = views.launches_whole(document.to_dict(), document.side.evidence.value)
     shown = views.launches(whole, (arguments.get("words") or "").split())
     sentences = [*document.sentences, *views.launch_sentences(whole)]
+    if chosen is not None:
+        sentences.insert(0, chosen.sentence)
     return Draft(sentences, whole, shown, next_calls.after_show(arguments, whole))
 
 

@@ -45,6 +45,9 @@ def after_show(arguments: Arguments, whole: Mapping[str, Any]) -> Next:
     """What limits it, and how to collect what is missing."""
     name = arguments["name"]
     following = [_call("what limits it", "insights", name=name, kernel=arguments.get("kernel"))]
+    if whole["evidence"] != "measured":
+        following.append(_call("its modelled time", "predict", names=[name]))
+        return following
     states = {metric["state"] for launch in whole["launches"] for metric in launch["metrics"]}
     if "not collected" in states:
         following.append(_collect("metrics that were not collected", name))

@@ -40,6 +40,22 @@ def found(document: Json) -> Json:
     return document
 
 
+# Of a version that nobody measured.
+_OVERVIEW_OF_FACTS = (
+    "static_registers",
+    "static_spills",
+    "static_shared",
+    "static_threads",
+    "static_occupancy",
+    "static_hmma",
+    "static_instructions",
+    "modelled_conflicts",
+    "modelled_wavefronts",
+    "modelled_error",
+    "modelled_findings",
+)
+
+
 def launches_whole(document: Json, evidence: str) -> Json:
     """Metrics as a list, each with its state: the evidence, or why there is none; longest launch first."""
     launches = []
@@ -70,7 +86,8 @@ def launches(whole: Json, words: Sequence[str]) -> Json:
             kept = [metric for metric in metrics if holds_words(metric, words)]
         else:
             by_concept = {metric["concept"]: metric for metric in metrics}
-            kept = [by_concept[concept] for concept in _OVERVIEW if concept in by_concept]
+            overview = _OVERVIEW if whole["evidence"] == "measured" else _OVERVIEW_OF_FACTS
+            kept = [by_concept[concept] for concept in overview if concept in by_concept]
         missing = [metric for metric in kept if metric["value"] is None]
         kept = [metric for metric in kept if metric["value"] is not None]
         lacking: dict[str, list[str]] = {}
@@ -89,6 +106,9 @@ def launch_sentences(whole: Json) -> list[str]:
     times = [-_minus_duration(launch) for launch in launches]
     if not launches:
         return []
+    if whole["evidence"] != "measured":
+        words = {"static": "what the compiler says", "modelled": "a run on the CPU"}[whole["evidence"]]
+        return [f"{len(launches)} kernels; {words} has no time: predict(names) models it"]
     if not times[0]:
         states = {m["state"] for launch in launches for m in launch["metrics"] if m["concept"] == "duration"}
         return [f"{len(launches)} launches; how long they took is missing: {', '.join(sorted(states))}"]

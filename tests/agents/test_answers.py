@@ -42,6 +42,7 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("find", {"words": "join"}),
     ("show", {"name": "example-join/after"}),
     ("show", {"name": "example-join/after", "words": "stall"}),
+    ("show", {"name": "v2d_b"}),
     ("compare", {"a": "example-join/before", "b": "example-join/after"}),
     ("compare", {"a": "v2d_a", "b": "v2d_b"}),
     ("explain", {"a": "example-join/after", "b": "example-join/before"}),
@@ -294,3 +295,17 @@ def test_what_a_compiler_says_of_a_candidate_stays_data(
     assert whole["document"]["valid"] is False
     assert whole["answer"] == ['"mine" is not valid: see its `reason`.']
     assert "profiler judge mine --seed" in whole["next"][0]["command"]
+
+
+def test_a_version_that_was_looked_at_in_many_places_is_shown_at_the_headline(roots: Roots) -> None:
+    shown = ask(roots, "show", name="v2d_b")
+    assert 'Shown is head dim 64 on "sm_90a" (static)' in shown["answer"][0]
+    assert "the headline 1x8x512x64" in shown["answer"][0]
+    (launch,) = shown["document"]["launches"]
+    metrics = {metric["concept"]: metric["value"] for metric in launch["metrics"]}
+    assert metrics["static_registers"] == 128
+    assert {metric["state"] for metric in launch["metrics"]} == {"static"}
+    assert {"tool": "predict", "arguments": {"names": ["v2d_b"]}}.items() <= shown["next"][1].items()
+    chosen = ask(roots, "show", name="v2d_b", workload="1x2x128x64")
+    assert "Shown is" not in " ".join(chosen["answer"])
+    assert chosen["document"]["evidence"] == "modelled"

@@ -24,7 +24,9 @@ pytest.importorskip("mcp", reason="no MCP SDK: pip install -e '.[agents]'")
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from profiler.agents.roots import Roots
 from profiler.agents.toolset import READING
+from profiler.agents.worker_pool import WorkerPool
 from tests.agents.clients import Session, command, environment, session
 from tests.conftest import REPORTS, ROOT
 
@@ -333,6 +335,32 @@ def test_lines_that_are_no_messages_are_answered_and_stdin_ends_the_server(wire:
     assert wire.process.wait(20) == 0
     assert wire.process.stdout.read() == b"", "nothing but the protocol is on stdout"
     assert not Path(f"/proc/{worker}").exists()
+
+
+def test_a_call_that_takes_too_long_is_ended_and_the_next_is_answered(
+    committed_data: Path, folder: Path
+) -> None:
+    with session(committed_data, folder, "--time-limit", "1") as impatient:
+        asked = impatient.ask("gate", names=["attention"])
+        assert asked.is_error
+        assert "no answer within 1 s, and the call was ended" in asked.text
+        assert "--time-limit SECONDS" in asked.text
+        assert len(impatient.tools()) == len(READING)
+
+
+def test_the_process_of_a_call_that_takes_too_long_is_gone(committed_data: Path, folder: Path) -> None:
+    async def run() -> list[dict[str, Any]]:
+        pool = WorkerPool(Roots((folder,), str(committed_data)), 0.05)
+        slow = await pool.ask("find", {"words": "v2d", "offset": 0}, 4000)
+        assert _children(os.getpid()) == []
+        pool._time_limit_s = 60
+        quick = await pool.ask("find", {"words": "v2d", "offset": 0}, 4000)
+        await pool.close()
+        return [slow, quick]
+
+    slow, quick = anyio.run(run)
+    assert "no answer within 0.05 s" in slow["error"]
+    assert "error" not in quick, "another process answers"
 
 
 def test_what_is_printed_while_a_call_is_answered_is_no_message(committed_data: Path, folder: Path) -> None:
