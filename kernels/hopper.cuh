@@ -21,7 +21,8 @@ __host__ __device__ constexpr uint64_t descriptor_field(uint64_t bytes) { return
 
 // K-major (TRANS 0), swizzled: `stride` bytes lie between groups of 8 rows, `leading` is not read. MN-major
 // (TRANS 1), swizzled: `stride` between groups of 8 k, `leading` between the columns that one row of the
-// pattern holds (64 halves for 128B) and the next ones. Not swizzled: PTX ISA, "Leading dimension byte offset".
+// pattern holds (64 halves for 128B) and the next ones. Not swizzled: PTX ISA, "Leading dimension byte
+// offset".
 __host__ __device__ constexpr uint64_t matrix_descriptor(uint32_t address, uint32_t leading, uint32_t stride,
                                                          Swizzle swizzle) {
   return descriptor_field(address) | descriptor_field(leading) << 16 | descriptor_field(stride) << 32 |
@@ -33,6 +34,8 @@ __host__ __device__ constexpr uint64_t matrix_descriptor(uint32_t address, uint3
 __host__ __device__ constexpr uint32_t swizzle_128b(uint32_t offset) {
   return offset ^ ((offset >> 7 & 7) << 4);
 }
+
+__host__ __device__ constexpr bool is_register_count(int n) { return n >= 24 && n <= 256 && n % 8 == 0; }
 
 // How far an arrival or a wait orders memory: among the threads of its block, or of its cluster.
 enum Scope { SCOPE_CTA, SCOPE_CLUSTER };
@@ -92,10 +95,12 @@ __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
 }
 template <int N>
 __device__ __forceinline__ void registers_release() {
+  static_assert(is_register_count(N));
   cpucuda::set_registers(N, false);
 }
 template <int N>
 __device__ __forceinline__ void registers_claim() {
+  static_assert(is_register_count(N));
   cpucuda::set_registers(N, true);
 }
 template <class... Registers>
@@ -288,11 +293,13 @@ __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
 
 template <int N>
 __device__ __forceinline__ void registers_release() {
+  static_assert(is_register_count(N));
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
 }
 // Waits until the others have released enough of them.
 template <int N>
 __device__ __forceinline__ void registers_claim() {
+  static_assert(is_register_count(N));
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
 }
 
@@ -410,8 +417,8 @@ __device__ __forceinline__ void cluster_arrive_relaxed() {
 __device__ __forceinline__ void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-// Where the same place lies in the shared memory of a block of the cluster: an address for the functions below.
-// No block may be reached before it runs (a barrier of the cluster says so), nor once it has ended.
+// Where the same place lies in the shared memory of a block of the cluster: an address for the functions
+// below. No block may be reached before it runs (a barrier of the cluster says so), nor once it has ended.
 __device__ __forceinline__ uint32_t address_at(const void* p, uint32_t rank) {
   uint32_t address;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(p)), "r"(rank));
@@ -473,8 +480,9 @@ __device__ __forceinline__ void remote_arrive(uint32_t bar) {
 
 // --- what the host does
 
-// The map of a tensor [matrices][rows][columns] of halves, of which boxes [box_rows][box_columns] are copied; a
-// row of a box is a row of the swizzle's pattern. Returns a cudaError_t. The driver's function is asked of the runtime: nothing is linked with libcuda.
+// The map of a tensor [matrices][rows][columns] of halves, of which boxes [box_rows][box_columns] are copied;
+// a row of a box is a row of the swizzle's pattern. Returns a cudaError_t. The driver's function is asked of
+// the runtime: nothing is linked with libcuda.
 inline int make_tensor_map(TensorMap* map, const void* base, int columns, int rows, int matrices,
                            int box_columns, int box_rows, Swizzle swizzle = SWIZZLE_128B) {
   static decltype(&cuTensorMapEncodeTiled) encode = nullptr;

@@ -235,7 +235,7 @@ KERNEL(arrives_and_goes_on) {  // warps 0 and 1 hand over to 2 and 3
 KERNEL(registers) {
   HEAD if (t < 128) {
     if (bug != 1) registers_release<24>();
-    if (bug == 3) registers_release<20>();  // caught here: registers_3 misuse
+    if (bug == 3) registers_release<32>();  // caught here: registers_3 misuse
     if (t < 64) out[t] = 1;
   } else if (bug != 2 || t < 192) {
     registers_claim<256>();  // caught here: registers_1 deadlock; registers_2 misuse

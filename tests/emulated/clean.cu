@@ -4,6 +4,9 @@
 #include <mma.h>
 
 #include "common.cuh"
+#ifdef CLOCKS  // judged as a source that includes hopper.cuh
+#include <cuda_hopper.h>
+#endif
 
 #define S(type) reinterpret_cast<type*>(smem)
 #define HEAD                                              \

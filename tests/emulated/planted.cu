@@ -7,6 +7,9 @@
 #include <cassert>
 
 #include "common.cuh"
+#ifdef CLOCKS  // judged as a source that includes hopper.cuh
+#include <cuda_hopper.h>
+#endif
 
 #define S(type) reinterpret_cast<type*>(smem)
 #define HEAD                                              \

@@ -1,16 +1,20 @@
 """Tests of Hopper's own machine on the CPU: TMA, mbarriers, wgmma, clusters, and vector clocks under them."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from profiler.build import require_tool
 from profiler.catalog import Case, Tolerance
+from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.emulator import Emulator, Schedule
 from profiler.emulator.cpu_library import build_cpu_library
 from profiler.emulator.emulator import Landing
-from tests.toolchain import needs_gxx
+from tests.emulator import test_emulator
+from tests.toolchain import needs_gxx, needs_nvcc
 
 HERE = Path(__file__).resolve().parents[1] / "emulated"
 SOURCE = (HERE / "async.cu").read_text()
@@ -75,6 +79,35 @@ def test_a_planted_bug_is_caught_at_its_line_in_every_schedule(emulator, library
             if end and defect.kind.startswith(tuple(expected.get(end.line, ["-"])))
         ]
         assert caught, f"seed {seed}: {result.defects}"
+
+
+@pytest.mark.long  # two more libraries; what clocks alone can tell is shown above
+def test_clocks_judge_barriers_and_fences_as_the_epochs_do(emulator, build_cache):
+    for source, kernels in (("clean", test_emulator.CLEAN), ("planted", test_emulator.PLANTED)):
+        library = build_cpu_library(HERE / f"{source}.cu", ["-DCLOCKS"], folder=build_cache / "cpu")
+        for number, name in enumerate(kernels):
+            if name in (*test_emulator.DIES, "asserts_after_a_read"):
+                continue
+            for seed in range(5):
+                case = test_emulator.case(number)
+                result = emulator.run(library, source, case, Schedule(seed), source_folder=HERE)
+                if source == "clean":
+                    assert result.passed, (name, seed, result)
+                else:
+                    assert test_emulator.is_caught(name, result), (name, seed, result.defects)
+
+
+@needs_nvcc
+def test_the_same_source_compiles_for_hopper(tmp_path):
+    # Its planted bugs have ptxas say that it puts in what is missing; of the rest it says nothing.
+    command = [require_tool("nvcc").path, "-std=c++17", "-arch=sm_90a", f"-I{PROJECT_KERNELS}", "-cubin"]
+    for source in ("async.cu", "layouts.cu"):
+        cubin = tmp_path / f"{source}bin"
+        process = subprocess.run(
+            [*command, str(HERE / source), "-o", str(cubin)], capture_output=True, text=True
+        )
+        assert process.returncode == 0, process.stderr
+        assert not re.search(r"\b(error|warning)\b", process.stderr), process.stderr
 
 
 def test_three_seeds_in_a_row_have_all_landing_policies():

@@ -14,13 +14,13 @@ __attribute__((cold, noinline)) void perhaps_yield() {
 __attribute__((cold, noinline)) void use_owned_register(uintptr_t a, size_t bytes, bool write, Pc pc) {
   for (const Registers& r : cur->in_flight)
     if (a < r.hi && a + bytes > r.lo && (write || !r.is_operand))
-      return report(WGMMA_NOT_WAITED, pc, 0, "%s a register that a wgmma in flight %s", write ? "writes" : "reads",
-                    r.is_operand ? "reads" : "writes");
+      return report(WGMMA_NOT_WAITED, pc, 0, "%s a register that a wgmma in flight %s",
+                    write ? "writes" : "reads", r.is_operand ? "reads" : "writes");
 }
 inline void use_register(uintptr_t a, size_t bytes, bool write, Pc pc) {
   if (a < cur->in_flight_hi && a + bytes > cur->in_flight_lo) use_owned_register(a, bytes, write, pc);
-  for (size_t i = (a - cur->stack) / 4, last = (a + bytes - 1 - cur->stack) / 4; i <= last && i < STACK / 4; ++i)
-    cur->touched[i] = cur->fence_epoch;
+  const size_t end = std::min((a + bytes - 1 - cur->stack) / 4 + 1, STACK / 4);
+  for (size_t i = (a - cur->stack) / 4; i < end; ++i) cur->touched[i] = cur->fence_epoch;
 }
 template <bool WRITE>
 inline void access(const void* p, size_t bytes, Pc pc, bool aligned = true, bool bank = true,

@@ -85,8 +85,8 @@ std::string stuck(const Fiber* f, const Fiber* end, const Fiber** where) {
   else if (f->state == WAITS)
     return "waits for " + waited_for(*f);
   else
-    snprintf(text, sizeof text, "in a warp collective of lanes %08x, of which %08x came", warps[f->warp].mask[f->lane],
-             warps[f->warp].waiting);
+    snprintf(text, sizeof text, "in a warp collective of lanes %08x, of which %08x came",
+             warps[f->warp].mask[f->lane], warps[f->warp].waiting);
   return text;
 }
 // At each place where threads wait.

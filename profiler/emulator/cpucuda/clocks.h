@@ -1,12 +1,12 @@
-// Vector clocks: what each thread knows of every other agent, for kernels in which the order between threads is
-// more than __syncthreads and __syncwarp (order.h). They are kept where the source includes hopper.cuh.
+// Vector clocks: what each thread knows of every other agent, for kernels in which the order between threads
+// is more than __syncthreads and __syncwarp (order.h). They are kept where the source includes hopper.cuh.
 //
-// There is one time, `now`. An access is stamped with its agent and the time; it happened before what a thread
-// does if the thread's clock has come to that time for that agent. A release joins a thread's clock into that of
-// a barrier, an acquire the other way. Agents beside the threads are those that work on their own: the bytes that
-// arrive at an mbarrier, the products of a warpgroup, the TMA stores of a thread. These have no order among
-// themselves; a wait is what tells a thread of them. What a thread wrote the async proxy sees only once a fence
-// of the proxies lies between: a second vector that takes the same ways.
+// There is one time, `now`. An access is stamped with its agent and the time; it happened before what a
+// thread does if the thread's clock has come to that time for that agent. A release joins a thread's clock
+// into that of a barrier, an acquire the other way. Agents beside the threads are those that work on their
+// own: the bytes that arrive at an mbarrier, the products of a warpgroup, the TMA stores of a thread. These
+// have no order among themselves; a wait is what tells a thread of them. What a thread wrote the async proxy
+// sees only once a fence of the proxies lies between: a second vector that takes the same ways.
 #pragma once
 #include "fibers.h"
 

@@ -1,7 +1,8 @@
 // Named barriers, the pool of registers, and clusters: their barrier and each other's shared memory.
 //
-// Source: PTX ISA, "bar", "setmaxnreg", "barrier.cluster", "mapa". An address in a block of the cluster is its
-// rank + 1 above bit 24, and the address in its shared window below; without a rank it is the own block's.
+// Source: PTX ISA, "bar", "setmaxnreg", "barrier.cluster", "mapa". An address in a block of the cluster is
+// its rank + 1 above bit 24, and the address in its shared window below; without a rank it is the own
+// block's.
 #pragma once
 #include "wgmma.h"
 
@@ -113,7 +114,7 @@ void perhaps_end_cluster_barrier() {
   cluster_barrier.arrived = 0;
   ++cluster_barrier.generation;
   cluster_barrier.done = std::exchange(cluster_barrier.gathered, {});
-  for (Mbarrier& m : mbarriers) m.published = m.published || m.fenced;
+  for (Mbarrier& m : mbarriers) m.published = m.published || m.publishing;
   for (int b = 0; b < nblocks; ++b) each_thread(blocks[b], [](Fiber& f) { f.started = (1u << nblocks) - 1; });
   wake(&cluster_barrier);
 }
@@ -125,6 +126,7 @@ void arrive_at_cluster_barrier(bool releases, Pc pc) {
   }
   cur->cluster_waits = true, cur->cluster_generation = cluster_barrier.generation;
   if (releases) release_into(cluster_barrier.gathered);
+  for (Mbarrier& m : mbarriers) m.publishing = m.publishing || (m.fenced && m.by == cur->id);
   ++cluster_barrier.arrived;
   perhaps_end_cluster_barrier();
 }
@@ -162,8 +164,8 @@ void named_barrier(int id, int threads, bool waits) { meet_at(id, threads, waits
 
 void set_registers(int count, bool claims) {
   const Pc pc = CALLER;
-  if (count < 24 || count > 256 || count % 8 || (claims ? count < cur->registers : count > cur->registers)) {
-    report(MISUSE, pc, 0, "%s %d registers from %d: 24 to 256 in steps of 8", claims ? "claims" : "releases",
+  if (claims ? count < cur->registers : count > cur->registers) {
+    report(MISUSE, pc, 0, claims ? "claims %d registers and has %d" : "releases all but %d registers and has %d",
            count, cur->registers);
     abort_block();
   }

@@ -70,7 +70,8 @@ void end_of_hopper_thread() {
   if (!cur->in_flight.empty())
     report(ASYNC_LEFT_PENDING, cur->product_pc, 0, "ends with wgmma never waited for");
 }
-// Shared memory is another block's by now. What may still reach for it is a mistake, in whatever order it came.
+// Shared memory is another block's by now. What may still reach for it is a mistake, in whatever order it
+// came.
 void block_has_ended(Block& block) {
   each_thread(block, [&](Fiber& f) {
     Fiber& first = fibers[f.id - thread_of_group(f)];

@@ -1,7 +1,7 @@
 // mbarriers: phases that end with their last arrival and their last byte.
 //
-// Source: PTX ISA, "mbarrier". A wait tells its thread of what was released by the arrivals of the phase, and of
-// the bytes that arrived in it.
+// Source: PTX ISA, "mbarrier". A wait tells its thread of what was released by the arrivals of the phase, and
+// of the bytes that arrived in it.
 #pragma once
 #include "waiting.h"
 
@@ -15,7 +15,7 @@ struct Mbarrier {
   int by;          // whose init it was,
   uint32_t at;     // when,
   bool fenced;     // whether a fence has made it visible to the async proxy,
-  bool published;  // and a barrier of the cluster to all its threads
+  bool publishing, published;  // and a barrier of the cluster, once it is complete, to all its threads
   uint32_t arrivals, pending;
   int64_t bytes;           // to come; for a while less than none
   uint32_t phase;          // how many have ended

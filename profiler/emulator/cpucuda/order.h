@@ -85,8 +85,9 @@ __attribute__((cold, noinline)) bool published(const Warp& w, int thread, uint32
   }
   return false;
 }
-// Whether what `thread` of this block, or of its cluster, did at `time` happened before what the running thread does now. A
-// barrier of the block orders all threads, __syncwarp the lanes that took part; shuffles order nothing.
+// Whether what `thread` of this block, or of its cluster, did at `time` happened before what the running
+// thread does now. A barrier of the block orders all threads, __syncwarp the lanes that took part; shuffles
+// order nothing.
 bool ordered(const Warp& w, int thread, uint32_t time) {
   return met(w, thread, time) || (fenced && published(w, thread, time));
 }

@@ -2,7 +2,8 @@
 // access.
 //
 // Compiled WITHOUT -fsanitize=thread; the kernels are compiled WITH it, and its __tsan_* calls land here
-// instead of in the sanitizer's own library, as do memcpy, memmove and memset. One OS thread, one block at a time.
+// instead of in the sanitizer's own library, as do memcpy, memmove and memset. One OS thread, one block at a
+// time, or the blocks of one cluster.
 #include <signal.h>
 #include <unwind.h>
 
@@ -106,8 +107,8 @@ extern "C" __attribute__((weak, visibility("hidden"))) const unsigned char* cons
 extern "C" __attribute__((weak, visibility("hidden"))) const unsigned char* const
     __stop___patchable_function_entries[];
 
-// The most threads a block that the kernel at this address is compiled for, and the fewest blocks an SM; 0 where
-// it does not say.
+// The most threads a block that the kernel at this address is compiled for, and the fewest blocks an SM; 0
+// where it does not say.
 struct LaunchBound {
   unsigned threads, blocks;
 };
@@ -138,13 +139,15 @@ void of_clusters(dim3 size) { next_cluster = size; }
 int make_tensor_map(TensorMap* map, const void* base, int columns, int rows, int matrices, int box_columns,
                     int box_rows, uint64_t swizzle) {
   const uint64_t row = uint64_t(columns) * 2, matrix = row * rows;
-  const bool is_valid = (uintptr_t)base % 16 == 0 && columns > 0 && rows > 0 && matrices > 0 && row % 16 == 0 &&
-                        matrix < uint64_t(1) << 40 && box_columns > 0 && box_columns <= 256 &&
-                        box_columns * 2 % 16 == 0 && box_rows > 0 && box_rows <= 256 &&
-                        (!swizzle || box_columns * 2 == 256 >> int(swizzle));
-  if (!is_valid) return INVALID_VALUE;
-  *map = {(unsigned char*)base, {uint64_t(columns), uint64_t(rows), uint64_t(matrices)}, {row, matrix}, swizzle,
-          {uint32_t(box_columns), uint32_t(box_rows)}, TensorMap::MAGIC};
+  const bool is_tensor = (uintptr_t)base % 16 == 0 && columns > 0 && rows > 0 && matrices > 0 &&
+                         row % 16 == 0 && matrix < uint64_t(1) << 40;
+  const bool is_box = box_columns > 0 && box_columns <= 256 && box_columns * 2 % 16 == 0 && box_rows > 0 &&
+                      box_rows <= 256 && (!swizzle || box_columns * 2 == 256 >> int(swizzle));
+  if (!is_tensor || !is_box) return INVALID_VALUE;
+  const uint64_t sizes[] = {uint64_t(columns), uint64_t(rows), uint64_t(matrices)};
+  const uint32_t box[] = {uint32_t(box_columns), uint32_t(box_rows)};
+  *map = {(unsigned char*)base, {sizes[0], sizes[1], sizes[2]}, {row, matrix}, swizzle, {box[0], box[1]},
+          TensorMap::MAGIC};
   return 0;
 }
 
@@ -169,7 +172,8 @@ int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size
   };
   const dim3 cluster = next_cluster.x ? std::exchange(next_cluster, dim3(0, 0, 0)) : dim3(1);
   if (aborted) return done(LAUNCH_FAILURE);
-  const uint64_t threads = uint64_t(block.x) * block.y * block.z, all_blocks = uint64_t(grid.x) * grid.y * grid.z;
+  const uint64_t threads = uint64_t(block.x) * block.y * block.z;
+  const uint64_t all_blocks = uint64_t(grid.x) * grid.y * grid.z;
   if (!threads || threads > MAX_THREADS || !all_blocks || grid.y > 65535 || grid.z > 65535) {
     report(LAUNCH_REFUSED, nullptr, 0,
            "%s with grid (%u,%u,%u) and block (%u,%u,%u): at most 1024 threads, and 65535 in y and z", kernel,
@@ -186,8 +190,8 @@ int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size
   const uint64_t ranks = uint64_t(cluster.x) * cluster.y * cluster.z;
   if (!ranks || ranks > MAX_CLUSTER || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z) {
     report(LAUNCH_REFUSED, code ? static_cast<const char*>(code) + 1 : nullptr, 0,
-           "%s in clusters of (%u,%u,%u): at most %d blocks, of which the grid (%u,%u,%u) is a multiple", kernel,
-           cluster.x, cluster.y, cluster.z, MAX_CLUSTER, grid.x, grid.y, grid.z);
+           "%s in clusters of (%u,%u,%u): at most %d blocks, of which the grid (%u,%u,%u) is a multiple",
+           kernel, cluster.x, cluster.y, cluster.z, MAX_CLUSTER, grid.x, grid.y, grid.z);
     return done(INVALID_CLUSTER_SIZE);
   }
   if (bytes > config.device_limit || bytes > SMEM_CAP || !config.device_limit) {

@@ -102,10 +102,11 @@ __attribute__((cold, noinline)) void slow_write(const Cell& c, size_t g, const A
   } else if (a.reads) {
     report(UNINITIALISED, a.pc, 0, "adds to shared byte %zu, which nothing has written in this block", byte);
   }
-  const bool others = c.many && c.reader == cur->id && c.read >= std::max(w.synced, cta->barrier) && !w.partial;
+  const bool others =
+      c.many && c.reader == cur->id && c.read >= std::max(w.synced, cta->barrier) && !w.partial;
   if (!ordered(w, c.reader, c.read) || others)
-    report(RACE_WAR, a.pc, cta->read_at[g], "writes shared byte %zu, read by %s with no barrier between", byte,
-           c.reader / WARP == cur->warp ? "another lane of its warp" : "another warp");
+    report(RACE_WAR, a.pc, cta->read_at[g], "writes shared byte %zu, read by %s with no barrier between",
+           byte, c.reader / WARP == cur->warp ? "another lane of its warp" : "another warp");
   else if (c.other_read >= cta->barrier && c.other_warp != cur->warp)
     report(RACE_WAR, a.pc, 0, "writes shared byte %zu, read by warp %d with no barrier between", byte,
            c.other_warp);
@@ -184,8 +185,8 @@ bool follows_write(const Cell& c, const Access& a) {
 void read_clocked(Cell& c, size_t g, const Access& a) {
   const size_t byte = std::max(a.offset, byte_of(g));
   if (c.written < block_start)
-    report(UNINITIALISED, a.pc, 0, "%sreads shared byte %zu, which nothing has written in this block", proxy(a),
-           byte);
+    report(UNINITIALISED, a.pc, 0, "%sreads shared byte %zu, which nothing has written in this block",
+           proxy(a), byte);
   else if (!follows_write(c, a))
     not_after_write(c, g, byte, a, false);
   c.readers = with_reader(c.readers, a);
@@ -201,7 +202,8 @@ void write_clocked(Cell& c, size_t g, const Access& a) {
       else
         not_after_write(c, g, byte, a, true);
     }
-    // An atomic after an own store with no release between leaves it a store: others must come after that too.
+    // An atomic after an own store with no release between leaves it a store: others must come after that
+    // too.
     over_own_store = a.atomic && !c.atomic && c.agent == uint32_t(cur->id) &&
                      c.written > known(cur->clock, cur->id);
   } else if (a.reads) {
@@ -209,8 +211,8 @@ void write_clocked(Cell& c, size_t g, const Access& a) {
   }
   for (const Reader& r : reader_sets[c.readers])
     if (!comes_after(a, r.agent, r.time) && (a.by || r.agent != uint32_t(cur->id))) {
-      report(RACE_WAR, a.pc, cta->read_at[g], "%swrites shared byte %zu, which %s %s with no %s between", proxy(a),
-             byte, agent_name(r.agent).c_str(), is_thread(r.agent) ? "has read" : "reads",
+      report(RACE_WAR, a.pc, cta->read_at[g], "%swrites shared byte %zu, which %s %s with no %s between",
+             proxy(a), byte, agent_name(r.agent).c_str(), is_thread(r.agent) ? "has read" : "reads",
              is_thread(r.agent) ? "barrier" : "wait");
       break;
     }

@@ -161,7 +161,7 @@ struct Fiber {
   Pc product_pc;                         // of the last
   std::vector<Registers> in_flight;
   uintptr_t in_flight_lo, in_flight_hi;  // around all of these
-  uint32_t fence_epoch;                  // counts the wgmma_fence; 4 bytes of stack have that of their last use
+  uint32_t fence_epoch;                  // counts its fences; 4 bytes of stack have that of their last use
   bool has_fenced;
   uint32_t* touched;
 };
@@ -184,8 +184,8 @@ struct Warp {
 // comparison. Two readers suffice: if any two warps have read since the barrier, every writer finds one that
 // is not its own.
 //
-// Where clocks are kept (clocks.h) any agent may have written, and all readers with no order to one another are
-// remembered: a set by its number.
+// Where clocks are kept (clocks.h) any agent may have written, and all readers with no order to one another
+// are remembered: a set by its number.
 struct Cell {
   uint32_t written;  // when; < block_start: never in this block
   union {

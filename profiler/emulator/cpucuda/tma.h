@@ -1,8 +1,8 @@
 // TMA and the other copies that go on by themselves: issued by a thread, done some time later.
 //
 // When is drawn by the run's landing policy. A copy's accesses are judged when it is issued, against what its
-// thread knows then; the bytes move later, row by row, and each row's bytes are taken from what its mbarrier waits
-// for. What a thread wrote and the copy reads, or overwrites, must lie before a fence of the proxies.
+// thread knows then; the bytes move later, row by row, and each row's bytes are taken from what its mbarrier
+// waits for. What a thread wrote and the copy reads, or overwrites, must lie before a fence of the proxies.
 // Source: PTX ISA, "cp.async.bulk.tensor", "Tensor swizzling modes", "st.async".
 #pragma once
 #include "mbarriers.h"

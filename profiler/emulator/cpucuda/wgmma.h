@@ -1,11 +1,11 @@
 // wgmma: products of a warpgroup that run while its threads go on.
 //
-// A product is issued when all 128 threads have come to it with equal operands. What it reads from shared memory
-// is judged then, against the least that any of the threads knew at its last wgmma_fence. It is computed there or
-// at the wait that needs it, by the run's landing policy; its accumulators are NaN in the threads' registers until
-// each thread has waited.
-// Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate": matrix descriptors, canonical
-// layouts, fragments. In which order the hardware adds, and how it rounds, is not specified.
+// A product is issued when all 128 threads have come to it with equal operands. What it reads from shared
+// memory is judged then, against the least that any of the threads knew at its last wgmma_fence. It is
+// computed there or at the wait that needs it, by the run's landing policy; its accumulators are NaN in the
+// threads' registers until each thread has waited. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
+// Multiply-Accumulate": matrix descriptors, canonical layouts, fragments. In which order the hardware adds,
+// and how it rounds, is not specified.
 #pragma once
 #include "tma.h"
 

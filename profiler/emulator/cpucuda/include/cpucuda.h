@@ -18,10 +18,11 @@
 #define __host__
 #define __constant__
 #define __grid_constant__
-// The bound becomes that many no-ops before the kernel's first instruction, and how many blocks an SM shall run
-// as many behind it, with a record of where they begin: an attribute may depend on template parameters, as the
+// The bound becomes that many no-ops before the kernel's first instruction, and the blocks an SM shall run as
+// many behind it, with a record of where they begin: an attribute may depend on template parameters, as the
 // bound does. runtime.cpp counts them at a launch.
-#define __launch_bounds__(...) CPUCUDA_PADDED(CPUCUDA_FIRST(__VA_ARGS__, 0), CPUCUDA_SECOND(__VA_ARGS__, 0, 0))
+#define __launch_bounds__(...) \
+  CPUCUDA_PADDED(CPUCUDA_FIRST(__VA_ARGS__, 0), CPUCUDA_SECOND(__VA_ARGS__, 0, 0))
 #define CPUCUDA_PADDED(n, m) __attribute__((patchable_function_entry(n + m, n)))
 #define CPUCUDA_FIRST(first, ...) (first)
 #define CPUCUDA_SECOND(first, second, ...) (second)

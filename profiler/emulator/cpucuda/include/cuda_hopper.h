@@ -1,5 +1,5 @@
-// What kernels/hopper.cuh calls on the CPU. A source that includes it has clocks kept: the order between its threads
-// is more than __syncthreads and __syncwarp.
+// What kernels/hopper.cuh calls on the CPU. A source that includes it has clocks kept: the order between its
+// threads is more than __syncthreads and __syncwarp.
 #pragma once
 #include "cpucuda.h"
 
