@@ -1,7 +1,8 @@
-"""A backup: all runs and decisions of a data folder as one tar.gz, and the way back, file by file.
+"""A backup: all runs, decisions and searches of a data folder as one tar.gz, and the way back, file by file.
 
 The first member says what it is, the last is SHA256SUMS with a line a file, which `sha256sum -c` reads too;
-between them lie the decisions, then run by run run.json and the files that it names.
+between them lie the decisions, then run by run run.json and the files that it names, then search by search
+its settings, records and candidates.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import tempfile
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from profiler.bundles import decisions, tar_stream
+from profiler.bundles import decisions, search_files, tar_stream
 from profiler.bundles.bundle import (
     RUNS_FOLDER,
     Readable,
@@ -53,7 +54,8 @@ from profiler.bundles.scratch import scratch_folder
 from profiler.bundles.zip_file import MAX_FILES, MAX_RATIO, MAX_UNPACKED_BYTES
 from profiler.errors import BadBundle, ProfilerError
 
-SCHEMA = 1
+SCHEMA = 2
+_SCHEMA_WITHOUT_SEARCHES = 1  # which older versions of this package read too
 HEAD_FILE = "backup.json"
 SUMS_FILE = "SHA256SUMS"
 MAX_HEAD_BYTES = 64 << 10
@@ -76,6 +78,7 @@ class BackupSummary:
     runs: int
     decisions: int
     left_out: tuple[tuple[str, str], ...] = ()  # name, message: what is damaged is in no backup
+    searches: int = 0
 
 
 @dataclass
@@ -87,13 +90,14 @@ class RestoreSummary:
     deleted: list[str] = field(default_factory=list)  # left out: deleted here after the backup
     decisions: int = 0  # new here
     refused: list[tuple[str, str]] = field(default_factory=list)  # name, message: other content is there
+    searches: int = 0  # of which something is new here
 
 
 # ---- writing
 
 
 def write_backup(root: Root, target: Path, progress: Progress | None = None) -> BackupSummary:
-    """Write all runs and decisions to `target`, which is there whole or not at all.
+    """Write all runs, decisions and searches to `target`, which is there whole or not at all.
 
     Every file is checked on the way; what is damaged is left out and named. Raises ProfilerError where the
     backup cannot be written, or the data change meanwhile.
@@ -112,13 +116,14 @@ def write_backup(root: Root, target: Path, progress: Progress | None = None) -> 
     except OSError as error:
         named = f" ({error.filename})" if error.filename else ""
         raise ProfilerError(f"{target} cannot be written: {error.strerror or error}{named}") from error
-    return BackupSummary(target, size_bytes, summary.runs, summary.decisions, summary.left_out)
+    return replace(summary, size_bytes=size_bytes)
 
 
 def _write_members(root: Root, target: Path, tar: Writable, progress: Progress | None) -> BackupSummary:
     left_out: list[tuple[str, str]] = []
     decision_ids, run_ids = decisions.decision_ids(root), list_runs(root)
     counts = {"runs": 0, "decisions": 0}
+    searches = search_files.list_searches(root)
     with tempfile.TemporaryFile() as sums:
 
         def add(name: str, source: Readable, digest: str, size_bytes: int) -> None:
@@ -132,7 +137,8 @@ def _write_members(root: Root, target: Path, tar: Writable, progress: Progress |
         def add_bytes(name: str, content: bytes) -> None:
             add(name, BytesIO(content), sha256(content).hexdigest(), len(content))
 
-        head = {"schema": SCHEMA, "created": datetime.now(UTC).isoformat(timespec="seconds")}
+        schema = SCHEMA if searches else _SCHEMA_WITHOUT_SEARCHES
+        head = {"schema": schema, "created": datetime.now(UTC).isoformat(timespec="seconds")}
         add_bytes(HEAD_FILE, json.dumps(head).encode())
         for name in decision_ids:
             try:
@@ -160,11 +166,17 @@ def _write_members(root: Root, target: Path, tar: Writable, progress: Progress |
             counts["runs"] += 1
             if progress is not None:
                 progress(number, len(run_ids), run_id)
+        for search_id in searches:
+            assert isinstance(root, LocalRoot)
+            for path in search_files.search_files(root, search_id):
+                name = f"{search_files.FOLDER}/{search_id}/{path}"
+                add_bytes(name, root.read(name, search_files.MAX_FILE_BYTES + 1))
         size_bytes = sums.tell()
         sums.seek(0)
         tar_stream.add_member(tar, SUMS_FILE, sums, size_bytes)
     tar_stream.end(tar)
-    return BackupSummary(target, 0, counts["runs"], counts["decisions"], tuple(left_out))
+    own = tuple(left_out)
+    return BackupSummary(target, 0, counts["runs"], counts["decisions"], own, len(searches))
 
 
 def _whole_run(root: Root, run_id: str) -> tuple[bytes, bytes | None, Sequence[ReportFile | Attachment]]:
@@ -257,7 +269,7 @@ def check_backup(path: Path) -> None:
 
 
 def restore(root: Root, path: Path, progress: Progress | None = None) -> RestoreSummary:
-    """Put the runs and decisions of a backup that check_backup found whole into a data folder.
+    """Put the runs, decisions and searches of a backup that check_backup found whole into a data folder.
 
     What is there with the same content stays, and other content is refused by name. Runs that were deleted
     here after the backup stay away. A restore that was killed is finished by another one.
@@ -270,8 +282,12 @@ def restore(root: Root, path: Path, progress: Progress | None = None) -> Restore
     }
     known = set(list_runs(root))
     in_backup: set[str] = set()  # decisions that delete a run
+    searches = _SearchRestore(root, summary)
     with _opened(path) as tar:
         for item in _Reader(tar, path).items():
+            if isinstance(item, _SearchFile):
+                searches.take(item)
+                continue
             if isinstance(item, _Decision):
                 if item.record.kind == decisions.DELETE:
                     in_backup.add(item.record.id)
@@ -290,9 +306,63 @@ def restore(root: Root, path: Path, progress: Progress | None = None) -> Restore
             if progress is not None:
                 done = len(summary.restored) + len(summary.already) + len(summary.refused)
                 progress(done, 0, run_id)
+    searches.end()
     if summary.restored:
         flush_runs(root)
     return summary
+
+
+class _SearchRestore:
+    """Puts searches back, one after the other. A search is there once its settings are: they come last."""
+
+    def __init__(self, root: Root, summary: RestoreSummary) -> None:
+        self._root, self._summary = root, summary
+        self._id = ""
+        self._settings: bytes | None = None  # that are still to be written
+        self._is_refused = self._is_new = False
+
+    def take(self, item: _SearchFile) -> None:
+        """A file of a search, whose settings come first."""
+        if item.search_id != self._id:
+            self.end()
+            self._id, self._is_refused, self._is_new = item.search_id, False, False
+        if self._is_refused:
+            return
+        present = self._present(item.name)
+        if present is None:
+            self._is_new = True
+            if item.path == search_files.SETTINGS_FILE:
+                self._settings = item.content
+            else:
+                self._write(item.name, item.content)
+        elif present != item.content:
+            # Another search of that id, or a record that was changed: of the first nothing is taken.
+            self._is_refused = item.path == search_files.SETTINGS_FILE
+            message = f"{self._root.url}/{item.name} is already there with other content"
+            self._summary.refused.append((item.search_id, message))
+
+    def end(self) -> None:
+        """Finish the search that was last taken of."""
+        if self._settings is not None:
+            name = f"{search_files.FOLDER}/{self._id}/{search_files.SETTINGS_FILE}"
+            self._write(name, self._settings)
+            self._settings = None
+        self._summary.searches += self._is_new
+        self._is_new = False
+
+    def _present(self, name: str) -> bytes | None:
+        try:
+            return self._root.read(name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise data_unusable(self._root, error) from error
+
+    def _write(self, name: str, content: bytes) -> None:
+        try:
+            self._root.write(name, content)
+        except OSError as error:
+            raise data_unusable(self._root, error) from error
 
 
 def _restore_decision(root: Root, item: _Decision, summary: RestoreSummary) -> None:
@@ -362,6 +432,20 @@ class _Decision:
 
 
 @dataclass(frozen=True)
+class _SearchFile:
+    """A file of a search in a backup."""
+
+    search_id: str
+    path: str  # in the search's folder
+    content: bytes
+
+    @property
+    def name(self) -> str:
+        """Its path in the data folder."""
+        return f"{search_files.FOLDER}/{self.search_id}/{self.path}"
+
+
+@dataclass(frozen=True)
 class _PackedRun:
     """A run in a backup, whose files come next in the tar."""
 
@@ -400,8 +484,8 @@ class _Reader:
         self._path = path
         self._most = max(_FREE_BYTES, MAX_RATIO * path.stat().st_size)
 
-    def items(self) -> Iterator[_Decision | _PackedRun]:
-        """The decisions, then the runs; files that a caller does not unpack are checked all the same."""
+    def items(self) -> Iterator[_Decision | _PackedRun | _SearchFile]:
+        """The decisions, the runs, then searches; files that nobody unpacks are checked all the same."""
         with tempfile.TemporaryFile() as sums:
             try:
                 yield from self._items(sums)
@@ -414,7 +498,7 @@ class _Reader:
                     raise  # of the disk, not of what is in the file
                 raise BadBundle(f"{self._path}: damaged or cut short ({brief_error(error)})") from error
 
-    def _items(self, sums: IO[bytes]) -> Iterator[_Decision | _PackedRun]:
+    def _items(self, sums: IO[bytes]) -> Iterator[_Decision | _PackedRun | _SearchFile]:
         members = tar_stream.read_members(self._tar)
         head = next(members, None)
         if head is None or head.name != HEAD_FILE:
@@ -430,7 +514,8 @@ class _Reader:
             yield _Decision(record, content)
             member = next(members, None)
         previous = ""  # run id: they come sorted, so that none comes twice
-        while member is not None and member.name != SUMS_FILE:
+        in_searches = f"{search_files.FOLDER}/"
+        while member is not None and member.name != SUMS_FILE and not member.name.startswith(in_searches):
             self._check_ratio()
             folder, run_id, file_name = (*member.name.split("/", 2), "", "")[:3]
             if folder != RUNS_FOLDER or file_name != RUN_FILE:
@@ -453,6 +538,18 @@ class _Reader:
             packed_files = _Files(files, member, members, sums, run_id)
             yield _PackedRun(run, run_json, dropped, dropped_json, packed_files.copy)
             member = packed_files.copied()
+        settled = ""  # the search whose settings came; they come first
+        while member is not None and member.name.startswith(in_searches):
+            self._check_ratio()
+            search_id, path = search_files.split_name(member.name)
+            if path == search_files.SETTINGS_FILE:
+                settled = search_id
+            if search_id != settled:
+                raise BadBundle(
+                    f"{member.name[:80]!r} comes before its search's {search_files.SETTINGS_FILE}"
+                )
+            yield _SearchFile(search_id, path, self._content(member, search_files.MAX_FILE_BYTES, sums))
+            member = next(members, None)
         self._check_sums(member, sums)
         if next(members, None) is not None:
             raise BadBundle(f"there are files after {SUMS_FILE}")

@@ -36,6 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     counts = {
         "runs restored": len(restored.restored),
         "decisions restored": restored.decisions,
+        "searches restored": restored.searches,
         "runs already there": len(restored.already),
         "runs left out, deleted here since": len(restored.deleted),
         "refused": len(restored.refused) + len(indexed.refused),

@@ -28,7 +28,10 @@ class BackupDocument(Document):
     def sentences(self) -> Sequence[str]:
         """What the file holds."""
         held = self.summary
-        return (f"{held.path}: {held.runs} runs and {held.decisions} decisions, {held.size_bytes:,} bytes",)
+        what = f"{held.runs} runs and {held.decisions} decisions"
+        if held.searches:
+            what = f"{held.runs} runs, {held.decisions} decisions and {held.searches} searches"
+        return (f"{held.path}: {what}, {held.size_bytes:,} bytes",)
 
     @property
     def exit_code(self) -> Exit:
@@ -45,13 +48,14 @@ class BackupDocument(Document):
             "path": str(held.path),
             "runs": held.runs,
             "decisions": held.decisions,
+            "searches": held.searches,
             "size_bytes": held.size_bytes,
             "left_out": [{"name": name, "message": message} for name, message in held.left_out],
         }
 
 
 def write_backup(out: Path, *, data: str | None = None, progress: Progress | None = None) -> BackupDocument:
-    """Write all runs and decisions as one tar.gz, whole or not at all. Raises ProfilerError."""
+    """Write all runs, decisions and searches as one tar.gz, whole or not at all. Raises ProfilerError."""
     from profiler.store import back_up
 
     return BackupDocument(back_up(out, data=data, progress=progress))

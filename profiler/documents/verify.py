@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from profiler.documents.document import Document
@@ -61,7 +61,12 @@ class VerifyDocument(Document):
 def verify_data(
     *, quick: bool = False, data: str | None = None, progress: Progress | None = None
 ) -> VerifyDocument:
-    """Hold the bundles, decisions and, unless `quick`, the index against what they should be."""
+    """Hold bundles, decisions, searches and, unless `quick`, the index against what they should be."""
+    from profiler.bundles import open_root
+    from profiler.search.verification import verify_searches
+    from profiler.store import Finding
     from profiler.store import verify_data as verify_stored
 
-    return VerifyDocument(verify_stored(quick=quick, data=data, progress=progress))
+    found = verify_stored(quick=quick, data=data, progress=progress)
+    searches = [Finding(search_id, message) for search_id, message in verify_searches(open_root(data))]
+    return VerifyDocument(replace(found, findings=(*found.findings, *searches)))

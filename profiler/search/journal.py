@@ -26,13 +26,13 @@ from typing import Any
 
 from profiler.bundles import LocalRoot, Root
 from profiler.bundles.hybrid_clock import next_order, order_of, stamp
+from profiler.bundles.search_files import FOLDER, SETTINGS_FILE
 from profiler.errors import ProfilerError, UnknownName
 from profiler.search.archive import Archive, replay
 from profiler.search.record import SEED, SearchRecord, parse_record, record_content
 from profiler.search.settings import SearchSettings, parse_settings
 
-FOLDER = "searches"
-SETTINGS_FILE, STOP_FILE, LOCK_FILE = "search.json", "stop", "lock"
+STOP_FILE, LOCK_FILE = "stop", "lock"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,100}")
 _DIGITS = 24  # of a content id in a folder's name
 

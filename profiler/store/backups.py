@@ -1,4 +1,4 @@
-"""`backup` and `restore`: all runs and decisions of a data folder as one file, and back into the index."""
+"""`backup` and `restore`: runs, decisions and searches of a data folder as one file, and back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def back_up(
     target: Path, *, data: str | None = None, progress: Progress | None = None
 ) -> backup.BackupSummary:
-    """Write all runs and decisions as one tar.gz, whole or not at all. Raises ProfilerError."""
+    """Write all runs, decisions and searches as one tar.gz, whole or not at all. Raises ProfilerError."""
     return backup.write_backup(location.open_root(data), target, progress)
 
 

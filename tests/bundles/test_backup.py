@@ -70,6 +70,94 @@ def test_a_backup_gives_the_same_files_again_and_only_once(
     assert not list((target / "staging").glob("import-*"))
 
 
+def with_search(root: LocalRoot) -> dict[str, bytes]:
+    """A search's files, and those that only its workers need."""
+    top = root.folder / "searches" / "20261101T000000-attention-ab12"
+    kept = {
+        "search.json": b"{}",
+        "records/20261101T000001.000001-c0.json": b'{"number": 0}',
+        "candidates/0123456789abcdef01234567/candidate.toml": b"family = 'x'",
+        "candidates/0123456789abcdef01234567/inc/a.cuh": b"// a",
+    }
+    left = {"claims/3": b"", "lock": b"", "worker.log": b"words", "candidates/.tmp-1/x.cu": b"half"}
+    for name, content in {**kept, **left}.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_bytes(content)
+    return {f"searches/{top.name}/{name}": content for name, content in kept.items()}
+
+
+def searches(folder: Path) -> dict[str, bytes]:
+    files = (path for path in (folder / "searches").rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_searches_are_backed_up_and_restored_without_what_workers_need(
+    root: LocalRoot, tmp_path: Path
+) -> None:
+    fill(root, tmp_path, 1)
+    kept = with_search(root)
+    packed = backup.write_backup(root, tmp_path / "b.tar.gz")
+    assert packed.searches == 1
+    restored = restore_into(tmp_path / "new", packed.path)
+    assert (restored.searches, restored.refused) == (1, [])
+    assert searches(tmp_path / "new") == kept
+    again = restore_into(tmp_path / "new", packed.path)
+    assert (again.searches, again.refused) == (0, [])
+
+
+def test_another_search_of_that_id_is_refused_and_records_are_added_to_the_same(
+    root: LocalRoot, tmp_path: Path
+) -> None:
+    fill(root, tmp_path, 1)
+    kept = with_search(root)
+    packed = backup.write_backup(root, tmp_path / "b.tar.gz").path
+    new, settings = tmp_path / "new", next(name for name in kept if name.endswith("search.json"))
+    (new / settings).parent.mkdir(parents=True)
+    (new / settings).write_bytes(b'{"other": 1}')
+    restored = restore_into(new, packed)
+    assert restored.searches == 0
+    assert [name for name, _ in restored.refused] == [settings.split("/")[1]]
+    assert searches(new) == {settings: b'{"other": 1}'}
+    (new / settings).write_bytes(kept[settings])
+    own = (new / settings).with_name("records") / "20261101T000002.000001-c1.json"
+    own.parent.mkdir()
+    own.write_bytes(b'{"number": 1}')
+    restored = restore_into(new, packed)
+    assert (restored.searches, restored.refused) == (1, [])
+    assert searches(new) == {**kept, own.relative_to(new).as_posix(): b'{"number": 1}'}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "searches/x/lock",
+        "searches/x/records/../../../a.json",
+        "searches/x/candidates/0123456789abcdef01234567/.hidden",
+        "searches/.x/search.json",
+        "searches/y/records/a.json",
+    ],
+)
+def test_what_is_no_file_of_a_search_is_refused(root: LocalRoot, tmp_path: Path, name: str) -> None:
+    fill(root, tmp_path, 1)
+    with_search(root)
+    packed = backup.write_backup(root, tmp_path / "b.tar.gz").path
+
+    def rename(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+        next(
+            info for info, _ in members if info.name.startswith("searches/") and "records" in info.name
+        ).name = name
+
+    with pytest.raises(BadBundle):
+        backup.check_backup(repacked(packed, rename))
+
+
+def test_without_searches_older_versions_read_a_backup(packed: Path) -> None:
+    with tarfile.open(packed) as tar:
+        head = tar.extractfile("backup.json")
+        assert head is not None
+        assert b'"schema": 1' in head.read()
+
+
 def test_other_programs_read_a_backup_and_its_sums(packed: Path, tmp_path: Path) -> None:
     with tarfile.open(packed) as tar:
         tar.extractall(tmp_path / "x", filter="data")
