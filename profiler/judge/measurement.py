@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import sys
@@ -152,7 +153,7 @@ def isolated_runner(isolation: Isolation, catalog: Catalog) -> Runner:
             [sys.executable, "-m", f"profiler.collect.gpu.{LATENCY.name}", *names],
             folder,
             limits,
-            environment=package_environment(),
+            environment={**package_environment(), **_driver_environment()},
             readable=[catalog.path.parent],
             devices=True,
         )
@@ -162,6 +163,12 @@ def isolated_runner(isolation: Isolation, catalog: Catalog) -> Runner:
         return prepared.result(ProcessResult(kind, done.code, done.seconds, tail, words))
 
     return run
+
+
+def _driver_environment() -> dict[str, str]:
+    """What says which GPU is meant, and where its driver lies."""
+    names = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def measure(

@@ -15,9 +15,11 @@ import pytest
 from profiler.catalog import ATTENTION, load_catalog
 from profiler.catalog.cases import make_inputs
 from profiler.collect.gpu import event_timer, latency, module_launch
+from profiler.collect.gpu.cuda_driver import read_gpu
 from profiler.collect.gpu.messages import LatencyRequest, LatencyResult, VersionCode
 from profiler.evidence import Evidence, find_part
 from profiler.judge import measurement
+from profiler.judge.isolation import Isolation, why_not_isolated
 from profiler.judge.judgement import WorkloadTime
 from profiler.judge.measurement import MeasuredSide, Measurement, SideSamples, measure
 from profiler.judge.pipeline import below_the_floor
@@ -217,3 +219,18 @@ def test_where_no_such_gpu_is_nothing_is_measured(monkeypatch: pytest.MonkeyPatc
 def test_samples_without_a_clock_have_none() -> None:
     samples = SideSamples([1.0, 2.0], [0, 0], [1700.0], [], [0, 0])
     assert samples.paired().clocks_mhz == []
+
+
+def test_the_program_runs_isolated_and_says_that_no_gpu_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real program in the real isolation: without a GPU its answer is a reason."""
+    if why_not_isolated():
+        pytest.skip(why_not_isolated())
+    if read_gpu() is not None:
+        pytest.skip("a GPU is here")
+    pytest.importorskip("torch", reason="torch is not installed")
+    run = measurement.isolated_runner(Isolation(), CATALOG)
+    done = measure([candidate(tmp_path)], CATALOG, [WORKLOAD], tmp_path, run, seed=1, sessions=1)
+    assert "no GPU" in done.reason
+    assert done.samples["candidate"][LABEL].ns == []
