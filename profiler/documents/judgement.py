@@ -13,6 +13,7 @@ from profiler.evidence import DEFAULT_PART
 from profiler.judge import Judgement, StageState, judge_candidate
 from profiler.statistics import Verdict
 
+_MOST_INSIGHTS = 3  # in words; all are in the JSON
 Progress = Callable[[str, str], None]  # stage, what happened
 
 
@@ -42,7 +43,7 @@ class JudgementDocument(Document):
 
     @property
     def sentences(self) -> Sequence[str]:
-        """Whether it is valid, its score, its times, and the verdict on each workload."""
+        """Whether it is valid, its score, its times, the verdict on each workload, and what to try."""
         found = self.judgement
         words = {True: "valid", False: f"not valid: {found.reason}", None: f"unknown: {found.reason}"}
         sentences = [f"{found.name} is {words[found.valid]}."]
@@ -60,6 +61,8 @@ class JudgementDocument(Document):
                 ratio = f" {item.ratio:.2f} × ({item.low:.2f} to {item.high:.2f})" if item.ratio else ""
                 reason = f": {item.reason}" if item.reason else ""
                 sentences.append(f"{item.workload}: {item.verdict}{ratio} against {other}{reason}.")
+        for row in found.insights[:_MOST_INSIGHTS]:
+            sentences.append(f"{row['text']}: {row['lever']}." if row.get("lever") else f"{row['text']}.")
         if found.artefacts:
             sentences.append(f"Kept: {', '.join(found.artefacts.values())}.")
         return sentences

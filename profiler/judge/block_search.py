@@ -45,10 +45,10 @@ class WriterSearch:
         rng: np.random.Generator,
         seconds: float,
     ) -> None:
-        """ranges: granules. probe: runs blocks, [n, 3]. seconds: after which no more are run."""
+        """ranges: granules. probe: runs blocks, [n, 3]. seconds: of processor time, after which none are run."""
         self._shape = grid
         self._ranges, self._probe, self._rng = ranges, probe, rng
-        self._until = time.monotonic() + seconds
+        self._until = time.process_time() + seconds
         self._starts = np.full((math.prod(grid), len(ranges)), _UNKNOWN, np.int64)
         self._owner: Array | None = None  # [granules], the block by its number in the grid
         self._runs = 0
@@ -62,7 +62,7 @@ class WriterSearch:
         for _ in range(_ROUNDS):
             missing = needed & (self._owner < 0)
             left = int(missing.sum())
-            if not left or self._runs >= _MOST_RUN or time.monotonic() > self._until:
+            if not left or self._runs >= _MOST_RUN or time.process_time() > self._until:
                 break
             proposed = np.unique(np.concatenate([*self._proposals(missing, depth), np.zeros(0, np.int64)]))
             proposed = proposed[self._starts[proposed, 0] == _UNKNOWN][: _MOST_RUN - self._runs]

@@ -38,10 +38,10 @@ def choose_blocks(
 
     probe: runs blocks of a launch on memory that nobody will look at. ranges: granules of the output and of
     the scratch buffers; output: which is the output. drawn: blocks by launch, [n, 3], of launches that may
-    write the output. seconds: after which nothing more is looked for. Raises NoModel as a run does.
+    write the output. seconds: of processor time, after which nothing more is looked for. Raises NoModel as a run does.
     """
     searches: dict[int, WriterSearch] = {}
-    until = time.monotonic() + seconds
+    until = time.process_time() + seconds
 
     def find(number: int, needed: Array) -> Array:
         """Blocks of a launch that write some of what is needed, by their number in the grid."""
@@ -54,7 +54,7 @@ def choose_blocks(
                 footprint = probe(number, blocks)
                 return Written(footprint.firsts, footprint.owner)
 
-            left = max(0.0, until - time.monotonic()) / 2
+            left = max(0.0, until - time.process_time()) / 2
             searches[number] = WriterSearch(grids[number], ranges, written, rng, left)
         return searches[number].find(needed)
 
