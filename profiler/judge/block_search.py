@@ -45,7 +45,7 @@ class WriterSearch:
         rng: np.random.Generator,
         seconds: float,
     ) -> None:
-        """ranges: granules. probe: runs blocks, [n, 3]. seconds: of processor time, after which none are run."""
+        """ranges: granules. probe: runs blocks, [n, 3]. seconds: of processor time to search in."""
         self._shape = grid
         self._ranges, self._probe, self._rng = ranges, probe, rng
         self._until = time.process_time() + seconds

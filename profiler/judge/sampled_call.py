@@ -38,7 +38,7 @@ def choose_blocks(
 
     probe: runs blocks of a launch on memory that nobody will look at. ranges: granules of the output and of
     the scratch buffers; output: which is the output. drawn: blocks by launch, [n, 3], of launches that may
-    write the output. seconds: of processor time, after which nothing more is looked for. Raises NoModel as a run does.
+    write the output. seconds: of processor time to search in. Raises NoModel as a run does.
     """
     searches: dict[int, WriterSearch] = {}
     until = time.process_time() + seconds
