@@ -83,6 +83,9 @@ class Architecture:
     l1_latency: int = 33
     l2_latency: int
     dram_latency: int
+    # From the start of a launch to its first block, and from its last one to the end. Fitted on launches of a
+    # few microseconds in public reports; sm_70 and sm_100 estimated.
+    launch_cycles: float
 
     @property
     def compute_capability(self) -> str:
@@ -127,6 +130,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             l1_latency=28,
             l2_latency=193,
             dram_latency=450,
+            launch_cycles=2500,
         ),
         Architecture(
             name="sm_75",
@@ -153,6 +157,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             l1_latency=32,
             l2_latency=188,
             dram_latency=450,
+            launch_cycles=1500,
         ),
         Architecture(
             name="sm_80",
@@ -172,6 +177,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             l2_slice_bytes=512 << 10,
             l2_latency=230,
             dram_latency=530,
+            launch_cycles=2500,
         ),
         Architecture(
             name="sm_86",
@@ -190,6 +196,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             l2_slice_bytes_per_clock=32,
             l2_latency=220,
             dram_latency=480,
+            launch_cycles=2200,
         ),
         Architecture(
             name="sm_89",
@@ -206,6 +213,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             l2_bytes_per_clock=2560,
             l2_latency=270,
             dram_latency=560,
+            launch_cycles=3200,
         ),
         Architecture(
             name="sm_90",
@@ -223,6 +231,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             l2_slice_bytes=512 << 10,
             l2_latency=265,
             dram_latency=650,
+            launch_cycles=4000,
         ),
         Architecture(
             name="sm_100",
@@ -238,6 +247,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             l2_bytes_per_clock=4096,
             l2_latency=265,
             dram_latency=650,
+            launch_cycles=4000,
         ),
         Architecture(
             name="sm_120",
@@ -249,8 +259,9 @@ ARCHITECTURES: dict[str, Architecture] = {
             address_lanes=16,
             l1_bytes=128 << 10,
             l2_bytes_per_clock=3072,
-            l2_latency=300,
-            dram_latency=600,
+            l2_latency=358,
+            dram_latency=877,
+            launch_cycles=3200,
         ),
     )
 }

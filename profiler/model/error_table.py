@@ -45,6 +45,7 @@ _ARCHITECTURE_FIELDS = (
     "l1_latency",
     "l2_latency",
     "dram_latency",
+    "launch_cycles",
 )
 
 

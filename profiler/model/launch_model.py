@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from profiler.model.pipes import Pipe, opcode_of
 from profiler.model.warp_trace import ExecutedCode, WarpTrace, make_trace
 
 # Fitted on the reports that docs/predictions.md names as tuned on.
-LAUNCH_CYCLES = 2500.0  # from the start of a launch to its first block, and from its last one to the end
 DRAM_EFFICIENCY = 0.92  # of the rate of the memory clock
 CONSTANT_MISS_CYCLES = 200.0
 # Fitted on the development set: blocks that do next to nothing, of 8 warps on sm_75 and of 16 on sm_89.
@@ -33,6 +32,7 @@ MOST_TRACES = 8  # warps of a block that execute something of their own where co
 SPECIAL_LATENCY, SPECIAL_REGISTER_LATENCY = 16.0, 22.0  # cycles. Source: arXiv 1804.06826, 2402.13499
 _FULL_WAVES = 4  # from so many waves on, blocks do not march in step
 _SIMULATED_WAVES = 3
+_ALWAYS_TOLD = frozenset(["issue", "load/store", "L1 data", "L2", "DRAM"])
 _BUSY_SHARE = 0.6  # of a resource below which no resource is the limit
 
 _READS_REGISTERS = frozenset(
@@ -69,6 +69,7 @@ _PREDICATE = re.compile(r"!?U?P(\d|T)")
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+)\]")
 _COPIES_LEFT = re.compile(r"SB\d, (0x[0-9a-f]+)")
 _CONSTANT_LINE_BYTES = 64
+_Rest = TypeVar("_Rest")
 
 
 @dataclass(frozen=True)
@@ -210,34 +211,44 @@ class LaunchModel:
 
     def block_cycles(self, hits: HitRates | None = None) -> dict[str, float]:
         """Cycles that a block keeps each resource of an SM busy at least; L2 and DRAM with hit rates only."""
-        inputs = self.inputs
-        executed = inputs.code.counts * inputs.block_warps
-        partitions = self.architecture.partitions
-        cycles = {"issue": float(executed.sum()) / partitions}
-        for pipe in Pipe:
-            chosen = self.pipe == pipe
-            if pipe not in (Pipe.NONE, Pipe.LSU, Pipe.FMA_HEAVY) and chosen.any():
-                cycles[pipe.label] = float((executed * self.pipe_cycles)[chosen].sum()) / partitions
-        heavy = self.pipe == Pipe.FMA_HEAVY
-        if heavy.any():
-            shared = cycles.get(Pipe.FMA.label, 0.0) + float(executed[heavy].sum()) / partitions
-            own = float((executed * self.pipe_cycles)[heavy].sum()) / partitions
-            cycles[Pipe.FMA.label] = max(shared, own)
-        memory = self.pipe == Pipe.LSU
-        cycles[Pipe.LSU.label] = float((executed * self.pipe_cycles)[memory].sum())
-        passes = self.architecture.wavefront_cycles
-        cycles["L1 data"] = float((executed * self.wavefronts)[memory].sum()) * passes
-        if hits is not None:
-            loaded, stored = (size / inputs.blocks for size in self.requested_bytes())
-            active = min(inputs.gpu.sms, inputs.blocks)
-            missed, stored = loaded * (1 - hits.l1), stored * (1 - hits.merged)
-            stores = self.finish == Finish.STORE
-            packets = executed * self.packets * np.where(stores, 1 - hits.merged, 1 - hits.l1)
-            sent = float(packets.sum()) / self._packet_rate(active)
-            cycles["L2"] = max((missed + stored) / self._l2_rate(active), sent)
-            from_dram = missed * (1 - hits.l2) + stored * (1 - hits.stores)
-            cycles["DRAM"] = from_dram * active / (self.dram_bytes_per_clock * DRAM_EFFICIENCY)
+        executed = self.inputs.code.counts * self.inputs.block_warps
+        cycles: dict[str, float] = {}
+        for name, taken in self._demands(hits):
+            amount = float((executed * taken).sum())
+            if amount > 0 or name in _ALWAYS_TOLD:
+                cycles[name] = max(cycles.get(name, 0.0), amount)
         return cycles
+
+    def _demands(self, hits: HitRates | None) -> list[tuple[str, NDArray[np.float64]]]:
+        """Resources of an SM, and the cycles of each that an instruction takes when a warp executes it.
+
+        A resource that two things can fill is there twice: the fuller of them counts.
+        """
+        inputs = self.inputs
+        partitions = self.architecture.partitions
+        demands = [("issue", np.full(len(self.pipe), 1.0 / partitions))]
+        for pipe in Pipe:
+            if pipe not in (Pipe.NONE, Pipe.LSU, Pipe.FMA_HEAVY):
+                own = np.where(self.pipe == pipe, self.pipe_cycles, 0.0) / partitions
+                demands.append((pipe.label, own))
+        heavy = self.pipe == Pipe.FMA_HEAVY
+        plain = np.where(self.pipe == Pipe.FMA, self.pipe_cycles, 0.0)
+        demands.append((Pipe.FMA.label, (plain + heavy) / partitions))
+        demands.append((Pipe.FMA.label, np.where(heavy, self.pipe_cycles, 0.0) / partitions))
+        memory = self.pipe == Pipe.LSU
+        demands.append((Pipe.LSU.label, np.where(memory, self.pipe_cycles, 0.0)))
+        passes = self.wavefronts * self.architecture.wavefront_cycles
+        demands.append(("L1 data", np.where(memory, passes, 0.0)))
+        if hits is not None:
+            active = min(inputs.gpu.sms, inputs.blocks)
+            stores = self.finish == Finish.STORE
+            sent = np.where(stores, 1 - hits.merged, 1 - hits.l1)
+            sizes = np.where(self.is_global, self.sectors * 32, 0.0) * sent
+            to_dram = sizes * np.where(stores, 1 - hits.stores, 1 - hits.l2)
+            demands.append(("L2", sizes / self._l2_rate(active)))
+            demands.append(("L2", self.packets * sent / self._packet_rate(active)))
+            demands.append(("DRAM", to_dram * active / (self.dram_bytes_per_clock * DRAM_EFFICIENCY)))
+        return demands
 
     @property
     def _l2_slices(self) -> float:
@@ -274,10 +285,12 @@ class LaunchModel:
         return Outcome(cycles[limiter], limiter, {name: amount / longest for name, amount in cycles.items()})
 
     def littles_law(self, hits: HitRates) -> Outcome:
-        """Level 1: a wave of blocks between one warp alone, or its busiest resource, and both after another.
+        """Level 1: a closed queueing network of the blocks on an SM, one wave after another.
 
-        The larger of the two and their sum are the bounds of a closed queueing network (Denning and Buzen
-        1978). Between them the root of their squares was nearest on the development set.
+        Warps that go round a loop drift apart: a wave takes as long as one of them alone, or its busiest
+        resource. Those that start together or leave a barrier are in step: what keeps one of them waiting
+        keeps the whole block waiting, and blocks queue for the busiest resource (Denning and Buzen 1978;
+        Reiser and Lavenberg 1980). Of an iteration each, the first one after a start or a barrier is in step.
         """
         inputs = self.inputs
         alone, _ = self._whole(lambda trace: self._alone(trace, hits), 1)
@@ -285,15 +298,69 @@ class LaunchModel:
         limiter = max(cycles, key=lambda name: cycles[name])
         bound, resident = cycles[limiter], inputs.resident_blocks
         bound = max(bound, WARP_START_CYCLES * inputs.block_warps)
+        busy = max(bound, self._cycles_in_step(hits))
+        warps = inputs.block_warps
+        block = busy + max(0.0, alone - busy / warps)
+        share = self._share_in_step
+
+        def wave(blocks: int) -> float:
+            in_step = _closed_network(blocks, block - bound, bound)
+            apart = _closed_network(blocks * warps, max(0.0, alone - bound / warps), bound / warps)
+            return share * in_step + (1 - share) * apart
+
         waves, tail = divmod(-(-inputs.blocks // inputs.gpu.sms), resident)
         if waves >= _FULL_WAVES:
-            total = inputs.blocks / inputs.gpu.sms / resident * math.hypot(alone, bound * resident)
+            total = inputs.blocks / inputs.gpu.sms / resident * wave(resident)
         else:
-            total = waves * math.hypot(alone, bound * resident)
-            total += math.hypot(alone, bound * tail) if tail else 0.0
+            total = waves * wave(resident) + (wave(tail) if tail else 0.0)
         used = {name: amount * inputs.blocks / inputs.gpu.sms / total for name, amount in cycles.items()}
         name = limiter if used[limiter] > _BUSY_SHARE else "latency"
-        return Outcome(LAUNCH_CYCLES + total, name, used)
+        return Outcome(self.architecture.launch_cycles + total, name, used)
+
+    @property
+    def _share_in_step(self) -> float:
+        """What of their instructions the warps of a block execute in step: an iteration between barriers."""
+        counts = self.inputs.code.counts
+        iterations = float(counts.sum()) / max(float(np.minimum(counts, 1.0).sum()), 1e-9)
+        barriers = float(counts[self.finish == Finish.BARRIER].sum())
+        return min(1.0, (1 + barriers) / max(iterations, 1e-9))
+
+    def _cycles_in_step(self, hits: HitRates) -> float:
+        """Cycles that a block is busy whose warps go in step from a wait for memory or a barrier to the next.
+
+        Between two waits the resource counts that is busiest there, which need not be that of the whole.
+        """
+        demands = self._demands(hits)
+        taken = np.array([amounts for _, amounts in demands])
+
+        def run(trace: WarpTrace) -> tuple[float, None]:
+            total = 0.0
+            for row, length in zip(trace.positions, trace.lengths, strict=True):
+                positions = row[:length]
+                if length:
+                    phases = np.add.reduceat(taken[:, positions], self._phase_starts(positions), axis=1)
+                    total += float(phases.max(axis=0).sum())
+            return total / len(trace.lengths), None
+
+        cycles, _ = self._whole(run, self._traced_warps)
+        return cycles * self.inputs.block_warps
+
+    def _phase_starts(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where in a trace a warp waits for memory or for other warps; the first place is its start."""
+        controls = self.inputs.controls or _default_controls(len(self.pipe))
+        meets = np.isin(self.finish, (Finish.BARRIER, Finish.COPY_WAIT))
+        # A bit for the scoreboard of each load.
+        loads = np.where(self.finish == Finish.LOAD, 1 << controls.write_scoreboard, 0) & ~(
+            1 << NO_SCOREBOARD
+        )
+        steps = np.stack((controls.waits, meets, loads))[:, positions].T.tolist()
+        starts, in_flight = [0], 0
+        for place, (waits, is_meeting, loaded) in enumerate(steps):
+            if place and (in_flight & waits or is_meeting):
+                starts.append(place)
+            in_flight = 0 if is_meeting else in_flight & ~waits
+            in_flight |= loaded
+        return np.array(starts, np.int64)
 
     def simulation(self, hits: HitRates) -> Outcome:
         """Level 2: one SM simulated cycle by cycle."""
@@ -303,7 +370,7 @@ class LaunchModel:
         all_stalls = max(float(simulated.stalls.sum()), 1e-9)
         waited = max(float(simulated.by_instruction.sum()), 1e-9)
         return Outcome(
-            LAUNCH_CYCLES + total,
+            self.architecture.launch_cycles + total,
             limiter if used[limiter] > _BUSY_SHARE else "latency",
             used,
             {stall.name.lower(): float(simulated.stalls[stall]) / all_stalls for stall in Stall},
@@ -329,9 +396,7 @@ class LaunchModel:
         """How many warps of a block have a trace of their own."""
         return min(self.inputs.block_warps, MOST_TRACES)
 
-    def _whole(
-        self, run: Callable[[WarpTrace], tuple[float, Simulated]], warps: int
-    ) -> tuple[float, Simulated]:
+    def _whole(self, run: Callable[[WarpTrace], tuple[float, _Rest]], warps: int) -> tuple[float, _Rest]:
         """The cycles of uncut loops: two traces with loops cut differently, drawn out to the true number."""
         short = self._trace(TRACE, warps)
         cycles, rest = run(short)
@@ -473,6 +538,16 @@ class LaunchModel:
             controls.read_scoreboard,
             controls.waits,
         )
+
+
+def _closed_network(customers: int, delay: float, service: float) -> float:
+    """Cycles in which each of some customers goes once through a delay and a queue for one server."""
+    queue, cycles = 0.0, delay + service
+    for count in range(1, customers + 1):
+        response = service * (1 + queue)
+        cycles = delay + response
+        queue = count * response / max(cycles, 1e-9)
+    return cycles
 
 
 def _default_controls(count: int) -> ControlWords:

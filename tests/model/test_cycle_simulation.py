@@ -15,7 +15,6 @@ from profiler.model.launch_model import (
     ALL_FROM_DRAM,
     ALL_IN_L2,
     DRAM_EFFICIENCY,
-    LAUNCH_CYCLES,
     WARP_START_CYCLES,
     HitRates,
     LaunchInputs,
@@ -56,7 +55,7 @@ def inputs(
 
 
 def cycles(launch: LaunchInputs, hits: HitRates = ALL_IN_L2) -> float:
-    return LaunchModel(launch).simulation(hits).cycles - LAUNCH_CYCLES
+    return LaunchModel(launch).simulation(hits).cycles - launch.gpu.architecture.launch_cycles
 
 
 def test_a_chain_takes_the_cycles_that_its_control_words_count() -> None:
@@ -173,7 +172,7 @@ def test_an_sm_starts_one_warp_after_another() -> None:
     empty = inputs(["MOV R1, R2", "EXIT"], [1, 1], threads=512, blocks=100 * A100.sms)
     assert make_trace(empty.code, 6000).shortened == 1
     for level in (LaunchModel(empty).simulation, LaunchModel(empty).littles_law):
-        time = level(ALL_IN_L2).cycles - LAUNCH_CYCLES
+        time = level(ALL_IN_L2).cycles - A100.architecture.launch_cycles
         assert time == pytest.approx(100 * 16 * WARP_START_CYCLES, rel=0.05)
 
 
@@ -182,8 +181,32 @@ def test_littles_law_lies_between_its_bounds() -> None:
     launch = inputs(texts, [1] * 500, stall=4, threads=512, blocks=A100.sms)
     alone = cycles(replace(launch, threads=32))
     busy = 4 * 500 * 2  # cycles of a partition's pipe
-    time = LaunchModel(launch).littles_law(ALL_IN_L2).cycles - LAUNCH_CYCLES
+    time = LaunchModel(launch).littles_law(ALL_IN_L2).cycles - A100.architecture.launch_cycles
     assert max(alone, busy) < time < alone + busy
+
+
+def test_warps_in_step_have_one_phase_after_another() -> None:
+    work = ["LDG.E R0, [R2.64]"] * 40 + ["MUFU.EX2 R4, R0"] * 40
+    launch = inputs(work, [1] * 80, writes=[0] * 40 + [NO_SCOREBOARD] * 40, waits=[0] * 40 + [1] + [0] * 39)
+    launch = replace(launch, threads=1024, blocks=A100.sms)
+
+    def level_1(launch: LaunchInputs) -> float:
+        return LaunchModel(launch).littles_law(ALL_IN_L2).cycles - A100.architecture.launch_cycles
+
+    assert A100.l2_bytes is not None
+    slices = A100.l2_bytes / A100.architecture.l2_slice_bytes
+    rate = min(A100.architecture.l2_bytes_per_clock, slices * 64) / A100.sms
+    loading = 32 * 40 * 128 / rate
+    special = 32 * 40 * 32 / A100.architecture.exponentials
+    assert loading + special < level_1(launch) < 1.25 * (loading + special)
+    # With two blocks on an SM, one loads while the other computes.
+    two = level_1(replace(launch, blocks=2 * A100.sms))
+    assert two < 1.8 * level_1(launch)
+    # Warps that go round many times without a barrier drift apart, and use both at once.
+    round_trip = [*work[:-1], "@P0 BRA 0x0"]
+    code = replace(launch.code, texts=round_trip, counts=np.full(80, 100.0), targets=[-1] * 79 + [0])
+    looped = replace(launch, code=code)
+    assert level_1(looped) < 100 * 0.85 * level_1(launch)
 
 
 def test_warps_of_a_block_meet_at_a_barrier() -> None:
