@@ -77,8 +77,8 @@ class Architecture:
     # l1tex__throughput, which counts both twice on sm_75 (64 bytes a clock of shared memory), once elsewhere.
     wavefront_cycles: float = 1.0
     # Cycles from issue to data where nothing is in the way. Source: arXiv 1804.06826 (sm_70), 1903.07486
-    # (sm_75), 2208.11174 (sm_80), 2402.13499 (sm_89, sm_90), those of DRAM fitted on reports; sm_86 as sm_89,
-    # sm_100 as sm_90, sm_120 estimated.
+    # (sm_75), 2208.11174 (sm_80), 2402.13499 (sm_89, sm_90), those of DRAM fitted on reports, and 2507.10789
+    # (sm_120, L2 and DRAM); sm_86 as sm_89, sm_100 as sm_90.
     shared_latency: int = 23
     l1_latency: int = 33
     l2_latency: int
