@@ -122,7 +122,7 @@ def test_pages_show_them_beside_their_parent(stored: StoredPredictions) -> None:
     assert f"{(fast.time_ns or 0) / (slow.time_ns or 1):.2f} × v2d_a" in cell
     assert "no model" in lineage_table._modelled_time(status("v1", None), predicted, None)
     # Once its GPU has measured the version, that stands in the parent's place.
-    for factor, words in ((0.9, "in the range"), (0.01, "outside the range")):
+    for factor, words in ((0.95, "in the range"), (0.01, "outside the range")):
         measured = VersionLatency((fast.time_ns or 0) * factor, "events", "run")
         beside = lineage_table._modelled_time(status("v2d_b", "v2d_a"), predicted, measured)
         assert f"{1 / factor:.2f} × measured" in beside
