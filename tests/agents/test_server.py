@@ -350,9 +350,10 @@ def test_a_call_that_takes_too_long_is_ended_and_the_next_is_answered(
 
 def test_the_process_of_a_call_that_takes_too_long_is_gone(committed_data: Path, folder: Path) -> None:
     async def run() -> list[dict[str, Any]]:
+        before = set(_children(os.getpid()))
         pool = WorkerPool(Roots((folder,), str(committed_data)), 0.05)
         slow = await pool.ask("find", {"words": "v2d", "offset": 0}, 4000)
-        assert _children(os.getpid()) == []
+        assert set(_children(os.getpid())) <= before
         pool._time_limit_s = 60
         quick = await pool.ask("find", {"words": "v2d", "offset": 0}, 4000)
         await pool.close()
