@@ -10,8 +10,10 @@ from pathlib import Path
 from profiler.catalog import ATTENTION
 from profiler.catalog.problem import ALL_STAGES
 from profiler.emulator.cpu_library import build_cpu_library
-from profiler.emulator.emulator import Emulator, Schedule, time_limit_s
+from profiler.emulator.emulator import SHARED_BUDGET_BYTES, Emulator, Landing, Schedule, time_limit_s
 from profiler.emulator.run_result import RunResult
+
+LANDING_HELP = "when TMA and wgmma take effect (default: by the seed)"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,6 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", default="fp16", choices=("fp16", "fp8"))
     parser.add_argument("--only", choices=ATTENTION.stages, default=ALL_STAGES)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--landing", choices=[landing.name.lower() for landing in Landing], help=LANDING_HELP)
+    parser.add_argument(
+        "--shared-kb", type=int, default=SHARED_BUDGET_BYTES >> 10, help="the budget of a block"
+    )
     parser.add_argument("--bank", action="store_true", help="wavefronts a line")
     arguments, flags = parser.parse_known_args(argv)
     if unknown := [flag for flag in flags if not flag.startswith(("-D", "-I"))]:
@@ -50,7 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             folder = arguments.source.resolve().parent
             limit_s = time_limit_s(ATTENTION.flops(workload), case)
             result = emulator.run(
-                library, ATTENTION.symbol, case, Schedule(seed), source_folder=folder, time_limit_s=limit_s
+                library,
+                ATTENTION.symbol,
+                case,
+                Schedule(seed, Landing[arguments.landing.upper()] if arguments.landing else None),
+                source_folder=folder,
+                budget_bytes=arguments.shared_kb << 10,
+                time_limit_s=limit_s,
             )
             passed = passed and result.passed
             word = "PASS" if result.passed else "FAIL"

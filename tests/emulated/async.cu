@@ -46,6 +46,19 @@ KERNEL(load) {
   if (bug != 1) mbarrier_wait(bars, bug == 2 ? 1 : 0);  // caught here: load_3 deadlock; load_11 race mbarrier-misuse
   out[t] = reinterpret_cast<float*>(tile)[t] == t;  // caught here: load_1 async-not-waited race uninitialised; load_2 async-not-waited race uninitialised; load_13 async-not-waited race
 }
+// What a wait tells a thread a barrier passes on.
+KERNEL(waits_for_all) {
+  HEAD if (t == 0) {
+    mbarrier_init(bars, 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect_tx(bars, BYTES);
+    tma_load(tile, &maps.in, bars, 0, 0, 0);
+    mbarrier_wait(bars, 0);
+  }
+  if (bug != 1) __syncthreads();
+  if (bug == 1 && warp == 1) __syncwarp();
+  out[t] = reinterpret_cast<float*>(tile)[t] == t;  // caught here: waits_for_all_1 async-not-waited race uninitialised
+}
 // Past an end of the tensor zeros arrive, and all the bytes of the box.
 KERNEL(clipped_load) {
   HEAD if (t == 0) {
@@ -154,9 +167,10 @@ __device__ __forceinline__ void say(unsigned char* smem, float* out, bool right)
 // D [64][32] = A [64][64] B^T [32][64], both in shared memory.
 KERNEL(product) {
   HEAD unsigned char *const a = tile, *const b = tile + (8 << 10);
+  if (bug == 13) fence_proxy_async();  // of nothing that follows
   for (int i = t; i < 64 * 64; i += 128) *element(a, i / 64, i % 64) = value_a(i / 64, i % 64);
   for (int i = t; i < 32 * 64; i += 128) *element(b, i / 64, i % 64) = value_b(i / 64, i % 64);
-  if (bug != 1) fence_proxy_async();
+  if (bug != 1 && bug != 13) fence_proxy_async();
   __syncthreads();
   float d[16];
   if (bug == 2) d[3] = 1;
@@ -167,7 +181,7 @@ KERNEL(product) {
   const uint64_t b_tile = matrix_descriptor(at + (bug == 7 && t == 9 ? 1024 : 0), 16, 1024, SWIZZLE_128B);
   if (bug != 10 || warp < 2) {
     for (int k = 0; k < 4; ++k)
-      wgmma_m64k16<0>(d, a_tile + descriptor_field(k * 32), b_tile + descriptor_field(k * 32), k);  // caught here: product_1 proxy-fence-missing; product_2 wgmma-fence-missing; product_5 misaligned-tile; product_6 out-of-bounds-shared; product_7 misuse; product_11 async-left-pending; product_12 wgmma-fence-missing
+      wgmma_m64k16<0>(d, a_tile + descriptor_field(k * 32), b_tile + descriptor_field(k * 32), k);  // caught here: product_1 proxy-fence-missing; product_13 proxy-fence-missing; product_2 wgmma-fence-missing; product_5 misaligned-tile; product_6 out-of-bounds-shared; product_7 misuse; product_11 async-left-pending; product_12 wgmma-fence-missing
     if (bug != 4) wgmma_commit();
   }
   if (bug == 11) {
@@ -219,6 +233,7 @@ KERNEL(named_barriers) {
   HEAD const int pair = t / 64;
   S(float)[t] = 1;
   if (bug != 2) named_barrier_sync(bug == 3 ? 16 : 1 + pair, bug == 1 ? 96 : bug == 4 && warp == 1 ? 128 : 64);  // caught here: named_barriers_1 deadlock; named_barriers_3 misuse; named_barriers_4 misuse
+  if (bug == 5 && pair) named_barrier_arrive(1, 64), named_barrier_arrive(1, 64);  // caught here: named_barriers_5 misuse
   const float x = S(float)[t ^ 32];  // caught here: named_barriers_2 race uninitialised
   if (t < 64) out[t] = x;
 }
@@ -340,14 +355,15 @@ struct Case {
 };
 static const Case CASES[] = {
     {"load", load, 64, 1, 15},
+    {"waits_for_all", waits_for_all, 64, 1, 1},
     {"clipped_load", clipped_load, 64, 1, 0},
     {"ring", ring, 64, 1, 4},
     {"handed_over", handed_over, 64, 1, 2},
     {"store", store, 64, 1, 5},
     {"clipped_store", clipped_store, 64, 1, 0},
-    {"product", product, 128, 1, 12},
+    {"product", product, 128, 1, 13},
     {"product_of_registers", product_of_registers, 128, 1, 1},
-    {"named_barriers", named_barriers, 128, 1, 4},
+    {"named_barriers", named_barriers, 128, 1, 5},
     {"arrives_and_goes_on", arrives_and_goes_on, 128, 1, 1},
     {"registers", registers, 256, 1, 3},
     {"peers_store", peers_store, 64, 2, 5},

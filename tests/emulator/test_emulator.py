@@ -328,7 +328,7 @@ def test_a_product_and_a_sum_are_rounded_once_as_on_the_gpu(tmp_path, cache):
 
 
 def test_a_source_is_run_by_hand_under_some_schedules(capsys):
-    shape = ["--shape", "1,1,16,64", "--seeds", "2", "--bank"]
+    shape = ["--shape", "1,1,16,64", "--seeds", "2", "--bank", "--landing", "rows", "--shared-kb", "57"]
     assert main([str(PROJECT_KERNELS / "v2b.cu"), *shape]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert [line.split(" rc=")[0] for line in printed if line.startswith("seed")] == [

@@ -144,6 +144,12 @@ void meet_at(int id, int threads, bool waits, Pc pc) {
            barrier.expected, threads);
     abort_block();
   }
+  uint32_t& came = barrier.came[cur->id - cta->first_warp * WARP];
+  if (came == barrier.generation + 1) {
+    report(MISUSE, pc, offset_of(barrier.pc), "comes to named barrier %d a second time before it is complete", id);
+    abort_block();
+  }
+  came = barrier.generation + 1;
   barrier.expected = threads, barrier.pc = pc;
   release_into(barrier.gathered);
   const uint32_t generation = barrier.generation;

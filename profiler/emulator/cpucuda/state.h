@@ -216,6 +216,7 @@ struct Named {  // a barrier 1 .. 15
   uint32_t generation;
   Clock gathered, done;
   Pc pc;
+  uint32_t came[MAX_THREADS];  // by thread: the round it came to last, from 1
 };
 // A block that runs: alone, or with the others of its cluster.
 struct Block {

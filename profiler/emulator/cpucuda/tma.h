@@ -29,7 +29,7 @@ struct Copy {
   size_t from, length;      // or so many from the thread's own shared memory
   uint32_t row_bytes() const { return kind == REMOTE ? length : map.box[0] * 2; }
 };
-std::vector<Copy> copies;  // in flight, the oldest first
+std::deque<Copy> copies;  // in flight; in a schedule that is not random the oldest first
 
 int swizzle_bits(uint64_t mode) { return mode ? 4 - int(mode) : 0; }  // address bits that are XORed
 uint32_t swizzled(uint32_t address, uint64_t mode) {
@@ -90,7 +90,12 @@ void advance(size_t index, uint32_t rows) {
     copies[index].done = copy.done;
     return;
   }
-  copies.erase(copies.begin() + index);
+  if (config.random) {  // which one comes next is drawn
+    copies[index] = copies.back();
+    copies.pop_back();
+  } else {
+    copies.erase(copies.begin() + index);
+  }
   if (copy.kind == Copy::STORE) wake(&copies);
 }
 bool land_something() {
