@@ -153,7 +153,7 @@ def check_label(kind: str, text: str | None) -> str | None:
     if text is None:
         return None
     text = text.strip()
-    if any(not character.isprintable() for character in text) or len(text) > MAX_LABEL_LENGTH:
+    if not text.isprintable() or len(text) > MAX_LABEL_LENGTH:
         raise ProfilerError(
             f"a {kind} has at most {MAX_LABEL_LENGTH} characters, all printable, not {text[:40]!r}…"
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_arches, add_jobs, add_versions, progress, trusted_catalog
-from profiler.cli.output import add_json, print_document, say
+from profiler.cli.output import add_json, prepare_answers, print_document, say
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -53,7 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     how = {"command_line": line, "jobs": arguments.jobs, "progress": progress()}
     dissection = dissect(catalog, versions, arguments.arch, **how)
     place, _ = keep_dissection(dissection, arguments.out)
-    return print_document(DissectionDocument(dissection, place), arguments, print_text)
+    code = print_document(DissectionDocument(dissection, place), arguments, print_text)
+    if arguments.out is None:
+        prepare_answers()
+    return code
 
 
 def _command_line(arguments: argparse.Namespace) -> str:

@@ -61,7 +61,9 @@ def open_store() -> Store:
 def prepare_answers() -> None:
     """Search what is worse in a long history now that runs were added to it, so that nobody waits for it.
 
-    Of a short one the first question is answered soon enough. What fails here is said when somebody asks.
+    For commands that may add many runs, or take long anyway: a decision does not wait for a search, and what
+    a machine measures on is not kept for one.
+    Of a short history the first question is answered soon enough. What fails here is said when somebody asks.
     """
     from profiler.bundles import list_runs, open_root
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 from profiler.evidence.values import Values
@@ -115,6 +116,7 @@ def one_line(name: str) -> str:
     return _LINE_ENDS.sub(" ", name)
 
 
+@lru_cache(maxsize=4096)  # a history has few names, many times over
 def kernel_base_name(name: str) -> str:
     """The kernel name without return type, template arguments and parameters.
 

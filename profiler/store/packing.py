@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +13,9 @@ import numpy as np
 from profiler.bundles import Json
 from profiler.evidence import Launch, MetricSet, Rule, Session, Values
 from profiler.evidence.values import SLOT
+
+_COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_SESSION_FIELDS = tuple(field.name for field in fields(Session))
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Packed:
 
 def compact_json(content: Json) -> str:
     """JSON without spaces and in ASCII, which every database can store."""
-    return json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return _COMPACT.encode(content)
 
 
 def pack_launch(launch: Launch) -> Packed:
@@ -76,20 +79,20 @@ def unpack_extras(packed: Packed) -> dict[str, Any]:
 
 def session_json(session: Session) -> str:
     """A session as JSON, without its unknown fields."""
-    fields = {name: content for name, content in asdict(session).items() if content is not None}
+    known = {name: content for name in _SESSION_FIELDS if (content := getattr(session, name)) is not None}
     if session.created is not None:
-        fields["created"] = session.created.isoformat()
-    return compact_json(fields)
+        known["created"] = session.created.isoformat()
+    return compact_json(known)
 
 
 def parse_session(content: str) -> Session:
     """The session that `session_json` wrote; a field that this version does not know is left out."""
-    fields = {
+    known = {
         name: value for name, value in json.loads(content).items() if name in Session.__dataclass_fields__
     }
-    if "created" in fields:
-        fields["created"] = datetime.fromisoformat(fields["created"])
-    return Session(**fields)
+    if "created" in known:
+        known["created"] = datetime.fromisoformat(known["created"])
+    return Session(**known)
 
 
 def _rule_row(rule: Rule) -> list[Json]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from statistics import median
 from typing import Any
 
@@ -31,6 +32,7 @@ Row = dict[str, Any]
 # A run, its reports by sha256, and what was decided about it.
 RunItem = tuple[Run, Mapping[str, Report], Labels | None]
 
+_shared_key = lru_cache(maxsize=1 << 14)(key)  # of what most runs of a history have alike
 _MOST_LAUNCHES = 2**31  # an INTEGER column of PostgreSQL takes no larger number
 
 
@@ -223,7 +225,7 @@ class _Builder:
     ) -> None:
         part, base_name = _text(part) or "", _text(base_name) or ""
         identity = (self.family, self.workload, gpu or "", str(evidence), mode, part)
-        config_key = key("config", *identity)
+        config_key = _shared_key("config", *identity)
         names = ("family", "workload", "gpu", "evidence", "mode", "part")
         self.rows.configs[config_key] = {
             "id": config_key,
@@ -270,7 +272,7 @@ class _Builder:
 
     def _kernel(self, launch: Launch) -> int:
         names = [_text(name) or "" for name in (launch.function, launch.demangled, launch.mangled)]
-        kernel_key = key("kernel", *names)
+        kernel_key = _shared_key("kernel", *names)
         columns = ("function", "demangled", "mangled")
         self.rows.kernels[kernel_key] = {"id": kernel_key, **dict(zip(columns, names, strict=True))}
         return kernel_key
@@ -339,4 +341,6 @@ def _text(content: Any) -> str | None:
     """Text that both databases accept: PostgreSQL takes no NUL, and neither takes half a surrogate pair."""
     if content is None:
         return None
+    if isinstance(content, str) and content.isascii() and "\0" not in content:
+        return content
     return str(content).replace("\0", "").encode("utf-8", "replace").decode()

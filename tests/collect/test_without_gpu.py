@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from profiler import collect
 from profiler.build import library, toolchain
 from profiler.bundles import Facts, LocalRoot, Result, bundle
 from profiler.catalog import ATTENTION, catalog
+from profiler.cli import dissect as cli_dissect
 from profiler.cli import main
 from profiler.collect import (
     Collection,
@@ -193,6 +195,18 @@ def test_the_sources_are_kept_and_load_as_a_lineage(dissection: Dissection, tmp_
     assert parsed.by_id["v2d_b"].source.read_text() == (ROOT / "kernels" / "v2d.cu").read_text()
     assert without_gpu.keep_dissection(dissection, tmp_path / "out") == (place, False)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [run.run_id], "nothing else is left"
+
+
+def test_the_command_searches_a_history_that_it_adds_to(
+    dissection: Dissection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches: list[None] = []
+    monkeypatch.setattr(collect, "dissect", lambda *_, **__: dissection)
+    monkeypatch.setattr(cli_dissect, "prepare_answers", lambda: searches.append(None))
+    main(["dissect", "--out", str(tmp_path / "out")])
+    assert not searches  # the data are as they were
+    main(["dissect"])
+    assert len(searches) == 1
 
 
 def test_conflicts_are_kept_by_source_line(dissection: Dissection) -> None:
