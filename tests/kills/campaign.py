@@ -6,6 +6,7 @@ A command runs in a process of its own that SIGKILL ends: at a moment of its tim
 that it does to files (Python's audit events), so that all of these are met on a busy machine too. What is
 left is looked at as it is, then the command is given again as its user would. Losses are answers, runs or
 decisions that an undisturbed command gives and this one lacks; doubles are those that are there besides.
+Ctrl-C, or SIGTERM, prints the counts so far.
 """
 
 from __future__ import annotations
@@ -162,6 +163,8 @@ class Campaign:
             case = f"{action.name}, {database}"
             try:
                 self._kill(action, database, Random(f"{seed}/{number}"), counts, case)
+            except KeyboardInterrupt:
+                break
             except Exception:
                 counts.failed += 1
                 if counts.failed > 10:
@@ -429,6 +432,8 @@ def main() -> int:
     options.add_argument("--only", help="words of the names of actions, parted by commas: dissect,prune")
     arguments = options.parse_args()
     databases = ["sqlite", "postgresql"] if arguments.db == "both" else [arguments.db]
+    for ending in (signal.SIGINT, signal.SIGTERM):  # shells start programs in the background deaf to Ctrl-C
+        signal.signal(ending, signal.default_int_handler)
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder, server = Path(name), None
         made_reports.write(folder / "reports")
