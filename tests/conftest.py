@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -139,6 +139,25 @@ def build_cache(made_once: Callable[[str, Callable[[Path], object]], Path]) -> I
         folder = made_once("build", lambda _: None)
         patch.setenv("PROFILER_BUILD", str(folder))
         yield folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def runtime_compiled_once(made_once: Callable[[str, Callable[[Path], object]], Path]) -> None:
+    """The runtime of the CPU check, 5 s of g++, is compiled once for all folders of builds of this run."""
+    from profiler.emulator import cpu_library
+
+    compile_any = cpu_library._compile
+
+    def compile_runtime_once(command: Sequence[str], source: Path) -> None:
+        if source != cpu_library.RUNTIME / "runtime.cpp":
+            compile_any(command, source)
+            return
+        *words, built = command
+        name = f"runtime-{cpu_library._digest(*cpu_library._runtime())}"
+        made = made_once(name, lambda folder: compile_any([*words, str(folder / "runtime.o")], source))
+        shutil.copyfile(made / "runtime.o", built)
+
+    cpu_library._compile = compile_runtime_once
 
 
 @pytest.fixture(scope="session")
