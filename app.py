@@ -5,6 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 import profiler
+from profiler.ui import preloads
 from profiler.ui.errors import errors_shown
 from profiler.ui.theme import style_sheet
 from profiler.ui.toolbar import component as toolbar
@@ -32,7 +33,7 @@ BY_NAME = st.Page(PAGES / "overview.py", title="Overview", url_path="overview", 
 page = st.navigation([*LISTED, BY_NAME], position="top")
 # A page that shows one thing of many names it in the tab as well: see controls.name_tab.
 st.set_page_config(page_title=f"{page.title} · profiler")
-st.html(style_sheet())
+st.html(style_sheet(with_charts=not preloads.is_serving()))
 # The toolbar's place is a pixel high from the first moment on: nothing moves when it is there.
 with st.container(height=1, border=False):
     toolbar.mount(

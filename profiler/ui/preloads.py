@@ -26,6 +26,11 @@ KINDS = (
 _IMPORTED = re.compile(r"""(?:from|import)\s*["']\./([\w.-]+\.js)["']""")
 
 
+def is_serving() -> bool:
+    """Whether the pages of this process have `head_parts` in their heads."""
+    return WithPreloads.is_used
+
+
 @cache
 def head_parts() -> bytes:
     """What is put into the head of every page; of kinds that this Streamlit does not have, nothing."""
@@ -57,8 +62,11 @@ def _with_imports(paths: Iterable[Path]) -> Iterator[str]:
 class WithPreloads:
     """An ASGI application that adds `head_parts` to every HTML page."""
 
+    is_used = False  # in this process
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        WithPreloads.is_used = True
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -96,6 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     from profiler.ui.origins import WithOrigins, parse_origin
     from profiler.ui.preloads import WithPreloads
+    from profiler.ui.static_files import WithStaticFiles
     from profiler.ui.upload_limits import UploadLimits, WithUploadLimits
 
     options = argparse.ArgumentParser(prog="profiler.ui.server")
@@ -129,6 +130,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     middleware = [
         Middleware(WithHeaders),
         Middleware(WithOrigins, origins=origins),
+        Middleware(WithStaticFiles),
         Middleware(WithUploadLimits, limits=limits),
         Middleware(WithPreloads),
     ]

@@ -91,6 +91,11 @@ def test_the_parts_are_scripts_that_streamlit_has_and_the_style_sheet() -> None:
     assert parts.endswith(style_sheet())
 
 
+def test_a_process_knows_whether_its_pages_have_the_parts() -> None:
+    answer({"content-type": "text/html"})
+    assert preloads.is_serving()
+
+
 def test_a_kind_that_streamlit_does_not_have_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preloads, "KINDS", ("Nothing",))
     head_parts.cache_clear()

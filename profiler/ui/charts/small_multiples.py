@@ -27,6 +27,7 @@ _LEVEL_FROM = 0.3  # share of the axis that a gap takes from which on its reason
 _LEVEL_FROM_HOLE = 0.07  # likewise of two short words
 NO_RUN = "no run"
 _NO_PREFIX_BELOW = 0.01  # under this Plotly's prefixes read as units: 200 µ
+_MOST_MARKS = 160  # of the lines of a panel together: each is an element of the page, and drawn last of all
 _MOST_TEXTS = 16  # points up to which a lone line carries its numbers as text
 
 
@@ -285,7 +286,8 @@ def _traces(panel: Panel, axis: Axis, frame: _Frame, limit: int) -> list[Figure]
             traces += _spread(points, frame, limit // 3)
         if any(point.y is not None for point in points):
             is_faint = not line.isolated and any(other.isolated for other in panel.lines)
-            traces.append(_line(line, points, frame, is_faint))
+            marks = 0 if line.isolated else _MOST_MARKS // len(panel.lines)
+            traces.append(_line(line, points, frame, is_faint, marks))
         failed = [point for point in points if point.gap in FAILURES and point.x not in hatched]
         if failed:
             traces.append(_crosses(line, failed, frame))
@@ -315,7 +317,11 @@ def _spread(points: Sequence[Point], frame: _Frame, limit: int) -> list[Figure]:
     return drawn if dots else drawn[1:]
 
 
-def _line(line: Line, points: Sequence[Point], frame: _Frame, is_faint: bool) -> Figure:
+def _line(line: Line, points: Sequence[Point], frame: _Frame, is_faint: bool, marks: int) -> Figure:
+    """A line with about as many of its points marked, all where 0; each can be read and clicked all the same.
+
+    Where a number stands alone all are marked: nothing else would show it.
+    """
     with_texts = not frame.has_gutter and sum(point.y is not None for point in points) <= _MOST_TEXTS
     vertices: list[Point | None] = []  # None breaks the line
     for point in points:
@@ -327,6 +333,11 @@ def _line(line: Line, points: Sequence[Point], frame: _Frame, is_faint: bool) ->
     colour = light("accent" if line.isolated else role)
     size = 6 if line.isolated else 3 if is_faint else 5 if frame.has_gutter and not line.strong else 7
     look: Figure = {"marker": {"opacity": 1}}
+    marker: Figure = {"color": colour, "size": size}
+    ends = [None, *vertices, None]
+    stands_alone = any(ends[place - 1] is ends[place + 1] is None for place in range(1, len(ends) - 1))
+    if 0 < 2 * marks < len(vertices) and not stands_alone:
+        marker["maxdisplayed"] = marks
     return {
         "type": "scatter",
         "name": plotly_text(line.label),
@@ -335,7 +346,7 @@ def _line(line: Line, points: Sequence[Point], frame: _Frame, is_faint: bool) ->
         "yaxis": frame.y_axis,
         "mode": "lines+markers+text" if with_texts else "lines+markers",
         "line": {"color": colour, "width": 2 if line.isolated else 1.1 if is_faint else 1.5},
-        "marker": {"color": colour, "size": size},
+        "marker": marker,
         "text": [plotly_text(point.label) if point and with_texts else "" for point in vertices],
         "textposition": "top center",
         "textfont": FONT,

@@ -55,6 +55,22 @@ def test_a_line_stops_on_both_sides_of_a_missing_value() -> None:
     assert 0 not in drawn(figure)[0]["y"]
 
 
+def test_of_a_long_line_some_points_are_marked_and_of_one_with_a_lone_number_all() -> None:
+    long = points(*(3.0 + number % 5 for number in range(100)))
+    alone = points(*(3.0 if number % 3 else None for number in range(50)), 3.0, None, 4.0)
+    lines = [Line(f"k{number}", long) for number in range(9)]
+    figure = small_multiples.figure([Panel("duration", "ms", (*lines, Line("alone", alone)))], AXIS)
+    by_name = {trace["name"]: trace for trace in drawn(figure)}
+    assert by_name["k0"]["marker"]["maxdisplayed"] == 16
+    assert len(by_name["k0"]["hovertext"]) == len(by_name["k0"]["customdata"]) == 100, "each can be read"
+    assert "maxdisplayed" not in by_name["alone"]["marker"]
+    short = small_multiples.figure([Panel("duration", "ms", (Line("k", points(1.0, 2.0)),))], AXIS)
+    assert "maxdisplayed" not in drawn(short)[0]["marker"]
+    isolated = [Line("k", long, isolated=True), *lines]
+    figure = small_multiples.figure([Panel("duration", "ms", tuple(isolated))], AXIS)
+    assert "maxdisplayed" not in next(trace for trace in drawn(figure) if trace["name"] == "k")["marker"]
+
+
 def test_a_missing_value_is_a_hatched_column_that_names_its_reason() -> None:
     figure = small_multiples.figure(
         [Panel("duration", "ms", (Line("k", points(3.0, None, None, 1.0)),))], AXIS
