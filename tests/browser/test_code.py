@@ -137,18 +137,28 @@ def drawn(page: Any, count: int) -> None:
     page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
-def test_the_last_instruction_comes_into_sight(large: LargeLaunch) -> None:
-    page = large.browser.new_context(viewport=DESKTOP).new_page()
+@pytest.fixture(scope="module")
+def context(large: LargeLaunch) -> Iterator[Any]:
+    """A context whose pages share the scripts that the first of them loads."""
+    context = large.browser.new_context(viewport=DESKTOP)
+    yield context
+    context.close()
+
+
+def test_the_last_instruction_comes_into_sight(large: LargeLaunch, context: Any) -> None:
+    page = context.new_page()
     page.goto(f"{large.address}&rows=address")
     settle(page)
     last = page.locator(".code > div").last
     last.scroll_into_view_if_needed()
     assert last.is_visible()
     assert f"+{(large.count - 1) * 16:#06x}" in last.text_content()
+    page.close()
 
 
-def test_the_page_does_not_scroll_sideways_on_a_phone(large: LargeLaunch) -> None:
-    page = large.browser.new_context(viewport=PHONE).new_page()
+def test_the_page_does_not_scroll_sideways_on_a_phone(large: LargeLaunch, context: Any) -> None:
+    page = context.new_page()
+    page.set_viewport_size(PHONE)
     page.goto(large.address)
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

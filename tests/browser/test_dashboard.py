@@ -76,12 +76,13 @@ TITLE_STAYS = """() => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def phone(browser: Any) -> Iterator[Any]:
-    """A context of a phone's size, whose pages share what the browser has loaded."""
-    context = browser.new_context(viewport=PHONE)
-    yield context
-    context.close()
+@pytest.fixture
+def phone(filled: Any) -> Iterator[Any]:
+    """A page of a phone's size; the context is that of the desktop, which has loaded all scripts already."""
+    page = filled.new_page()
+    page.set_viewport_size(PHONE)
+    yield page
+    page.close()
 
 
 def compared(reports: Path) -> dict[str, Any]:
@@ -184,24 +185,22 @@ def assert_the_diff_shows_the_numbers_of_compare(context: Any, reports: Path) ->
 
 @pytest.mark.parametrize("path", ON_A_PHONE)
 def test_no_page_scrolls_sideways_on_a_phone_and_names_are_whole(
-    filled: Any, phone: Any, dashboard: str, path: str
+    phone: Any, dashboard: str, path: str
 ) -> None:
-    page = phone.new_page()
-    errors = watch(page)
-    page.goto(dashboard + path)
-    settle(page)
+    errors = watch(phone)
+    phone.goto(dashboard + path)
+    settle(phone)
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        assert page.evaluate(TOO_WIDE) == [], scheme
+        phone.emulate_media(color_scheme=scheme)
+        assert phone.evaluate(TOO_WIDE) == [], scheme
     if path.startswith("/trends"):  # its chart scrolls in a box, beside which the panels' titles stay
-        title = page.locator(".js-plotly-plot .annotation-text", has_text="measured").first
+        title = phone.locator(".js-plotly-plot .annotation-text", has_text="measured").first
         title.wait_for()
-        page.wait_for_function(TITLE_STAYS)
+        phone.wait_for_function(TITLE_STAYS)
     elif path == DIFF:  # names of kernels are whole
-        page.get_by_text("Verdict").first.wait_for()
-        assert "set_halo_values_x_419_gpu" in text(page)
+        phone.get_by_text("Verdict").first.wait_for()
+        assert "set_halo_values_x_419_gpu" in text(phone)
     assert errors == []
-    page.close()
 
 
 def test_the_first_page_opens_by_its_typed_name_too(filled: Any, dashboard: str) -> None:
@@ -292,14 +291,13 @@ def test_one_step_back_leaves_a_page_that_was_opened(filled: Any, dashboard: str
     page.close()
 
 
-def test_the_end_of_a_kernel_name_is_seen_on_a_phone(filled: Any, phone: Any, dashboard: str) -> None:
-    page = phone.new_page()
-    page.set_viewport_size({"width": 320, "height": 568})  # so narrow that names are cut
-    page.goto(f"{dashboard}/runs")
-    settle(page)
-    page.locator("td .mid:visible").first.wait_for()
-    assert "set_halo_values_x_419_gpu" in text(page)
-    ends = page.evaluate(
+def test_the_end_of_a_kernel_name_is_seen_on_a_phone(phone: Any, dashboard: str) -> None:
+    phone.set_viewport_size({"width": 320, "height": 568})  # so narrow that names are cut
+    phone.goto(f"{dashboard}/runs")
+    settle(phone)
+    phone.locator("td .mid:visible").first.wait_for()
+    assert "set_halo_values_x_419_gpu" in text(phone)
+    ends = phone.evaluate(
         """[...document.querySelectorAll('td .mid')].filter(name => name.offsetWidth).map(name => {
             const [start, end] = name.children, at = end.getBoundingClientRect()
             const room = name.closest('td').getBoundingClientRect().right - at.right
@@ -308,7 +306,6 @@ def test_the_end_of_a_kernel_name_is_seen_on_a_phone(filled: Any, phone: Any, da
     )
     assert any(cut > 0 for *_, cut in ends), "nothing had to be cut"
     assert all(width > 30 and room >= 0 for width, room, _ in ends)
-    page.close()
 
 
 def test_the_diff_of_public_reports_shows_the_numbers_of_compare_too(
