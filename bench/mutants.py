@@ -2,6 +2,7 @@
 
 Usage: python bench/mutants.py [--most N] [--versions v2b,v2d_b] [--category masks] [--harmless] [--survey]
                                [--jobs N] [--out FILE.json]
+       python bench/mutants.py --versions v2d_d,v2e,v2f,v2g --seed 20      the rules for asynchronous code
 
 A mutant is a version with one place of its source changed by a rule: a barrier left out, `<` for
 `<=`, len_q for len_kv, a sum rounded to fp16. It runs on the workloads and schedules of `profiler
@@ -32,6 +33,7 @@ from typing import Any
 import numpy as np
 
 from profiler.catalog import ATTENTION, Version, load_catalog
+from profiler.catalog.cases import version_workloads
 from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.emulator import Emulator, Schedule
 from profiler.emulator.contract_check import check_contract
@@ -58,14 +60,20 @@ WIDE = (
 # Lines that only the ONLY builds have, and those that no rule should touch.
 _LEFT_ALONE = re.compile(
     r"^\s*(#|using|template|static_assert|struct|namespace|\}|return CUDA_INVALID|extern|int batch|int heads)"
-    r"|stage_store|stage_rescale|stage_row|STAGE_BUILD|caught here|int launch_|BUG_|\[\[|alignas"
-    r"|memcpy\((?!pairs|code)"
+    r"|stage_store|stage_rescale|stage_row|STAGE_BUILD|int launch_|\[\[|alignas|memcpy\((?!pairs|code)"
 )
+# A line that plants a bug, or is marked for one: rules for asynchronous code alone change it, beside the bug.
+_PLANTED = re.compile(r"BUG_|caught here")
 # What calls a kernel is changed by the rules of these categories alone.
 _CALLERS = re.compile(
     r"__launch_bounds__|LAUNCH\(|dim3\(THREADS\)|SMEM, stream|if \(head_dim|_are_valid|aligned"
 )
 _OF_CALLERS = ("launch", "contract")
+# What v2e and its successors have: mbarriers, TMA, two proxies, wgmma, pools of registers, clusters.
+_ASYNCHRONOUS = (
+    *("arrivals", "phases", "bytes", "boxes", "proxies", "wgmma", "descriptors", "pipeline"),
+    *("register pool", "named barriers", "clusters", "merge"),
+)
 Rule = tuple[str, str, str]  # category, pattern, replacement
 
 RULES: tuple[Rule, ...] = (
@@ -251,6 +259,122 @@ RULES: tuple[Rule, ...] = (
     ("contract", r" && len_(q|kv) > 0", ""),
     ("contract", r"if \(head_dim == 128\)", "if (head_dim)"),
     ("contract", r"if \(head_dim == 64\)", "if (head_dim <= 64)"),
+    # --- several strips of rows a warp
+    ("strips", r"\[s\]", "[0]"),
+    ("strips", r"\[s\]", "[STRIPS - 1 - s]"),
+    ("strips", r"\bs \* 16\b", "0"),
+    ("strips", r"\bs < STRIPS\b", "s < STRIPS - 1"),
+    ("strips", r"\b16 \* STRIPS\b", "16"),
+    ("strips", r" \^ (\w+ \* (?:16|32|64|8))", r" + \1"),
+    # --- mbarriers: who arrives, how often, at which
+    ("arrivals", r"\bmbarrier_init\((.+), (.+?)\);", r"mbarrier_init(\1, (\2) + 1);"),
+    ("arrivals", r"\bmbarrier_init\((.+), (.+?)\);", r"mbarrier_init(\1, (\2) * 2);"),
+    ("arrivals", r"\bmbarrier_init\((.+), (.+?)\);", ";"),
+    ("arrivals", r"\bmbarrier_arrive(_\w+)?\([^;]+\);", ";"),
+    ("arrivals", r"if \(lane_id == 0\) (mbarrier_arrive)", r"\1"),
+    ("arrivals", r"(mbarrier_arrive\([^;]+\);)", r"\1 \1"),
+    ("arrivals", r"(mbarrier_\w+\()full_k", r"\1full_v"),
+    ("arrivals", r"(mbarrier_\w+\()full_v", r"\1full_k"),
+    ("arrivals", r"(mbarrier_\w+\()empty_k", r"\1empty_v"),
+    ("arrivals", r"(mbarrier_\w+\()empty_v", r"\1empty_k"),
+    ("arrivals", r"(mbarrier_\w+\(\w+) \+ \w+", r"\1"),
+    # --- and which phase is waited for, by whom
+    ("phases", r"\bmbarrier_wait(<\w+>)?\([^;]+\);", ";"),
+    ("phases", r"\bmbarrier_wait(<\w+>)?\((.+), ([^,;]+)\);", r"mbarrier_wait\1(\2, (\3) ^ 1);"),
+    ("phases", r"\bmbarrier_wait(<\w+>)?\((.+), ([^,;]+)\);", r"mbarrier_wait\1(\2, 0);"),
+    ("phases", r"\bmbarrier_wait(<\w+>)?\(", r"if (threadIdx.x % 32 == 0) mbarrier_wait\1("),
+    ("phases", r"\bmbarrier_wait(<\w+>)?\(", r"if (threadIdx.x % 128 < 96) mbarrier_wait\1("),
+    ("phases", r"\bt / STAGES\b", "t"),
+    ("phases", r"\(round - 1\)", "round"),
+    ("phases", r"\bround > 0\b", "round > 1"),
+    ("phases", r" [&^] 1\b", ""),
+    # --- bytes
+    ("bytes", r"(mbarrier_arrive_expect_tx\(.+), (.+?)\);", r"\1, (\2) + 16);"),
+    ("bytes", r"(mbarrier_arrive_expect_tx\(.+), (.+?)\);", r"\1, (\2) - 1024);"),
+    ("bytes", r"(mbarrier_arrive_expect_tx\(.+), (.+?)\);", r"\1, (\2) / 2);"),
+    ("bytes", r"mbarrier_arrive_expect_tx\((.+), (.+?)\);", r"mbarrier_arrive(\1);"),
+    ("bytes", r"\bQ_BYTES = (.+?),", r"Q_BYTES = \1 - 128,"),
+    ("bytes", r"\bKV_BYTES = (.+?);", r"KV_BYTES = \1 / 2;"),
+    # --- boxes of TMA
+    ("boxes", r"\btma_(load|store)\w*\(.*\);", ";"),
+    ("boxes", r"(\btma_\w+\(.+), head\);", r"\1, 0);"),
+    ("boxes", r"(\btma_\w+\(.+), c \* SUB, ", r"\1, 0, "),
+    ("boxes", r"(\btma_load\w*\(.+), (\w+) \* BN, ", r"\1, (\2 + 1) * BN, "),
+    ("boxes", r"(\btma_\w+\(\w+ \+ )", r"\1 128 + "),
+    ("boxes", r"&k_map", "&v_map"),
+    ("boxes", r"&v_map", "&k_map"),
+    ("boxes", r"\bc < D / SUB\b", "c < 1"),
+    ("boxes", r"\bg \* 64\b", "0"),
+    ("boxes", r"(make_tensor_map\(.+), len_(q|kv), (.+), (\w+)\)", r"\1, len_\2, \3, 32)"),
+    ("boxes", r"(make_tensor_map\(&\w+, \w+, D, )len_kv", r"\1len_q"),
+    # --- the two proxies
+    ("proxies", r"\bfence_proxy_async\(\);", ";"),
+    ("proxies", r"\bfence_proxy_async\(\);", "if (threadIdx.x % 128 == 0) fence_proxy_async();"),
+    ("proxies", r"\bfence_mbarrier_init\(\);", ";"),
+    ("proxies", r"\btma_store_commit\(\);", ";"),
+    ("proxies", r"\btma_store_wait_read\(\);", ";"),
+    # --- wgmma: when registers and stages are whose
+    ("wgmma", r"\bwgmma_fence\([^;]*\);", ";"),
+    ("wgmma", r"\bwgmma_commit\(\);", ";"),
+    ("wgmma", r"\bwgmma_wait<\d>\([^;]*\);", ";"),
+    ("wgmma", r"\bwgmma_wait<(\d)>", r"wgmma_wait<\1 + 1>"),
+    ("wgmma", r"\bwgmma_m64k16<0>", "wgmma_m64k16<1>"),
+    ("wgmma", r"\bwgmma_m64k16<1>", "wgmma_m64k16<0>"),
+    ("wgmma", r"\bk != 0\b", "1"),
+    ("wgmma", r"\bk != 0\b", "0"),
+    ("wgmma", r"(k < \w+ / 16);", r"\1 - 1;"),
+    ("wgmma", r"\bP_rmem\[k\]", "P_rmem[0]"),
+    # --- where its operands lie
+    ("descriptors", r", 1024\b", ", 512"),
+    ("descriptors", r"\bSWIZZLE_128B\b", "SWIZZLE_64B"),
+    ("descriptors", r"\bSWIZZLE_128B\b", "SWIZZLE_NONE"),
+    ("descriptors", r"\bk % 4 \* 32\b", "k % 4 * 64"),
+    ("descriptors", r"\bk % 4 \* 32\b", "k * 32"),
+    ("descriptors", r"\bk / 4 \*", "k / 8 *"),
+    ("descriptors", r"\bk \* 2048\b", "k * 1024"),
+    ("descriptors", r"\b(BM|BN) \* 128\b", r"\1 * 64"),
+    ("descriptors", r"\bgroup \* 64\b", "0"),
+    ("descriptors", r" \+ stage_off\b", ""),
+    ("descriptors", r"\b(T::)?([QKV]) = (\w+)(;|,)", r"\1\2 = \3 + 128\4"),
+    # --- order of the pipeline: what runs beside what
+    ("pipeline", r"\bissue_(qk|pv)\((.+?)\);", ";"),
+    ("pipeline", r"\bissue_(qk|pv)\(t\);", r"issue_\1(t - 1);"),
+    ("pipeline", r"\bissue_(qk|pv)\(t - 1\);", r"issue_\1(t);"),
+    ("pipeline", r"\b(to_p|softmax|rescale|pack)\((.*?)\);", ";"),
+    ("pipeline", r"\(t - 1\) % STAGES", "t % STAGES"),
+    ("pipeline", r"\bt % STAGES\b", "(t + 1) % STAGES"),
+    ("pipeline", r"\bt % STAGES\b", "0"),
+    ("pipeline", r"\bstage \* T::KV_BYTES\b", "0"),
+    ("pipeline", r"\bint t = 1; t < tiles\b", "int t = 1; t < tiles - 1"),
+    # --- registers that warpgroups give and take
+    ("register pool", r"\bregisters_claim<(.+?)>", r"registers_claim<(\1) + 8>"),
+    ("register pool", r"\bregisters_release<(.+?)>\(\);", ";"),
+    ("register pool", r"\bregisters_release<(.+?)>", r"registers_release<(\1) + 8>"),
+    ("register pool", r"\bregisters_claim<(.+?)>\(\);", r"registers_claim<(\1) + 4>();"),
+    # --- barriers of some warps
+    ("named barriers", r"\bnamed_barrier_(sync|arrive)\([^;]+\);", ";"),
+    ("named barriers", r"\bnamed_barrier_sync\([^;]+\);", "__syncwarp();"),
+    ("named barriers", r"(named_barrier_\w+\(.+), (.+?)\);", r"\1, (\2) + 32);"),
+    ("named barriers", r"(named_barrier_\w+\(.+), (.+?)\);", r"\1, (\2) + 1);"),
+    ("named barriers", r"(named_barrier_\w+\()(.+), (.+?)\);", r"\g<1>1, \3);"),
+    ("named barriers", r"(named_barrier_\w+\()(.+), (.+?)\);", r"\g<1>0, \3);"),
+    # --- clusters: start, scope, whose memory, exit
+    ("clusters", r"\bcluster_\w+\(\);", ";"),
+    ("clusters", r"\bcluster_(\w+)\(\);", r"if (threadIdx.x < 128) cluster_\1();"),
+    ("clusters", r"\brank \^ 1\b", "rank"),
+    ("clusters", r"\bpeer\b(?! =)", "rank"),
+    ("clusters", r"\bpeer\b(?! =)", "0"),
+    ("clusters", r"\bremote_\w+(?:<\w+>)?\([^;]*\);", ";"),
+    ("clusters", r"\bSCOPE_CLUSTER\b", "SCOPE_CTA"),
+    ("clusters", r"\bmbarrier_wait<SCOPE_CLUSTER>", "mbarrier_wait"),
+    ("clusters", r"\bMULTICAST_MASK\b|\b0x3\b|\b3u?(?=\)\))", "1"),
+    ("clusters", r"\bCLUSTER\b(?! =)", "(CLUSTER / 2)"),
+    # --- and what the halves add up to
+    ("merge", r"\b(keys_begin|first_key|k_begin)\b(?! =)", "0"),
+    ("merge", r"\b(mine|theirs|own_factor|peer_factor)\b(?! =)", "1.f"),
+    ("merge", r"(O_\w+\[[^\]]+\]) \* (\w+(?:\[\w+\])?) \+", r"\1 +"),
+    ("merge", r"\b(peer_m|peer_l|m_peer|l_peer)\b(?! =)(\[\w+\])?", "0.f"),
+    ("merge", r"fmaxf\((m_rmem\[\w\]), (\w+(?:\[\w\])?)\)", r"\1"),
 )
 
 
@@ -325,6 +449,8 @@ def mutants_of(version: Version, rules: Sequence[Rule] = RULES) -> Iterator[Muta
     """Every mutant that the rules make of a version's source and of common.cuh, without its ONLY builds."""
     assert version.source is not None
     seen: set[tuple[str, int, str]] = set()
+    if '"hopper.cuh"' not in version.source.read_text(encoding="utf-8"):
+        rules = [rule for rule in rules if rule[0] not in _ASYNCHRONOUS]
     for path in (version.source, PROJECT_KERNELS / "common.cuh"):
         lines = path.read_text(encoding="utf-8").splitlines()
         begin = (
@@ -337,7 +463,10 @@ def mutants_of(version: Version, rules: Sequence[Rule] = RULES) -> Iterator[Muta
             code, comment = split_comment(line)
             if not code.strip() or _LEFT_ALONE.search(line):
                 continue
+            is_planted = bool(_PLANTED.search(line))
             for category, pattern, replacement in rules:
+                if is_planted and category not in _ASYNCHRONOUS:
+                    continue
                 if bool(_CALLERS.search(line)) is not (category in _OF_CALLERS):
                     continue
                 for match in re.finditer(pattern, code):
@@ -411,7 +540,7 @@ class Campaign:
     def _check(self, mutant: Mutant, library: Path) -> Outcome:
         version = mutant.version
         outcome = Outcome(mutant, {}, "survives")
-        workloads = ATTENTION.check_workloads(version.dtype, version.head_dims)
+        workloads = version_workloads(ATTENTION, version)
         for workload in workloads:
             for seed in SURVEY_SEEDS if self.survey else range(SEEDS_GOOD):
                 case = ATTENTION.case(workload, seed)

@@ -163,6 +163,10 @@ inline int make_tensor_map(TensorMap* map, const void* base, int columns, int ro
                            int box_columns, int box_rows, Swizzle swizzle = SWIZZLE_128B) {
   return cpucuda::make_tensor_map(map, base, columns, rows, matrices, box_columns, box_rows, swizzle);
 }
+template <class Kernel>
+inline int refused_here(Kernel*) {
+  return 0;
+}
 #define LAUNCH_CLUSTER(kernel, cluster, grid, block, smem, stream, ...) \
   (cpucuda::of_clusters(cluster), LAUNCH(kernel, grid, block, smem, stream, __VA_ARGS__))
 
@@ -479,6 +483,15 @@ __device__ __forceinline__ void remote_arrive(uint32_t bar) {
 }
 
 // --- what the host does
+
+// Why this GPU cannot run a kernel: 209 (cudaErrorNoKernelImageForDevice) on all that are not of sm_90a; 0
+// where it can. Asked first: a map that the driver of another GPU refuses would pass for a wrong argument.
+template <class Kernel>
+inline int refused_here(Kernel* kernel) {
+  cudaFuncAttributes attributes;
+  cudaGetLastError();  // forgets an earlier call's error
+  return (int)cudaFuncGetAttributes(&attributes, (const void*)kernel);
+}
 
 // The map of a tensor [matrices][rows][columns] of halves, of which boxes [box_rows][box_columns] are copied;
 // a row of a box is a row of the swizzle's pattern. Returns a cudaError_t. The driver's function is asked of

@@ -11,6 +11,7 @@ from profiler.evidence import Evidence, State, Value
 def static_facts(function: FunctionResources) -> Facts:
     """What the compiler and the machine code say of one kernel function."""
     usage, code, occupancy = function.usage, function.code, function.occupancy
+    pool = function.register_pool
     unknown = Value(None, state=State.NOT_COLLECTED)
     values = {
         "static__registers": Value(usage.registers, "register/thread"),
@@ -26,6 +27,8 @@ def static_facts(function: FunctionResources) -> Facts:
         "static__code_bytes": _number(code.code_bytes if code else None, "byte"),
         "static__instructions": _number(code.instructions if code else None, "inst"),
         "static__sass_sha256": Value(None, text=code.sha256) if code else unknown,
+        "static__serialized_wgmma": Value(len(usage.serialized_wgmma)),
+        "static__register_pool": Value(None, text=pool.words if pool else "not shared") if code else unknown,
         "static__ptxas": Value(None, text=usage.line),
         "static__over_budget": Value(None, text="; ".join(function.over_budget) or "nothing"),
     }

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from profiler import build_folder
@@ -26,6 +26,7 @@ TIME_LIMIT_S = 600
 DAY_S = 24 * 3600
 LIBRARY = "kernel.so"
 RECORD = "build.json"
+PTXAS = "ptxas.txt"  # what nvcc printed
 Progress = Callable[[str, str], None]  # version id, what happened
 
 
@@ -42,6 +43,8 @@ class ResourceUsage:
     static_shared_bytes: int
     barriers: int
     line: str  # ptxas' own words
+    # Its warnings that wgmma are serialized, by number and reason: "C7511 insufficient register resources …".
+    serialized_wgmma: tuple[str, ...] = ()
 
     @property
     def spill_bytes(self) -> int:
@@ -190,11 +193,10 @@ def _build_version(
             "source_sha256": source_hash,
             "compiler": f"nvcc {nvcc.version}",
             "command": final_command,
-            "resources": [asdict(resource) for resource in parse_ptxas(text)],
             "warnings": "\n".join(line for line in text.splitlines() if "warning" in line.lower()),
             "seconds": round(time.perf_counter() - started, 2),
         }
-        (making / "ptxas.txt").write_text(text, encoding="utf-8")
+        (making / PTXAS).write_text(text, encoding="utf-8")
         (making / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
         if not _complete(folder):
             shutil.rmtree(folder, ignore_errors=True)  # somebody deleted a part of it
@@ -269,7 +271,7 @@ def _load(folder: Path, *, cached: bool) -> BuiltLibrary:
         source_sha256=record["source_sha256"],
         compiler=record["compiler"],
         command=tuple(record["command"]),
-        resources=tuple(ResourceUsage(**resource) for resource in record["resources"]),
+        resources=tuple(parse_ptxas((folder / PTXAS).read_text(encoding="utf-8"))),
         warnings=record["warnings"],
         seconds=record["seconds"],
         cached=cached,
@@ -277,6 +279,10 @@ def _load(folder: Path, *, cached: bool) -> BuiltLibrary:
 
 
 _ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(sm_\w+)'")
+# (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to … in the function 'f'
+_SERIALIZED = re.compile(
+    r"\((C75\d\d)\).*\bwgmma\b.*\bserialized due to (.*?)(?: in the function| in function) '(\S+)'"
+)
 _SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
@@ -285,8 +291,11 @@ def parse_ptxas(text: str) -> list[ResourceUsage]:
     usages = []
     function = arch = ""
     stack = stores = loads = 0
+    serialized: dict[str, list[str]] = {}  # by function; said before its own lines
     for line in text.splitlines():
-        if match := _ENTRY.search(line):
+        if match := _SERIALIZED.search(line):
+            serialized.setdefault(match[3], []).append(f"{match[1]} {match[2]}")
+        elif match := _ENTRY.search(line):
             function, arch = match[1], match[2]
         elif match := _SPILL.search(line):
             stack, stores, loads = (int(number) for number in match.groups())
@@ -294,6 +303,7 @@ def parse_ptxas(text: str) -> list[ResourceUsage]:
             barriers = re.search(r"used (\d+) barriers", line)
             shared = re.search(r"(\d+) bytes smem", line)
             spilled = f"{stack} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads"
+            warnings = tuple(serialized.pop(function, ()))
             usages.append(
                 ResourceUsage(
                     function=function,
@@ -304,7 +314,14 @@ def parse_ptxas(text: str) -> list[ResourceUsage]:
                     stack_bytes=stack,
                     static_shared_bytes=int(shared[1]) if shared else 0,
                     barriers=int(barriers[1]) if barriers else 0,
-                    line=f"{spilled}; {line.partition(':')[2].strip()}",
+                    line="; ".join(
+                        (
+                            spilled,
+                            line.partition(":")[2].strip(),
+                            *(f"wgmma serialized: {w}" for w in warnings),
+                        )
+                    ),
+                    serialized_wgmma=warnings,
                 )
             )
             function = ""

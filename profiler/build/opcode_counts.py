@@ -43,6 +43,9 @@ OPCODE_CLASSES: Mapping[str, str] = {
     "STG.128": r"STG\..*128",
     "LDGSTS": r"LDGSTS\b",
     "UTMALDG": r"UTMALDG\b",
+    "UTMASTG": r"UTMASTG\b",
+    "SYNCS": r"SYNCS\b",
+    "STAS": r"STAS\b",
     "BAR": r"BAR\b",
     "WARPSYNC": r"WARPSYNC\b",
     "SHFL": r"SHFL\b",
@@ -54,6 +57,7 @@ OPCODE_CLASSES: Mapping[str, str] = {
 }
 _PATTERNS = [(name, re.compile(pattern)) for name, pattern in OPCODE_CLASSES.items()]
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][A-Z0-9_.]*)\s*(\S*)")
+_SETMAXNREG = re.compile(r"\bUSETMAXREG\.(\w+)\S*\s+(?:UP\w+,\s*)?0x([0-9a-f]+)")
 _NEVER = ("!PT", "!UPT")  # predicates that are never true: ptxas pads LDGSTS with @!PT LDS
 INSTRUCTION_BYTES = 16  # since sm_70
 TIME_LIMIT_S = 120
@@ -69,6 +73,9 @@ class CodeSummary:
     code_bytes: int  # with padding
     classes: Mapping[str, int] = field(default_factory=dict)  # every class, 0 where there is none
     opcodes: Mapping[str, int] = field(default_factory=dict)  # by opcode without modifiers
+    # What setmaxnreg leaves a thread, where it releases registers and where it claims some.
+    released_registers: tuple[int, ...] = ()
+    claimed_registers: tuple[int, ...] = ()
     sha256: str = ""  # of the instructions and their encoding: equal for equal machine code
 
 
@@ -121,6 +128,7 @@ def summarize_code(sass: str, arch: str) -> list[CodeSummary]:
                 address, predicate, opcode, operand = match.groups()
                 if not _never_executes(address, predicate, opcode, operand):
                     sites_of[opcode] += 1
+        set_registers = [(how == "DEALLOC", int(count, 16)) for how, count in _SETMAXNREG.findall(listing)]
         classes = dict.fromkeys(OPCODE_CLASSES, 0)
         opcodes: Counter[str] = Counter()
         for opcode, sites in sites_of.items():
@@ -135,6 +143,8 @@ def summarize_code(sass: str, arch: str) -> list[CodeSummary]:
                 total * INSTRUCTION_BYTES,
                 classes,
                 dict(sorted(opcodes.items())),
+                tuple(count for is_release, count in set_registers if is_release),
+                tuple(count for is_release, count in set_registers if not is_release),
                 _digest(listing),
             )
         )

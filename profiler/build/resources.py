@@ -16,8 +16,10 @@ from profiler.build.library import BuiltLibrary, FailedBuild, Progress, Resource
 from profiler.build.occupancy import Occupancy, occupancy
 from profiler.build.opcode_counts import CodeSummary
 from profiler.catalog import Catalog, Problem, Version, Workload, load_problem
+from profiler.catalog.cases import own_workloads
 from profiler.errors import ProfilerError
 
+WARPGROUP = 128  # threads
 LAUNCHES_FILE = "launches.json"  # beside the library: what the CPU saw the launcher ask for
 
 
@@ -32,6 +34,43 @@ class LaunchConfig(NamedTuple):
 # The launches of a version on each of some workloads. Block size and dynamic shared memory are not in the
 # binary: somebody has to run the launcher, and this room comes before the one that can.
 LaunchConfigs = Callable[[Version, Problem, Sequence[Workload]], Mapping[Workload, Sequence[LaunchConfig]]]
+
+
+@dataclass(frozen=True)
+class RegisterPool:
+    """How the warpgroups of a block share the registers of its launch, by setmaxnreg."""
+
+    declared: tuple[int, ...]  # a thread of each warpgroup, by the catalogue
+    moved: tuple[int, ...]  # a thread, by the machine code
+    launch_registers: int  # a thread
+    threads: int | None  # of a block
+
+    @property
+    def available(self) -> int:
+        """A thread of each warpgroup, added: registers are given in steps of 8."""
+        return -(-self.launch_registers // 8) * 8 * len(self.declared)
+
+    @property
+    def words(self) -> str:
+        """`24 + 240 + 240 of 504`."""
+        return f"{' + '.join(map(str, self.declared)) or 'not declared'} of {self.available}"
+
+    @property
+    def exceeded(self) -> list[tuple[str, bool]]:
+        """What does not hold, in words, and whether that is known: see over_budget."""
+        moved = ", ".join(map(str, sorted(set(self.moved))))
+        if not self.declared:
+            return [(f"register pool unknown: setmaxnreg to {moved}, no warpgroup_registers", False)]
+        found = []
+        if self.threads is not None and self.threads != WARPGROUP * len(self.declared):
+            found.append((f"warpgroup_registers of {len(self.declared)} in a block of {self.threads}", True))
+        if not self.moved:
+            found.append(("no setmaxnreg in the machine code: ptxas has ignored it", True))
+        elif not set(self.moved) <= set(self.declared):
+            found.append((f"setmaxnreg to {moved}, warpgroup_registers {list(self.declared)}", True))
+        if sum(self.declared) > self.available:
+            found.append((f"register pool {self.words}: a claim waits for ever", True))
+        return found
 
 
 @dataclass(frozen=True)
@@ -69,14 +108,32 @@ class FunctionResources:
         """What has a budget and is not known, in words: it cannot pass."""
         return tuple(words for words, is_known in self._exceeded() if not is_known)
 
+    @property
+    def register_pool(self) -> RegisterPool | None:
+        """How its warpgroups share the registers of its launch; None where none moves any or nobody knows."""
+        declared = self.version.warpgroup_registers
+        if self.code is None:
+            return None
+        moved = self.code.released_registers + self.code.claimed_registers
+        if not (moved or declared):
+            return None
+        return RegisterPool(declared, moved, self.usage.registers, self.threads)
+
     def _exceeded(self) -> list[tuple[str, bool]]:
-        facts = {
+        facts: dict[str, int | None] = {
             "registers": self.usage.registers,
             "shared_bytes": self.most_shared_bytes,
             "spill_bytes": self.usage.spill_bytes,
             "stack_bytes": self.usage.stack_bytes,
+            "serialized_wgmma": len(self.usage.serialized_wgmma),
+            "barriers": self.usage.barriers,
         }
-        return over_budget(facts, self.version.budget.limits(self.head_dim))
+        exceeded = over_budget(facts, self.version.budget.limits(self.head_dim))
+        if self.register_pool is not None:
+            exceeded += self.register_pool.exceeded
+        elif self.code is None and self.version.warpgroup_registers:
+            exceeded.append(("register pool unknown: no machine code", False))
+        return exceeded
 
 
 @dataclass(frozen=True)
@@ -177,19 +234,38 @@ def _function(
 def _launches(
     version: Version, path: Path, problem: Problem, launch_configs: LaunchConfigs
 ) -> dict[int, tuple[LaunchConfig, ...]]:
-    """The launches by head dim, on the smallest workload that the problem checks; stored at `path`."""
-    if path.is_file():
-        rows = json.loads(path.read_text(encoding="utf-8"))
-        return {int(size): tuple(LaunchConfig(*row) for row in launches) for size, launches in rows.items()}
+    """The launches by head dim, on the smallest workload that the problem checks; stored at `path`.
+
+    And on the workloads of the version's own entry, which it has since its launcher chooses by size.
+    """
+    own = own_workloads(problem, version)
     workloads = {
-        size: candidates[0]
+        size: [
+            *problem.check_workloads(version.dtype, (size,))[:1],
+            *(w for w in own if _head_dim(w) == size),
+        ]
         for size in version.head_dims
-        if (candidates := problem.check_workloads(version.dtype, (size,)))
     }
-    by_workload = launch_configs(version, problem, list(workloads.values()))
-    by_head_dim = {size: tuple(by_workload[workload]) for size, workload in workloads.items()}
-    path.write_text(json.dumps(by_head_dim), encoding="utf-8")
+    labels = [workload.label for group in workloads.values() for workload in group]
+    if path.is_file():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored.get("workloads") == labels:
+            return {
+                int(size): tuple(LaunchConfig(*row) for row in launches)
+                for size, launches in stored["launches"].items()
+            }
+    by_workload = launch_configs(version, problem, [w for group in workloads.values() for w in group])
+    by_head_dim = {
+        size: tuple(dict.fromkeys(launch for workload in group for launch in by_workload[workload]))
+        for size, group in workloads.items()
+        if group
+    }
+    path.write_text(json.dumps({"workloads": labels, "launches": by_head_dim}), encoding="utf-8")
     return by_head_dim
+
+
+def _head_dim(workload: Workload) -> int | str | bool | None:
+    return workload.sizes().get("head_dim")
 
 
 def over_budget(facts: Mapping[str, int | None], limits: Mapping[str, int | None]) -> list[tuple[str, bool]]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from profiler.catalog.problem import ALL_STAGES, Case, ContractCall, Problem, Tolerance, Workload
+from profiler.catalog.version import Version
 from profiler.errors import BadCatalog, ProfilerError
 
 _INT_LIMIT = 2**31  # numbers are passed as a C int or float
@@ -48,6 +49,24 @@ def check_workloads(problem: Problem, dtype: str, sizes: Sequence[int]) -> list[
         if not isinstance(getattr(workload, "label", None), str) or not hasattr(workload, "sizes"):
             raise _no_answer(problem, "check_workloads", of, workload, "workloads, with a label and sizes()")
     return list(workloads)
+
+
+def version_workloads(problem: Problem, version: Version) -> list[Any]:
+    """What a good version is checked on: the problem's workloads, then its own. Raises BadCatalog."""
+    workloads = check_workloads(problem, version.dtype, version.head_dims)
+    return list(dict.fromkeys((*workloads, *own_workloads(problem, version))))
+
+
+def own_workloads(problem: Problem, version: Version) -> list[Any]:
+    """The workloads of a version's own entry. Raises BadCatalog for sizes that the problem does not have."""
+    workloads = []
+    for sizes in version.check:
+        words = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+        try:
+            workloads.append(problem.workload(**{"dtype": version.dtype, **sizes}))
+        except (TypeError, ValueError) as error:
+            raise BadCatalog(f"version {version.id}: check: {{ {words} }}: {error}") from error
+    return workloads
 
 
 def flops_of(problem: Problem, workload: Workload) -> int:

@@ -78,7 +78,7 @@ class Catalog:
         return tuple(version for version in self.versions if not names or version.id in names)
 
     def why_none_built(self, names: Sequence[str]) -> str:
-        """Why none of the named versions, or of all, can be built: `v2e is planned: needs a GPU`."""
+        """Why none of the named versions, or of all, can be built: `v2h is planned: needs a GPU`."""
         reasons = [
             f"{version.id} is {version.why_not_built}"
             for version in self.pick(names)
@@ -196,12 +196,18 @@ def _version(
     if not isinstance(head_dims, list) or not head_dims or any(type(size) is not int for size in head_dims):
         raise BadCatalog(f"{where}: head_dims must be a list of whole numbers")
     flags = _flags(entry, "flags", (), where)
+    check = entry.get("check", [])
+    if not isinstance(check, list) or any(not isinstance(sizes, dict) or not sizes for sizes in check):
+        raise BadCatalog(f"{where}: check must be a list of tables of sizes: {{ batch = 4, len_q = 512 }}")
     claims, roles = entry.get("claims", []), entry.get("roles", {})
     if not isinstance(claims, list):
         raise BadCatalog(f"{where}: claims must be a list of tables")
     if not isinstance(roles, dict):
         raise BadCatalog(f"{where}: roles must be a table of kernel function = role")
     include_flags = [flag for flag in (*flags, *compile_flags) if flag.startswith("-I")]
+    warpgroup_registers = entry.get("warpgroup_registers", [])
+    if not isinstance(warpgroup_registers, list) or any(type(n) is not int for n in warpgroup_registers):
+        raise BadCatalog(f"{where}: warpgroup_registers must be a list of whole numbers, one a warpgroup")
     return Version(
         id=_name(entry.get("id"), f"{where}: id"),
         family=family,
@@ -221,6 +227,8 @@ def _version(
         claims=tuple(_claim(claim, claim_defaults, f"{where}: claims") for claim in claims),
         stages=_texts(entry, "stages", (), where),
         roles={name: _text(role, f"{where}: roles") for name, role in roles.items()},
+        warpgroup_registers=tuple(warpgroup_registers),
+        check=tuple(check),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.machinery
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from profiler.catalog.cases import check_workloads
-from profiler.catalog.catalog import PROJECT_KERNELS, Catalog
+from profiler.catalog.catalog import PROJECT_KERNELS, Catalog, parse_catalog
 from profiler.catalog.version import Version
 from profiler.errors import BadCatalog, ProfilerError
 
@@ -120,21 +121,37 @@ def load_problem(catalog: Catalog) -> Any:
 
 
 def inconsistencies(catalog: Catalog) -> list[str]:
-    """Where the catalogue and the sources beside it do not fit together, in words; empty where they do."""
+    """Where the catalogue and the sources beside it do not fit together, in words; empty where they do.
+
+    A file or a bug may be another catalogue's that lies beside it.
+    """
     paths = sorted(path for pattern in ("*.cu", "*.cuh", "*.h") for path in catalog.folder.glob(pattern))
     texts = {path.resolve(): path.read_text(encoding="utf-8") for path in paths}
-    return [*_unused_files(catalog, texts), *_bugs_without_entry(catalog, texts), *_bad_flags(catalog)]
+    versions = [*catalog.versions, *_versions_beside(catalog)]
+    return [
+        *_unused_files(catalog, versions, texts),
+        *_bugs_without_entry(versions, texts),
+        *_bad_flags(catalog),
+    ]
 
 
-def _unused_files(catalog: Catalog, texts: dict[Path, str]) -> Iterator[str]:
-    used = {version.source.resolve() for version in catalog.versions if version.source}
+def _versions_beside(catalog: Catalog) -> Iterator[Version]:
+    """The versions of the other catalogues in the folder; one that cannot be read has none."""
+    for path in sorted(catalog.folder.glob("*.toml")):
+        if path.resolve() != catalog.path.resolve():
+            with contextlib.suppress(BadCatalog, OSError, ValueError):
+                yield from parse_catalog(path.read_text(encoding="utf-8"), path, check_files=False).versions
+
+
+def _unused_files(catalog: Catalog, versions: Sequence[Version], texts: dict[Path, str]) -> Iterator[str]:
+    used = {version.source.resolve() for version in versions if version.source}
     for path in texts:
         if path.suffix == ".cu" and path not in used:
             yield f"{path.name} is no version's file: add an entry to {catalog.path.name}, or remove it"
 
 
-def _bugs_without_entry(catalog: Catalog, texts: dict[Path, str]) -> Iterator[str]:
-    planted = {bug for version in catalog.versions if (bug := planted_bug(version))}
+def _bugs_without_entry(versions: Sequence[Version], texts: dict[Path, str]) -> Iterator[str]:
+    planted = {bug for version in versions if (bug := planted_bug(version))}
     for path, text in texts.items():
         for name, _ in _DEFINE_BUG.findall(text):
             if name not in planted and name != NO_BUG:

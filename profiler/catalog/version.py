@@ -51,6 +51,10 @@ class Budget:
     shared_bytes: int | None = DEFAULT_SHARED_BYTES  # static and dynamic, a block
     spill_bytes: int | None = 0
     stack_bytes: int | None = None
+    serialized_wgmma: int | None = 0  # warnings of ptxas that products of a warpgroup run one after another
+    # Of a block. ptxas counts all 16 where one's number is not known when compiling: what is then in use, and
+    # whether two of them are one, nobody can tell from the code.
+    barriers: int | None = 15
 
     def limits(self, head_dim: int | None) -> dict[str, int | None]:
         """The limit of each fact for a kernel function of one head dim; None for one that serves all."""
@@ -62,6 +66,8 @@ class Budget:
             "shared_bytes": self.shared_bytes,
             "spill_bytes": self.spill_bytes,
             "stack_bytes": self.stack_bytes,
+            "serialized_wgmma": self.serialized_wgmma,
+            "barriers": self.barriers,
         }
 
 
@@ -102,6 +108,11 @@ class Version:
     claims: tuple[Claim, ...] = ()
     stages: tuple[str, ...] = ()  # the stages of the problem that it can be built to stop after
     roles: Mapping[str, str] = field(default_factory=dict)  # by kernel function, where it has several
+    # Registers a thread of each warpgroup of a block, once all have run their setmaxnreg; () where none does.
+    warpgroup_registers: tuple[int, ...] = ()
+    # Sizes of more workloads that it is checked on: where its launcher chooses by size, those of the problem
+    # may all take one way.
+    check: tuple[Mapping[str, int | str | bool], ...] = ()
 
     @property
     def dtype(self) -> str:

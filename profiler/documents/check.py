@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from profiler.catalog import Catalog, Problem, Version, load_catalog, load_problem, sources
-from profiler.catalog.cases import call_problem, check_workloads
+from profiler.catalog.cases import call_problem, version_workloads
 from profiler.catalog.problem import ALL_STAGES
 from profiler.documents.document import Document
 from profiler.emulator import CheckRun, VersionCheck, check_versions
@@ -181,7 +181,7 @@ def _with_label(label: str, versions: Sequence[Version], problem: Problem) -> di
     by_version: dict[str, list[Any]] = {}
     labels: dict[str, None] = {}
     for version in versions:
-        checked = check_workloads(problem, version.dtype, version.head_dims)
+        checked = version_workloads(problem, version)
         measured = []
         if hasattr(problem, "acceptance_workloads"):
             measured = call_problem(problem, "acceptance_workloads", version.dtype, of=version.dtype)

@@ -13,7 +13,14 @@ from typing import Any
 
 from profiler.build import LaunchConfig
 from profiler.catalog import Problem, Version, Workload, source_files
-from profiler.catalog.cases import call_problem, check_workloads, flops_of, make_case
+from profiler.catalog.cases import (
+    call_problem,
+    check_workloads,
+    flops_of,
+    make_case,
+    own_workloads,
+    version_workloads,
+)
 from profiler.catalog.problem import ALL_STAGES, workload_json
 from profiler.catalog.sources import include_folders, planted_bug, without_include_flags
 from profiler.emulator.c_signature import check_arguments, find_signature
@@ -211,14 +218,14 @@ def check_versions(
 ) -> Iterator[VersionCheck]:
     """Check versions in the order given, in `jobs` processes (default: one a CPU, at most 8).
 
-    Without workloads and seeds a good version runs on the problem's check workloads with 3 seeds, a rejected
-    one on the first of them with 10; workloads may be given by version. `contract`: whether the calls of the
-    problem's contract are made of good versions (default: where no workloads are given); `contract_on`: the
-    workload that they change, by version, and of no other version (default: the smallest). Of `stages` a
-    version is built for those it has. Versions without a source are left out; what is said of one that does
-    not compile, or whose function the problem's case does not fit, is its error, as is what fails in the
-    problem: the runs that are left are made. Once a run of a version did not end in its time, those that have
-    not begun are not run.
+    Without workloads and seeds a good version runs on the problem's check workloads and its own with 3 seeds,
+    a rejected one on its own, or else the first of the problem's, with 10; workloads may be given by version.
+    `contract`: whether the calls of the problem's contract are made of good versions (default: where no
+    workloads are given); `contract_on`: the workload that they change, by version, and of no other version
+    (default: the smallest). Of `stages` a version is built for those it has. Versions without a source are
+    left out; what is said of one that does not compile, or whose function the problem's case does not fit, is
+    its error, as is what fails in the problem: the runs that are left are made. Once a run of a version did
+    not end in its time, those that have not begun are not run.
     """
     sources = [
         (version, version.source) for version in versions if version.buildable and version.source is not None
@@ -420,8 +427,9 @@ def _plan(
     if isinstance(workloads, Mapping):
         workloads = workloads.get(version.id, ())
     if workloads is None:
-        workloads = check_workloads(problem, version.dtype, version.head_dims)
-        workloads = workloads[:1] if version.state == "rejected" else workloads
+        workloads = version_workloads(problem, version)
+        if version.state == "rejected":  # a bug of the third tile does not show on one
+            workloads = own_workloads(problem, version) or workloads[:1]
     if seeds is None:
         seeds = range(SEEDS_REJECTED if version.state == "rejected" else SEEDS_GOOD)
     return workloads, seeds

@@ -42,6 +42,7 @@ WATCHED_FACTS: Mapping[str, WatchedFact] = {
     "static__stack_bytes": WatchedFact("stack", "B"),
     "static__blocks_per_sm": WatchedFact("blocks per SM", fewer=True),
     "static__registers": WatchedFact("registers", step=8),
+    "static__serialized_wgmma": WatchedFact("serialized wgmma"),
     "static__opcode_BAR": WatchedFact("barriers"),
     "modelled__bank_conflicts": WatchedFact("modelled bank conflicts"),
     "modelled__findings": WatchedFact("schedules with findings"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import catalog, sources
+from profiler.catalog import cases, catalog, sources
 from profiler.emulator import cpu_check
 from profiler.errors import BadCatalog, UnknownName
 from tests.conftest import ROOT
@@ -169,6 +169,8 @@ def test_registers_are_judged_by_head_dim(lineage: catalog.Catalog) -> None:
         "shared_bytes": 99 * 1024,
         "spill_bytes": 0,
         "stack_bytes": None,
+        "serialized_wgmma": 0,
+        "barriers": 15,
     }
 
 
@@ -242,6 +244,53 @@ def test_two_bugs_of_one_number_are_named(copied: Path) -> None:
     (copied / "common.cuh").write_text(text.replace("#define BUG_V2B_WARP7 3", "#define BUG_V2B_WARP7 1"))
     found = sources.inconsistencies(catalog.load_catalog(copied))
     assert "v2: BUG_V2 has the number 1 of another bug" in found
+
+
+def test_a_bug_or_a_file_may_be_another_catalogues_that_lies_beside(copied: Path) -> None:
+    (copied / "v9.cu").write_text("#define BUG_NINE 99\nint x = BUG == BUG_NINE;\n")
+    assert len(sources.inconsistencies(catalog.load_catalog(copied))) == 2
+    entry = (
+        ENTRY.replace('"one.cu"', '"v9.cu"')
+        + 'state = "rejected"\nreason = "r"\ncaught_by = ["race"]\nflags = ["-DBUG=BUG_NINE"]\n'
+    )
+    (copied / "more.toml").write_text(entry)
+    assert sources.inconsistencies(catalog.load_catalog(copied)) == []
+    (copied / "more.toml").write_text("no catalogue")
+    assert len(sources.inconsistencies(catalog.load_catalog(copied))) == 2
+
+
+# ---- what a version is checked on
+
+
+def test_a_version_may_name_more_workloads_to_check_it_on(folder: Path) -> None:
+    more = "check = [{ batch = 3, heads = 9, len_q = 515, len_kv = 21, head_dim = 64, causal = true }]\n"
+    for entry in (ENTRY + more, ENTRY + more.replace("21, ", '21, dtype = "fp16", ')):
+        mine = read(folder, entry)
+        problem = sources.load_problem(mine)
+        (one,) = mine.versions
+        every = [workload.label for workload in cases.version_workloads(problem, one)]
+        assert every[:-1] == [w.label for w in problem.check_workloads("fp16", (64, 128))]
+        assert every[-1] == "3x9x515:21x64 causal"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ("{ batch = 3, rows = 4 }", "version one: check: { batch = 3, rows = 4 }: "),
+        ("{ batch = 0, heads = 1, len_q = 1, head_dim = 64 }", "a workload's sizes are at least 1"),
+    ],
+)
+def test_sizes_that_the_problem_does_not_have_are_named(folder: Path, sizes: str, says: str) -> None:
+    mine = read(folder, f"{ENTRY}check = [{sizes}]\n")
+    with pytest.raises(BadCatalog) as caught:
+        cases.own_workloads(sources.load_problem(mine), mine.versions[0])
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ['"3x9x515"', "[]\ncheck2 = 1", "[1]", "[{}]"])
+def test_workloads_that_are_no_sizes_are_refused(folder: Path, value: str) -> None:
+    says = refusal(folder, f"{ENTRY}check = {value}\n")
+    assert "unknown key check2" in says or "check must be a list of tables of sizes" in says
 
 
 # ---- a user's own lineage, from any folder
