@@ -8,10 +8,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from profiler.bundles import Root, bundle
+from profiler.bundles import Root, bundle, open_root
 from profiler.errors import BadBundle
 from profiler.evidence import Evidence
 from profiler.sass.listing import FileLine
@@ -183,10 +184,16 @@ def find_predictions(root: Root, store: Store, family: str) -> StoredPredictions
 
     Raises BadBundle for a damaged file.
     """
+    return _find(root.url, store, store.data_version(), family)
+
+
+@lru_cache(maxsize=4)  # a table of versions asks for each of them
+def _find(url: str, store: Store, _data_version: str, family: str) -> StoredPredictions | None:
+    root = open_root(url)
     rows = store.results(family=family, evidence=Evidence.STATIC, kind="facts", latest=False)
     newest_first = sorted({(row.created, row.run_id) for row in rows}, reverse=True)
     for _, run_id in newest_first[:_MOST_RUNS]:
-        run = bundle.load_run(root, run_id)
+        run = bundle.load_outline(root, run_id)  # for its files alone
         entry = next((file for file in run.files if file.kind == KIND), None)
         if entry is not None:
             content = bundle.read_content(root, run.run_id, entry)
