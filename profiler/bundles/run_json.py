@@ -26,6 +26,7 @@ from profiler.bundles.run import (
 )
 from profiler.errors import BadBundle, ProfilerError
 from profiler.evidence import Evidence, State, Value
+from profiler.evidence.launch import one_line
 
 RUN_FILE = "run.json"
 SCHEMA = 1
@@ -442,5 +443,5 @@ def check_inside(path: str, where: str) -> None:
 
 def brief_error(error: BaseException) -> str:
     """An error's type and the start of its message, for a line that names what could not be read."""
-    text = f"{type(error).__name__}: {error}"
+    text = one_line(f"{type(error).__name__}: {error}")
     return text if len(text) <= 120 else f"{text[:120]}…"

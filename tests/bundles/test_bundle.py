@@ -296,6 +296,14 @@ def test_a_run_json_with_a_field_that_cannot_be_is_refused_in_one_line(path: str
     assert "\n" not in str(caught.value)
 
 
+def test_a_name_with_a_line_end_is_refused_in_one_line() -> None:
+    body = json.loads(run_json.dump_run(rich()))
+    body["reports"][0]["\n"] = "x"
+    with pytest.raises(BadBundle) as refused:
+        run_json.parse_run(json.dumps(body).encode(), "x/run.json")
+    assert "\n" not in str(refused.value)
+
+
 def test_a_report_named_twice_is_refused() -> None:
     twice = rich().reports[0]
     run = replace(rich(), reports=(twice, twice._replace(path="reports/other")))
