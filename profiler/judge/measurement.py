@@ -25,8 +25,7 @@ from profiler.collect.gpu.messages import (
     VersionTiming,
 )
 from profiler.collect.subprocesses import ProcessResult, package_environment
-from profiler.evidence import GpuPart
-from profiler.evidence.gpu_parts import part_of_device
+from profiler.evidence import GpuPart, part_of_device
 from profiler.judge.call_plan import CallPlan
 from profiler.judge.compilation import MachineCode
 from profiler.judge.isolation import Isolation, Limits

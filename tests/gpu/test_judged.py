@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from profiler.collect.gpu.cuda_driver import read_gpu
-from profiler.evidence import Evidence
-from profiler.evidence.gpu_parts import part_of_device
+from profiler.evidence import Evidence, part_of_device
 from profiler.judge import StageState, judge_candidate
 from profiler.judge.isolation import why_not_isolated
 from profiler.statistics import Verdict
