@@ -42,6 +42,7 @@ NEW = Architecture(
     l2_bytes_per_clock=4096,
     l2_latency=300,
     dram_latency=700,
+    launch_cycles=2500,
 )
 GPU = {"compute_capability": "13.0", "sms": 100, "max_sm_mhz": 2000}
 
