@@ -22,7 +22,7 @@ from profiler.judge.candidate import Candidate
 from profiler.judge.compilation import Kernel, MachineCode
 from profiler.judge.manifest import PlannedLaunch, Triple
 
-_MOST_SCRATCH_BYTES = 1 << 30
+_MOST_SCRATCH_BYTES = 512 << 20  # of all buffers: some calls are run at a time, and this process fills them
 _MOST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = 1024
 _REGISTERS = 65536  # of an SM
@@ -124,9 +124,13 @@ def plan_call(
             numbers[name] = next(i for i, array in enumerate(arrays) if array is value)
     sizes = workload.sizes()
     scratch = []
-    for name, size in candidate.manifest.scratch_bytes(sizes).items():
-        if name in by_name or not 0 < size <= _MOST_SCRATCH_BYTES:
-            raise BadCatalog(f"scratch {name} of {size} bytes: a name of its own, from 1 byte to 1 GiB")
+    scratch_bytes = candidate.manifest.scratch_bytes(sizes)
+    for name, size in scratch_bytes.items():
+        if name in by_name or size <= 0 or sum(scratch_bytes.values()) > _MOST_SCRATCH_BYTES:
+            raise BadCatalog(
+                f"scratch {name} of {size} bytes: a name of its own, at least 1 byte, and all together "
+                f"{_MOST_SCRATCH_BYTES >> 20} MiB at most"
+            )
         numbers[name] = len(arrays)
         scratch.append(len(arrays))
         arrays.append(np.zeros(size, np.uint8))

@@ -19,7 +19,7 @@ from profiler.catalog import Catalog
 from profiler.errors import BuildFailed, CannotJudge
 from profiler.evidence import find_architecture
 from profiler.judge.candidate import Candidate
-from profiler.judge.elf import read_content, read_sections
+from profiler.judge.elf import read_contents
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.manifest import PlannedLaunch
 from profiler.sass import extract_cubin
@@ -31,6 +31,10 @@ _MOST_CUBIN_BYTES = 32 << 20
 _RESERVED_SINCE = 80  # from sm_80 on a part of shared memory is the system's, and stands in .nv.shared
 _USAGE = re.compile(r"Function (\S+):\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 _TEMPLATE = re.compile(r"^(?P<name>[\w:]+)(?:<(?P<arguments>.*)>)?$")
+
+
+class NoAnswer(CannotJudge):
+    """The process that reads a candidate's machine code ended without an answer: the candidate's doing."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,8 @@ def _inspect(
         for name, row in answer["kernels"].items()
         if name in usages and name in answer["functions"]
     }
+    if not kernels:
+        raise BuildFailed("the binary holds no kernel that the disassembler knows")
     data = (folder / CUBIN).read_bytes()
     return MachineCode(
         folder,
@@ -223,9 +229,9 @@ def _code_id(data: bytes) -> str:
     """The sha256 of the instructions and constants: names of files and lines of the source do not count."""
     digest = hashlib.sha256()
     names = (".text.", ".nv.constant", ".nv.global", ".nv.info.")
-    for section in sorted(read_sections(data)):
+    for section, content in sorted(read_contents(data)):
         if section.name.startswith(names):
-            digest.update(f"\0{section.name}\0{section.size}\0".encode() + read_content(data, section.name))
+            digest.update(f"\0{section.name}\0{section.size}\0".encode() + content)
     return digest.hexdigest()
 
 
@@ -259,7 +265,7 @@ def run_worker(
     readable: Sequence[Path] = (),
     writes_code: bool = False,
 ) -> dict[str, Any]:
-    """The answer of machine_worker.py to a job, run in the folder. Raises CannotJudge where it gives none."""
+    """The answer of machine_worker.py to a job, run in the folder. Raises NoAnswer where it gives none."""
     package = Path(__file__).resolve().parent.parent.parent
     script = (
         f"import sys; sys.path.insert(0, {str(package)!r}); "
@@ -270,13 +276,13 @@ def run_worker(
     if done.code is None:
         return {"error": f"it did not end within {limits.seconds:g} s", "no_model": True, "timeout": True}
     if done.code != 0:
-        raise CannotJudge(f"the machine code could not be read ({done.code}): {done.last_words}")
+        raise NoAnswer(f"the machine code could not be read ({done.code}): {done.last_words}")
     try:
         answer = json.loads(done.stdout)
     except (ValueError, RecursionError):
-        raise CannotJudge("the process that reads machine code gave no answer") from None
+        raise NoAnswer("the process that reads machine code gave no answer") from None
     if not isinstance(answer, dict):
-        raise CannotJudge("the process that reads machine code gave no answer")
+        raise NoAnswer("the process that reads machine code gave no answer")
     return answer
 
 

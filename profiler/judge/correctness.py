@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,8 @@ from profiler.judge.candidate import Candidate
 from profiler.judge.compilation import MachineCode
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.judgement import StageState
-from profiler.judge.machine_run import (
-    PLAUSIBLE,
-    POISONS,
-    MachineResult,
-    SampleResult,
-    run_call,
-    sample_call,
-)
+from profiler.judge.machine_run import MachineResult, SampleResult, run_call, sample_call
+from profiler.judge.poison import PLAUSIBLE, POISONS
 
 UNSEEN_CALLS = 4
 JOBS = min(os.cpu_count() or 1, 4)  # processes at a time
@@ -46,6 +41,8 @@ class Shown:
     race_state: StageState = StageState.UNKNOWN
     race_reason: str = ""
     races: tuple[str, ...] = ()
+    # By workload, of each launch: what the blocks executed that were run. See run_work.find_doubt.
+    executed: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
 
 def check_unseen(
@@ -208,7 +205,22 @@ def check_acceptance(
             if shown.state is state:
                 return shown
     races = tuple(dict.fromkeys(race for shown in results for race in shown.races))
-    return Shown(StageState.PASSED, "; ".join(shown.reason for shown in results), races=races)
+    executed = {label: rows for shown in results for label, rows in shown.executed.items()}
+    words = "; ".join(shown.reason for shown in results)
+    return Shown(StageState.PASSED, words, races=races, executed=executed)
+
+
+def check_blocks(
+    candidate: Candidate,
+    problem: Problem,
+    code: MachineCode,
+    isolation: Isolation,
+    rng: np.random.Generator,
+    workload: Workload,
+    drawn: Mapping[int, NDArray[np.int64]],
+) -> Shown:
+    """Run blocks, [n, 3] by launch, and what they need of an acceptance shape: are they right?"""
+    return _Sample(candidate, problem, code, isolation, rng, workload).check_drawn(drawn)
 
 
 class _Sample:
@@ -260,11 +272,23 @@ class _Sample:
             if sum(parts) >= plan.case.output.nbytes:
                 needed = sum(map(len, result.blocks)) - sum(counts.values())
                 words = f"{label}: {most}{f' and {needed} that they need' if needed > 0 else ''}"
-                return self._again(plan, result, drawn) or Shown(StageState.PASSED, words, races=result.races)
+                return self._again(plan, result, drawn) or Shown(
+                    StageState.PASSED, words, races=result.races, executed={label: result.executed}
+                )
             text = f"{label}: {most} wrote {sum(result.wrote_bytes.values())} bytes, which makes "
             text += f"{sum(parts) / plan.case.output.nbytes:.0%} of the output"
         text += ": who writes the rest is not known"
         return Shown(StageState.UNKNOWN, text, (text,))
+
+    def check_drawn(self, drawn: Mapping[int, NDArray[np.int64]]) -> Shown:
+        """Run these blocks; of launches that are not given the output none is."""
+        plan = self._plan()
+        own = {n: blocks for n, blocks in drawn.items() if plan.launches[n].is_given(plan.output)}
+        if not own:
+            return Shown()
+        seed = int(self._rng.integers(2**31))
+        result = sample_call(self._code, plan, self._isolation, _CALL, own, seed=seed)
+        return self._judge(plan, result) or Shown(StageState.PASSED)
 
     def _again(
         self, plan: CallPlan, first: SampleResult, drawn: Mapping[int, NDArray[np.int64]]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from profiler.errors import BuildFailed
 
 WRITE, ALLOCATED, EXECUTABLE = 1, 2, 4  # SHF_*
-_SYMBOLS, _RELOCATIONS = 2, 4  # SHT_SYMTAB, SHT_RELA
+_SYMBOLS, _RELOCATIONS, _EMPTY = 2, 4, 8  # SHT_SYMTAB, SHT_RELA, SHT_NOBITS
 _MOST = 1 << 16  # sections, and symbols
 
 
@@ -55,12 +55,18 @@ def read_symbols(data: bytes) -> list[Symbol]:
     return symbols
 
 
-def read_content(data: bytes, name: str) -> bytes:
-    """The bytes of a section; none where there is no such section, or it has none in the file."""
-    for section, (_, start, _, _) in _headers(data):
-        if section.name == name and section.kind != 8:  # SHT_NOBITS
-            return data[start : start + section.size]
-    return b""
+def read_contents(data: bytes) -> list[tuple[Section, bytes]]:
+    """The sections in order with their bytes; those of a section that has none in the file are none.
+
+    Raises BuildFailed as read_sections does, and where sections have more bytes than the file: they overlap.
+    """
+    rows = [(section, start, section.kind != _EMPTY) for section, (_, start, _, _) in _headers(data)]
+    if sum(section.size for section, _, is_there in rows if is_there) > len(data):
+        raise BuildFailed("the sections of the ELF file overlap")
+    return [
+        (section, data[start : start + section.size] if is_there else b"")
+        for section, start, is_there in rows
+    ]
 
 
 def _headers(data: bytes) -> list[tuple[Section, tuple[int, int, int, int]]]:

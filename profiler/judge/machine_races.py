@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.judge.poison import filled
 from profiler.model.machine import Lanes, Machine
 
 Array = NDArray[Any]
@@ -53,8 +54,13 @@ class LaunchRaces:
     copy is a write when its group has been waited for.
     """
 
-    def __init__(self, ranges: list[tuple[int, int]], memory_bytes: int, describe: Describe) -> None:
-        """ranges: first and last offset of what may be written, in bytes of the memory."""
+    def __init__(
+        self, ranges: list[tuple[int, int]], memory_bytes: int, describe: Describe, leftover: int
+    ) -> None:
+        """ranges: first and last offset of what may be written, in bytes of the memory.
+
+        leftover: the poison (poison.filled) of what blocks find and nobody wrote.
+        """
         self.findings: dict[str, None] = {}
         self._describe = describe
         self.is_watched = np.zeros(-(-memory_bytes // GRANULE) + 1, bool)
@@ -62,13 +68,13 @@ class LaunchRaces:
             self.is_watched[first // GRANULE : -(-last // GRANULE)] = True
         self.memory = _Shadow.of(memory_bytes)
         self._blocks_before = 0
-        self._random = np.random.default_rng(0x5EED)
+        self._leftover = leftover
 
     def prepare(self, machine: Machine) -> None:
-        """Watch the blocks of a machine. What they have not written is no zero: memory holds anything."""
-        machine.shared[:] = self._random.integers(1, 255, machine.shared.size, np.uint8)
-        machine.local[:] = 0xCB
-        machine.R[:-1] = 0x7FFFDEAD  # no number, and no index of anything; the last register is zero
+        """Watch the blocks of a machine. What they have not written holds anything."""
+        registers = machine.R[:-1]  # the last one is zero
+        for array in (machine.shared, machine.local, registers):
+            array[...] = filled(array.nbytes, self._leftover).view(array.dtype).reshape(array.shape)
         machine.memory_observer = _BlockRaces(self, machine, self._blocks_before)
         self._blocks_before += machine.blocks
 

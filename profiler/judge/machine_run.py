@@ -15,11 +15,9 @@ from profiler.judge.call_plan import CallPlan
 from profiler.judge.compilation import CUBIN, MachineCode, run_worker, usage_json
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.machine_races import GRANULE
+from profiler.judge.poison import POISON, filled
 
-POISON = 0xFF  # of every byte of an output: NaN in fp16 and fp32
-PLAUSIBLE = -1  # in place of a byte: random numbers about 1, as an earlier result might look
 _SEARCH_SHARE = 0.5  # of the time limit: for finding blocks of other launches
-POISONS = (POISON, PLAUSIBLE, 0x7B, 0x00)
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,9 @@ class SampleResult(MachineResult):
     wrote_bytes: Mapping[int, int] = field(
         default_factory=dict
     )  # of the output, by the drawn blocks of a launch
+    executed: tuple[
+        Mapping[str, Any], ...
+    ] = ()  # of each launch, what its blocks executed: run_work.find_doubt
     writer: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
     # by element of the output: the launch that wrote it last; below 0: none
 
@@ -57,11 +58,12 @@ def run_call(
 ) -> MachineResult:
     """Run a call with values.
 
-    poison: what every byte of the output and of the scratch buffers is before, or PLAUSIBLE: a kernel that
-    takes what is there for done must not pass. scratch: what these hold instead, as an earlier call left it.
+    poison: what every byte of the output, of the scratch buffers, of registers, shared and local memory is
+    before, or PLAUSIBLE: a kernel that takes what is there for done must not pass. scratch: what these
+    buffers hold instead, as an earlier call left it.
     """
     with scratch_folder() as folder:
-        job = {**_write_call(code, plan, folder, poison, scratch), "kind": "call"}
+        job = {**_write_call(code, plan, folder, poison, scratch), "kind": "call", "leftover": poison}
         return _result(run_worker(job, folder, isolation, limits, readable=[code.folder]), job, folder)
 
 
@@ -80,7 +82,9 @@ def sample_call(
     """Run some blocks of a call with values, and those of its other launches that these need.
 
     drawn: blocks by launch, [n, 3], of launches that may write the output. seed: of where the search for the
-    others begins. blocks: those of all launches, as an earlier sample found them. The rest is as run_call's.
+    others begins. blocks: those of all launches, as an earlier sample found them. The rest is as run_call's,
+    but that registers, shared and local memory are zero before, as where the time is modelled: code that
+    looks there for which of both it is must find nothing.
     """
     with scratch_folder() as folder:
         own = {
@@ -89,6 +93,7 @@ def sample_call(
             "seed": seed,
             "seconds": limits.seconds * _SEARCH_SHARE,
             "writer": "writer.bin",
+            "leftover": 0,
         }
         job = {**_write_call(code, plan, folder, poison, scratch), **own}
         if blocks is not None:
@@ -107,6 +112,7 @@ def sample_call(
             missing_bytes=result.missing_bytes,
             blocks=tuple(answer["blocks"]),
             wrote_bytes={int(number): int(count) for number, count in answer["wrote_bytes"].items()},
+            executed=tuple(answer["executed"]),
             writer=writer.min(axis=1).reshape(plan.case.output.shape),
         )
 
@@ -123,10 +129,10 @@ def _write_call(
     for number, array in enumerate(plan.arrays):
         content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         if number == plan.output:
-            content = _filled(content.size, poison)
+            content = filled(content.size, poison)
         elif number in plan.scratch:
             kept = scratch[plan.scratch.index(number)] if scratch is not None else None
-            content = _filled(content.size, poison) if kept is None else kept
+            content = filled(content.size, poison) if kept is None else kept
         name = f"in{number}.bin"
         content.tofile(folder / name)
         names.append(name)
@@ -158,9 +164,18 @@ def _result(answer: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> 
 
 
 def predict_call(
-    code: MachineCode, plan: CallPlan, gpu: str, isolation: Isolation, limits: Limits
+    code: MachineCode,
+    plan: CallPlan,
+    gpu: str,
+    isolation: Isolation,
+    limits: Limits,
+    executed: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The modelled times of a call's launches, as machine_worker.py gives them, or `error`."""
+    """The modelled times of a call's launches, as machine_worker.py gives them, or `error`.
+
+    executed: what blocks of each launch did when they were run with values (SampleResult); where those from
+    which the time follows do less, a launch has a `doubt`.
+    """
     with scratch_folder() as folder:
         names = []
         for number, array in enumerate(plan.arrays):
@@ -175,15 +190,9 @@ def predict_call(
             "arrays": names,
             "launches": [launch.as_json() for launch in plan.launches],
             "usage": usage_json(code),
+            "executed": list(executed),
         }
         return run_worker(job, folder, isolation, limits, readable=[code.folder])
-
-
-def _filled(size: int, poison: int) -> NDArray[np.uint8]:
-    if poison != PLAUSIBLE:
-        return np.full(size, poison, np.uint8)
-    numbers = np.random.default_rng().standard_normal(-(-size // 2), np.float32).astype(np.float16)
-    return numbers.view(np.uint8)[:size]
 
 
 def _read(path: Path, size: int) -> NDArray[np.uint8]:

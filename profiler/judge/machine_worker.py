@@ -8,7 +8,9 @@ the working folder; the answer is one JSON object on stdout.
 from __future__ import annotations
 
 import json
+import math
 import secrets
+import struct
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,11 +23,12 @@ import numpy as np
 from profiler.build import ResourceUsage
 from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.emulator import LaunchShape
-from profiler.errors import ProfilerError
+from profiler.errors import BuildFailed, ProfilerError
 from profiler.evidence import find_part
 from profiler.judge.elf import read_sections, read_symbols
 from profiler.judge.footprint import Footprint, granules_of
 from profiler.judge.machine_races import GRANULE, LaunchRaces
+from profiler.judge.run_work import find_doubt, work_of
 from profiler.judge.sampled_call import ChosenBlocks, choose_blocks, run_chosen
 from profiler.model import (
     GlobalMemory,
@@ -43,12 +46,14 @@ from profiler.model.control_words import read_code_words
 from profiler.model.error_table import load_errors
 from profiler.model.interpreter import all_blocks
 from profiler.model.machine import Machine
-from profiler.model.memory import START
+from profiler.model.memory import ALIGNMENT, GAP, START
 from profiler.model.prediction import launch_inputs, predict_run
 from profiler.sass import FunctionCode, library_functions
 
 Job = Mapping[str, Any]
 _MOST_LINES = 5
+_MOST_BLOCKS = 1 << 24  # of a launch
+_GAP_STEPS = 64  # of 512 bytes, that are free between two arrays at most
 _GUARD = 0xA5  # every byte of memory beside the arrays
 # What the model says of code that is wrong on every GPU, other than of code that it cannot run.
 _WRONG = (
@@ -76,7 +81,10 @@ def main() -> None:
 def inspect(job: Job) -> dict[str, Any]:
     """Sections, symbols, kernels and opcodes of a cubin. The listing is kept beside it for other jobs."""
     cubin = Path(job["cubin"])
-    images = read_kernels(cubin)
+    try:
+        images = read_kernels(cubin)
+    except (struct.error, ArithmeticError, LookupError, ValueError) as error:
+        raise BuildFailed(f"no whole ELF file: {error}") from None
     functions = library_functions(cubin, job["arch"])
     data = cubin.read_bytes()
     return {
@@ -128,7 +136,12 @@ class _Code:
 
 
 def _shape(launch: Job) -> LaunchShape:
+    """Raises NoModel for a grid of more blocks than can be looked through."""
     grid, block = tuple(launch["grid"]), tuple(launch["block"])
+    if math.prod(grid) > _MOST_BLOCKS:
+        raise NoModel(
+            f"a grid of {math.prod(grid):,} blocks: the model goes through {_MOST_BLOCKS:,} at most"
+        )
     return LaunchShape(launch["function"], grid, block, launch["shared_bytes"], 0)
 
 
@@ -143,6 +156,15 @@ def _parameters(launch: Job, addresses: Sequence[int]) -> list[bytes]:
     return values
 
 
+def _anywhere(arrays: int) -> tuple[int, list[int]]:
+    """Where memory starts, and what lies free before each array: anywhere that a GPU might put them.
+
+    Code that knew it could tell that it is looked at, or that its time is modelled.
+    """
+    start = START + (secrets.randbelow(1 << 19) << 21) + ALIGNMENT * secrets.randbelow(1 << 12)
+    return start, [GAP + ALIGNMENT * secrets.randbelow(_GAP_STEPS) for _ in range(arrays)]
+
+
 def _read_arrays(job: Job) -> list[np.ndarray[Any, Any]]:
     return [np.fromfile(name, np.uint8) for name in job["arrays"]]
 
@@ -153,17 +175,17 @@ class _Call:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._code = _Code(Path(job["cubin"]), job["arch"])
-        # Anywhere that a GPU might put them: code that knows where it is could tell that it is looked at.
-        self._start = START + (secrets.randbelow(1 << 19) << 21)
+        self._place = _anywhere(len(job["arrays"]))
         self._sizes = job["sizes"]
         self.races: dict[str, None] = {}
+        self.executed: list[dict[str, Any]] = [{"blocks": [], "work": []} for _ in job["launches"]]
         self.memory = self.new_memory()
         self.ranges = [(self.memory.addresses[i] - self.memory.start, self._sizes[i]) for i in job["written"]]
         self.grids = [_shape(launch).grid for launch in job["launches"]]
 
     def new_memory(self) -> GlobalMemory:
         """The arrays as they are given, with guards between them."""
-        memory = GlobalMemory(_read_arrays(self._job), self._start)
+        memory = GlobalMemory(_read_arrays(self._job), *self._place)
         memory.bytes[self._outside(memory)] = _GUARD
         return memory
 
@@ -181,7 +203,7 @@ class _Call:
         memory = self.memory if memory is None else memory
         footprint = Footprint(self.ranges, len(memory.bytes), len(blocks))
         own = [(first, first + size) for first, size in self.ranges]
-        watch = LaunchRaces(own, len(memory.bytes), _describer(function))
+        watch = LaunchRaces(own, len(memory.bytes), _describer(function), self._job["leftover"])
 
         def prepare(machine: Machine) -> None:
             watch.prepare(machine)
@@ -189,7 +211,7 @@ class _Call:
             machine.set_cluster(tuple(launch["cluster"]))
 
         shape = _shape(launch)
-        run_blocks(
+        execution = run_blocks(
             self._code.program(launch["function"]),
             shape.grid,
             shape.block,
@@ -201,6 +223,7 @@ class _Call:
         )
         if counts:
             self.races |= watch.findings
+            self.executed[number] = {"blocks": blocks.tolist(), "work": work_of(execution)}
         return footprint
 
     def answer(self, missing: np.ndarray[Any, Any]) -> dict[str, Any]:
@@ -250,6 +273,7 @@ def sample(job: Job) -> dict[str, Any]:
     wrote = chosen.wrote or {0: int((done.writer[ranges[0]] == 0).sum())}
     return {
         **own.answer(done.missing),
+        "executed": own.executed,
         "blocks": [rows.tolist() for rows in chosen.blocks],
         "wrote_bytes": {str(number): count * GRANULE for number, count in wrote.items()},
     }
@@ -273,9 +297,9 @@ def predict(job: Job) -> dict[str, Any]:
     code = _Code(Path(job["cubin"]), job["arch"])
     words = read_code_words(Path(job["cubin"]))
     gpu, errors = find_part(job["gpu"]), load_errors()
-    memory = GlobalMemory(_read_arrays(job))
+    memory = GlobalMemory(_read_arrays(job), *_anywhere(len(job["arrays"])))
     answers = []
-    for launch in job["launches"]:
+    for number, launch in enumerate(job["launches"]):
         name, shape = launch["function"], _shape(launch)
         image = code.images[name]
         parameters = _parameters(launch, memory.addresses)
@@ -299,6 +323,7 @@ def predict(job: Job) -> dict[str, Any]:
         executed = run.opcode_counts
         document |= {
             "kernel": name,
+            "doubt": find_doubt(job["executed"][number], sample) if job["executed"] else None,
             "shared_wavefronts": run.shared_wavefronts,
             "bank_conflicts": run.bank_conflicts,
             "sectors": run.total("sectors"),

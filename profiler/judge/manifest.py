@@ -98,7 +98,11 @@ def read_manifest(path: Path) -> Manifest:
         return parse_manifest(tomllib.loads(data.decode()), path)
     except FileNotFoundError:
         raise BadCatalog(f"{path}: there is no manifest: docs/judge.md says what it holds") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
+    except (
+        ValueError,
+        OSError,
+        RecursionError,
+    ) as error:  # a number of too many digits is no TOMLDecodeError
         raise BadCatalog(f"{path}: {error}") from None
 
 

@@ -27,7 +27,7 @@ from profiler.judge.binary_scan import scan_binary
 from profiler.judge.call_plan import CallPlan, argument_names, plan_call
 from profiler.judge.candidate import Candidate, load_candidate
 from profiler.judge.compilation import MachineCode, compile_candidate
-from profiler.judge.correctness import JOBS, Shown, check_acceptance, check_unseen
+from profiler.judge.correctness import JOBS, Shown, check_acceptance, check_blocks, check_unseen
 from profiler.judge.insights import insights_of_launch
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.judgement import Against, Judgement, StageResult, StageState, WorkloadTime
@@ -173,9 +173,10 @@ def _read(
                 "candidate for few lengths could know them by heart"
             )
     dtype, sizes = candidate.compile_sizes
+    checked = check_workloads(problem, dtype, sizes)  # first of all: what the problem lacks it names
     everything = acceptance_workloads(problem, [dtype], sizes)
     if labels:
-        by_label = {w.label: w for w in (*check_workloads(problem, dtype, sizes), *everything)}
+        by_label = {w.label: w for w in (*checked, *everything)}
         if unknown := [label for label in labels if label not in by_label]:
             raise CannotJudge(f"no workload {unknown[0]!r}: there are {', '.join(by_label)}")
         everything = [by_label[label] for label in labels]
@@ -209,6 +210,7 @@ class _Run:
     predictions: dict[str, dict[str, Any]] = field(default_factory=dict)
     measurement: Measurement | None = None
     baseline: str = ""
+    executed: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # see Shown
 
     def judge(self, judgement: Judgement, elite: _Run | None, measured: bool) -> Judgement:
         """Every stage that the one before lets come. measured: time it beside the elite, where a GPU is."""
@@ -361,6 +363,7 @@ class _Run:
             self.stages.add(ACCEPTANCE, accepted.state, started, accepted.reason, accepted.findings)
         if self.stages.has_failed:
             return
+        self.executed = accepted.executed
         with self.stages.stage(RACES) as started:
             races = tuple(dict.fromkeys((*shown.races, *accepted.races)))
             state = StageState.FAILED if races else shown.race_state
@@ -373,7 +376,7 @@ class _Run:
             with ThreadPoolExecutor(JOBS) as pool:
                 times = list(pool.map(self._time, self.workloads))
             missing = [item for item in times if item.likely_ns is None]
-            findings = below_the_floor(times, Evidence.MODELLED)
+            findings = [*below_the_floor(times, Evidence.MODELLED), *self._wrong_where_counted()]
             state = StageState.PASSED
             if findings:
                 state = StageState.FAILED
@@ -386,10 +389,13 @@ class _Run:
     def _time(self, workload: Workload) -> WorkloadTime:
         assert self.code is not None
         floor = floor_ns(self.problem, workload, self.gpu)
-        answer = predict_call(self.code, self.plan(workload), self.gpu.name, self.isolation, _PREDICTION)
+        executed = self.executed.get(workload.label, ())
+        plan = self.plan(workload)
+        answer = predict_call(self.code, plan, self.gpu.name, self.isolation, _PREDICTION, executed)
         self.predictions[workload.label] = answer
-        if "error" in answer:
-            reason = str(answer["error"])
+        doubts = [row["doubt"]["words"] for row in answer.get("launches", ()) if row["doubt"]]
+        if "error" in answer or doubts:
+            reason = str(answer["error"]) if "error" in answer else doubts[0]
             return WorkloadTime(workload.label, Evidence.MODELLED, None, floor_ns=floor, reason=reason)
         launches = answer["launches"]
         longest = max(launches, key=lambda launch: launch["time_ns"])
@@ -402,6 +408,19 @@ class _Run:
             floor,
             str(longest["limiter"]),
         )
+
+    def _wrong_where_counted(self) -> list[str]:
+        """What is wrong with blocks from which a time follows that others do not bear out."""
+        assert self.code is not None
+        own = np.random.default_rng(self.seed)
+        findings: list[str] = []
+        for workload in self.workloads:
+            launches = self.predictions.get(workload.label, {}).get("launches", ())
+            drawn = {n: np.array(row["doubt"]["blocks"]) for n, row in enumerate(launches) if row["doubt"]}
+            if drawn:
+                inputs = self.candidate, self.problem, self.code, self.isolation, own, workload
+                findings += check_blocks(*inputs, drawn).findings
+        return findings
 
     def insights(self) -> tuple[dict[str, Any], ...]:
         """What the numbers on the first workload that has a model suggest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ Array = NDArray[Any]
 SECTOR, LINE = 32, 128
 BANKS = 32
 START = 0x7F00_0000_0000  # where the first allocation lies
-_ALIGNMENT = 512  # of an allocation, as cudaMalloc gives it
-_GAP = 4096  # free bytes between two, so that an access past one's end is seen
+ALIGNMENT = 512  # of an allocation, as cudaMalloc gives it
+GAP = 4096  # free bytes between two, so that an access past one's end is seen
 _GRANULE = 16
 
 
@@ -23,14 +24,16 @@ class OutOfBounds(Exception):
 class GlobalMemory:
     """The arrays of a launch, each at an address of its own."""
 
-    def __init__(self, arrays: list[Array], start: int = START) -> None:
-        """start: before the first of them, a multiple of 512."""
+    def __init__(self, arrays: list[Array], start: int = START, gaps: Sequence[int] = ()) -> None:
+        """start: before the first of them. gaps: free bytes before each array. All are multiples of 512."""
         self.start = start
         self.addresses: list[int] = []
-        size = _GAP
-        for array in arrays:
+        size = 0
+        for number, array in enumerate(arrays):
+            size += gaps[number] if gaps else GAP
             self.addresses.append(start + size)
-            size += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT + _GAP
+            size += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+        size += GAP
         self.bytes = np.zeros(size, np.uint8)
         self._is_allocated = np.zeros(size // _GRANULE + 1, bool)
         self._views: dict[int, Array] = {

@@ -10,14 +10,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 from profiler.bundles import scratch_folder
 from profiler.errors import ProfilerError
+from profiler.search.descendants import ended_descendants
 from profiler.search.generator import GeneratorFailed, Proposal, Request, read_levers, short_why
 
 _CALLABLE = re.compile(r"(?:[\w./-]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*")
 _MOST_OUTPUT = 64 << 10
+_LAST_WORDS_SECONDS = 5.0  # for what is still in the pipe of a program that ended
 _MOST_FILES, _MOST_BYTES = 200, 16 << 20
 # A function in a process of its own, so that one that does not end can be ended.
 _RUN_FUNCTION = """\
@@ -74,27 +77,30 @@ class CommandGenerator:
         with scratch_folder() as scratch:
             prompt = scratch / "prompt.md"
             prompt.write_text(request.prompt, "utf-8")
+            parent = scratch / "parent"  # a copy: what is in the archive stays as it was judged
+            shutil.copytree(request.parent_folder, parent)
             paths = {
                 "prompt": str(prompt),
-                "parent": str(request.parent_folder),
+                "parent": str(parent),
                 "candidate": str(folder),
             }
-            output = self._run([_filled(word, paths) for word in self._words], paths, prompt, scratch / "out")
+            output = self._run([_filled(word, paths) for word in self._words], paths, prompt)
         _check_size(folder)
         return Proposal(read_levers(folder), short_why(output))
 
-    def _run(self, command: list[str], paths: dict[str, str], prompt: Path, output: Path) -> str:
+    def _run(self, command: list[str], paths: dict[str, str], prompt: Path) -> str:
         environment = {
             **os.environ,
             **{f"PROFILER_{name.upper()}": path for name, path in paths.items()},
             "PROFILER_WORKING_FOLDER": self._folder,
         }
-        with prompt.open("rb") as stdin, output.open("wb") as stdout:
+        tail = bytearray()
+        with prompt.open("rb") as stdin, ended_descendants():
             try:
                 process = subprocess.Popen(
                     command,
                     stdin=stdin,
-                    stdout=stdout,
+                    stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     cwd=self._folder,
                     env=environment,
@@ -102,6 +108,8 @@ class CommandGenerator:
                 )
             except OSError as error:
                 raise GeneratorFailed(f"{command[0]}: {error.strerror or error}") from None
+            reader = threading.Thread(target=_keep_tail, args=(process, tail), daemon=True)
+            reader.start()
             try:
                 code = process.wait(self._seconds)
             except subprocess.TimeoutExpired:
@@ -110,12 +118,21 @@ class CommandGenerator:
                 with contextlib.suppress(ProcessLookupError):  # what it left running, too
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        with output.open("rb") as file:
-            text = file.read(_MOST_OUTPUT).decode(errors="replace")
+        reader.join(_LAST_WORDS_SECONDS)
+        text = bytes(tail).decode(errors="replace")
         if code != 0:
             last = short_why(text).rpartition("\n")[2]
             raise GeneratorFailed(f"it ended with {code}{f': {last}' if last else ''}")
         return text
+
+
+def _keep_tail(process: subprocess.Popen[bytes], tail: bytearray) -> None:
+    """Read what a program prints to its end, of which the last part is kept: it may print without end."""
+    assert process.stdout is not None
+    with process.stdout as stream:
+        while part := stream.read1(1 << 16):  # type: ignore[attr-defined]
+            tail += part
+            del tail[:-_MOST_OUTPUT]
 
 
 def _filled(word: str, paths: dict[str, str]) -> str:

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 from profiler.bundles import scratch_folder
 from profiler.catalog import load_catalog, load_problem
-from profiler.catalog.cases import make_inputs
+from profiler.catalog.cases import check_workloads, make_inputs
 from profiler.catalog.problem import acceptance_workloads
 from profiler.errors import CannotJudge, ProfilerError
 from profiler.evidence import Evidence, find_part
 from profiler.judge import Isolation, Judgement, WorkloadTime, judge_candidate, load_candidate
 from profiler.judge.call_plan import plan_call
-from profiler.judge.compilation import compile_candidate
+from profiler.judge.compilation import NoAnswer, compile_candidate
 from profiler.judge.isolation import Limits
 from profiler.judge.machine_run import predict_call
 from profiler.judge.measurement import why_no_gpu
@@ -71,7 +71,15 @@ class CandidateJudge:
         part = find_part(self._settings.gpu)
         isolation = Isolation(self._trust)
         dtype, sizes = candidate.compile_sizes
+        try:
+            check_workloads(self._problem, dtype, sizes)  # what the problem lacks is named here
+        except ProfilerError as error:
+            return Screening(failed=str(error).splitlines()[0])
         every = {w.label: w for w in acceptance_workloads(self._problem, [dtype], sizes)}
+        # Who takes some alone would have a seat that nobody could take: there is no verdict on the others.
+        for label in self._settings.workloads:
+            if label not in every or not candidate.accepts(every[label]):
+                return Screening(failed=f"it does not take {label}, on which all are judged")
         workload = every[self._settings.workloads[0]]
         case = make_inputs(self._problem, workload, self._settings.seed % 2**31)
         with scratch_folder() as scratch:
@@ -79,6 +87,8 @@ class CandidateJudge:
             try:
                 kernels = _kernels(candidate.manifest, self._problem, every.values())
                 code = compile_candidate(candidate, self._catalog, kernels, arch, scratch, isolation)
+            except NoAnswer as error:
+                return Screening(failed=str(error).splitlines()[0])
             except CannotJudge:
                 raise
             except ProfilerError as error:
@@ -91,7 +101,10 @@ class CandidateJudge:
                 plan = plan_call(candidate, self._problem, code, workload, case)
             except ProfilerError as error:
                 return Screening(code.code_id, None, facts, str(error).splitlines()[0])
-            answer = predict_call(code, plan, part.name, isolation, _PREDICTION)
+            try:
+                answer = predict_call(code, plan, part.name, isolation, _PREDICTION)
+            except NoAnswer as error:
+                answer = {"error": str(error).splitlines()[0]}
         floor = floor_ns(self._problem, workload, part)
         if "error" in answer:
             reason = str(answer["error"])

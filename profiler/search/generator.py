@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, SearchSpace, Version
 from profiler.errors import ProfilerError
 from profiler.judge.manifest import FILE
@@ -80,7 +81,9 @@ class CallableGenerator:
         """See Generator."""
         shutil.copytree(request.parent_folder, folder, dirs_exist_ok=True)
         try:
-            answer = self._function(request.prompt, request.parent_folder, folder)
+            with scratch_folder() as scratch:  # a copy: what is in the archive stays as it was judged
+                shutil.copytree(request.parent_folder, scratch / "parent")
+                answer = self._function(request.prompt, scratch / "parent", folder)
         except Exception as error:
             raise GeneratorFailed(f"{type(error).__name__}: {error}") from error
         return Proposal(read_levers(folder), short_why(answer if isinstance(answer, str) else ""))

@@ -28,6 +28,8 @@ from profiler.bundles import LocalRoot, Root
 from profiler.bundles.hybrid_clock import next_order, order_of, stamp
 from profiler.bundles.search_files import FOLDER, SETTINGS_FILE
 from profiler.errors import ProfilerError, UnknownName
+from profiler.judge import Candidate
+from profiler.judge.manifest import FILE
 from profiler.search.archive import Archive, replay
 from profiler.search.record import SEED, SearchRecord, parse_record, record_content
 from profiler.search.settings import SearchSettings, parse_settings
@@ -167,16 +169,24 @@ class Journal:
         """Where a candidate's files are kept."""
         return self.folder / "candidates" / content_id[:_DIGITS]
 
-    def keep_candidate(self, folder: Path, content_id: str) -> Path:
-        """Copy a candidate's files there, in one step; what is there already is the same."""
-        target = self.candidate_folder(content_id)
+    def keep_candidate(self, folder: Path, candidate: Candidate) -> Path:
+        """Write a candidate's files there, in one step; what is there already is the same.
+
+        Of what a generator left beside them nothing is kept: it may be links, or without an end.
+        """
+        target = self.candidate_folder(candidate.id)
         if not target.exists():
             partial = target.parent / f".tmp-{uuid.uuid4().hex}"
-            shutil.copytree(folder, partial)
+            partial.mkdir()
             try:
+                for name, content in {FILE: (folder / FILE).read_bytes(), **candidate.files}.items():
+                    (partial / name).parent.mkdir(parents=True, exist_ok=True)
+                    (partial / name).write_bytes(content)
                 partial.rename(target)
-            except OSError:  # another worker was first
+            except OSError:
                 shutil.rmtree(partial, ignore_errors=True)
+                if not target.exists():  # else another worker was first
+                    raise
         return target
 
     # ---- stopping

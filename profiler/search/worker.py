@@ -154,7 +154,7 @@ class Worker:
                 SEED, Status.UNKNOWN, content_id=candidate.id, macros=macros, generator="catalogue"
             )
             draft = replace(draft, levers=())
-            kept = self._journal.keep_candidate(folder, candidate.id)
+            kept = self._journal.keep_candidate(folder, candidate)
         screening, seconds = self._screen(claim, kept)
         if screening.failed:
             raise ProfilerError(f"{self._version.id} cannot begin a search: {screening.failed}")
@@ -210,7 +210,7 @@ class Worker:
                 candidate = load_candidate(folder, self._catalog)
                 if candidate.manifest is None or candidate.family != self._settings.family:
                     raise GeneratorFailed(f"the candidate is of family {candidate.family!r}")
-                kept = self._journal.keep_candidate(folder, candidate.id)
+                kept = self._journal.keep_candidate(folder, candidate)
             except NothingLeft:
                 raise
             except (ProfilerError, OSError) as error:

@@ -56,6 +56,7 @@ def test_a_command_reads_the_prompt_and_leaves_a_candidate(tmp_path: Path) -> No
             "import os\nfor i in range(300): open(os.environ['PROFILER_CANDIDATE'] + f'/{i}.h', 'w')",
             "it left over 200 files",
         ),
+        ("while True: print('again' * 1000)", "it did not end within 1 s"),
         (
             "import os; os.symlink('/etc/passwd', os.environ['PROFILER_CANDIDATE'] + '/x.h')",
             "no links",
@@ -65,22 +66,50 @@ def test_a_command_reads_the_prompt_and_leaves_a_candidate(tmp_path: Path) -> No
 def test_a_command_that_goes_wrong_is_recorded(tmp_path: Path, body: str, reason: str) -> None:
     journal = make_search(tmp_path / "data")
     started = time.monotonic()
-    run_search(journal, 1, generator=by_script(tmp_path, body, 1 if "sleep" in body else 20))
+    run_search(journal, 1, generator=by_script(tmp_path, body, 1 if "did not end" in reason else 20))
     record = journal.archive().by_number[1]
     assert record.status is Status.NO_CANDIDATE
     assert reason in record.reason
     assert time.monotonic() - started < 20
 
 
-def test_a_command_is_ended_with_what_it_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [["sh"], ["setsid", "--fork", "sh"]], ids=["a child", "a daemon"])
+def test_a_command_is_ended_with_what_it_started(tmp_path: Path, start: list[str]) -> None:
     mark = tmp_path / "mark"
     body = (
-        f"import subprocess, time\nsubprocess.Popen(['sh', '-c', 'sleep 2; touch {mark}'])\ntime.sleep(60)\n"
+        f"import subprocess, time\n"
+        f"subprocess.Popen({[*start, '-c', f'sleep 2; touch {mark}']})\ntime.sleep(60)\n"
     )
     journal = make_search(tmp_path / "data")
     run_search(journal, 1, generator=by_script(tmp_path, body, 0.5))
     time.sleep(2.2)
     assert not mark.exists()
+
+
+def test_what_a_command_does_to_its_parent_leaves_the_archive_alone(tmp_path: Path) -> None:
+    journal = make_search(tmp_path / "data")
+    run_search(journal, 0, generator=by_script(tmp_path, SWITCH))
+    seed = journal.archive().by_number[0]
+    folder = journal.candidate_folder(seed.content_id)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    wipe = "import os, pathlib\nparent = pathlib.Path(os.environ['PROFILER_PARENT'])\n"
+    wipe += "for path in parent.iterdir(): path.write_text('')\n"
+    run_search(journal, 1, generator=by_script(tmp_path, wipe))
+    assert journal.archive().by_number[1].status is Status.SAME_SOURCE
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_of_what_lies_beside_a_candidate_nothing_is_kept(tmp_path: Path) -> None:
+    beside = (
+        "folder = os.environ['PROFILER_CANDIDATE']\n"
+        "os.symlink('/dev/zero', folder + '/notes.txt')\nos.mkfifo(folder + '/pipe')\n"
+    )
+    journal = make_search(tmp_path / "data")
+    run_search(journal, 1, generator=by_script(tmp_path, SWITCH + beside))
+    record = journal.archive().by_number[1]
+    assert record.status is Status.VALID
+    folder = journal.candidate_folder(record.content_id)
+    assert {path.name for path in folder.iterdir()} == {"candidate.toml", "v2d.cu"}
 
 
 def test_a_function_by_name_runs_in_a_process_of_its_own(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler.cli import parser
 from profiler.documents import search_document
 from profiler.search import CallableGenerator, Journal, Status
 from profiler.ui.charts import search_progress, search_tree
@@ -55,6 +56,22 @@ def test_a_search_without_its_seed_says_what_it_waits_for(
     make_search(tmp_path)
     shown = text(page("search", tmp_path, monkeypatch))
     assert "v2d_a is judged first" in shown
+
+
+@pytest.mark.slow
+def test_without_a_search_the_page_says_how_to_begin_one_and_turns_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page("search", tmp_path, monkeypatch)
+    shown = text(app)
+    assert "no search yet" in shown
+    command = "profiler search start attention --generator flags --minutes 30"
+    assert [block.value for block in app.code] == [command]
+    assert parser().parse_args(command.split()[1:]).minutes == 30
+    for words in ("progress", "who came from whom", "elites", "refused", "insights"):
+        assert words in shown
+    make_search(tmp_path)
+    assert "is judged first" in text(app.run())
 
 
 def test_the_best_line_falls_and_every_candidate_is_a_mark(tmp_path: Path) -> None:

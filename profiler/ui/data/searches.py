@@ -8,6 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from profiler.bundles import open_root
+from profiler.catalog import load_catalog
 from profiler.documents import SearchDocument, search_document
 from profiler.search import Journal, SearchRecord, list_journals
 
@@ -17,6 +18,12 @@ _MOST_LINES = 400  # of a diff that is shown
 def ids() -> list[str]:
     """The ids of all searches, newest first."""
     return [journal.settings.id for journal in list_journals(open_root())][::-1]
+
+
+@st.cache_data(show_spinner=False)
+def begin_command() -> str:
+    """What begins a search of the catalogue's family. Raises BadCatalog."""
+    return f"profiler search start {load_catalog().family} --generator flags --minutes 30"
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)

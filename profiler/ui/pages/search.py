@@ -2,21 +2,16 @@
 
 import streamlit as st
 
-from profiler.ui import controls, markup
+from profiler.ui import controls
 from profiler.ui.data import searches
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import search_progress
+from profiler.ui.sections import search_begin, search_progress
 
 known = []
 with errors_shown():
     known = searches.ids()
 if not known:
-    st.html(markup.page_head("Search"))
-    st.html(
-        markup.empty_page(
-            "No search yet. One needs no GPU:", "profiler search start attention --generator flags"
-        )
-    )
+    search_begin.show()
     st.stop()
 
 filters = controls.Filters("search")
