@@ -37,7 +37,7 @@ def find_version_without_results(root: Root, store: Store, name: str) -> tuple[s
 
 
 def no_results_reason(family: str, version: Version) -> str:
-    """`attention/v2e is planned, so nothing is known of it: needs a GPU`."""
+    """`attention/v2h is planned, so nothing is known of it: needs a GPU`."""
     name = f"{family}/{version.id}"
     if version.state == PLANNED:
         return f"{name} is planned ({version.technique}), so nothing is known of it: {version.reason}"

@@ -156,23 +156,23 @@ def test_a_wrong_version_gets_its_correctness_alone(
 def test_a_planned_version_is_told_from_a_typing_error_with_what_it_waits_for(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    insights = asked(committed, monkeypatch, capsys, "v2e")
-    assert (insights["version"], insights["correct"]) == ("attention/v2e", None)
+    insights = asked(committed, monkeypatch, capsys, "v2h")
+    assert (insights["version"], insights["correct"]) == ("attention/v2h", None)
     (one,) = insights["statements"]
     assert (one["kind"], one["lever"]) == ("unknown", None)
-    assert "is planned (wgmma, TMA and mbarrier)" in one["text"]
+    assert "is planned (the two consumer warpgroups take turns" in one["text"]
     assert "needs a Hopper GPU" in one["text"]
-    assert "profiler insights v2d_c" in one["text"]
+    assert "profiler insights v2f" in one["text"]
     (one,) = asked(committed, monkeypatch, capsys, "sdpa_flash")["statements"]
     assert "no run has anything of it: `profiler collect sdpa_flash`" in one["text"]
     for command in (
-        ["explain", "v2b", "v2e"],
-        ["compare", "v2e", "v2b"],
-        ["insights", "v2b", "--against", "v2e"],
+        ["explain", "v2b", "v2h"],
+        ["compare", "v2h", "v2b"],
+        ["insights", "v2b", "--against", "v2h"],
     ):
         assert cli.main(command) == 3
-        assert "attention/v2e is planned" in capsys.readouterr().err
-    assert cli.main(["insights", "v2ee"]) == 2
+        assert "attention/v2h is planned" in capsys.readouterr().err
+    assert cli.main(["insights", "v2he"]) == 2
 
 
 @pytest.mark.slow

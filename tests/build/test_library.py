@@ -277,7 +277,7 @@ def test_the_wheels_alone_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["v2e"], "v2e is not built: planned: "),
+        (["v2h"], "v2h is not built: planned: "),
         (["v1", "--arch", "sm_75"], "v1 is not built: only for sm_80"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from profiler.cli import main
 from tests.toolchain import needs_nvcc, needs_sass
 
-WHY = "needs a Hopper GPU to be written against"
+WHY = "needs a Hopper GPU: only a measurement says"
 
 
 @pytest.fixture(autouse=True)
@@ -25,24 +25,24 @@ def _clone(tmp_path: Path, committed_data: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     "command",
     [
-        "show v2e",
-        "roofline v2e",
-        "roofline attention/v2e",
-        "compare v2d_b v2e",
-        "compare v2e v2d_b",
-        "explain v2d_b v2e",
-        "gate v2e --baseline v2d_b",
-        "gate v2d_b --baseline v2e",
-        "sass v2e",
-        "sass v2d_b v2e",
-        "insights v2d_b --against v2e",
-        pytest.param("build v2e", marks=needs_nvcc),
-        pytest.param("static v2e", marks=needs_sass),
-        "check v2e",
-        "dissect v2e",
-        "collect v2e",
-        "collect v2e --dry-run",
-        "noise v2e",
+        "show v2h",
+        "roofline v2h",
+        "roofline attention/v2h",
+        "compare v2d_b v2h",
+        "compare v2h v2d_b",
+        "explain v2d_b v2h",
+        "gate v2h --baseline v2d_b",
+        "gate v2d_b --baseline v2h",
+        "sass v2h",
+        "sass v2d_b v2h",
+        "insights v2d_b --against v2h",
+        pytest.param("build v2h", marks=needs_nvcc),
+        pytest.param("static v2h", marks=needs_sass),
+        "check v2h",
+        "dissect v2h",
+        "collect v2h",
+        "collect v2h --dry-run",
+        "noise v2h",
     ],
 )
 def test_it_is_said_in_one_line_and_exits_3(command: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +51,7 @@ def test_it_is_said_in_one_line_and_exits_3(command: str, capsys: pytest.Capture
     assert out == ""
     (line,) = err.splitlines()
     assert line.startswith("profiler: ")
-    assert "v2e is " in line
+    assert "v2h is " in line
     assert "planned" in line
     assert WHY in line
 

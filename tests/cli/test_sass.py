@@ -181,9 +181,9 @@ def test_a_launch_or_name_that_is_not_there_names_what_is(reports: Path, capsys:
 
 
 def test_a_version_that_has_no_code_yet_says_what_it_waits_for(capsys: Caught) -> None:
-    code, text = told(capsys, "v2e")
+    code, text = told(capsys, "v2h")
     assert code == 3
-    assert "v2e is planned: needs a Hopper GPU" in text
+    assert "v2h is planned: needs a Hopper GPU" in text
     code, text = told(capsys, "attention/sdpa_math")
     assert code == 3
     assert "is Python (" in text

@@ -58,7 +58,7 @@ def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def dissection(lineage: catalog.Catalog) -> Dissection:
-    chosen = lineage.pick([*NAMES, "broken", "v2e", "sdpa_flash"])
+    chosen = lineage.pick([*NAMES, "broken", "v2h", "sdpa_flash"])
     # The first GPU runs none of the code that is built, so that the second one's first workload is all.
     gpus = ("A100-80GB", "H100-SXM")
     return without_gpu.dissect(lineage, chosen, [ARCH], command_line="profiler dissect", predicted_gpus=gpus)
@@ -416,7 +416,7 @@ def test_a_version_that_does_not_compile_exits_2_from_check(
 def test_nothing_that_can_be_run_cannot_be_judged(
     lineage: catalog.Catalog, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([command, "v2e", "sdpa_flash", "--catalog", str(lineage.folder)]) == 3
+    assert main([command, "v2h", "sdpa_flash", "--catalog", str(lineage.folder)]) == 3
     assert "nothing to " in capsys.readouterr().err
 
 

@@ -53,7 +53,7 @@ def test_what_cannot_be_checked_is_an_error() -> None:
     with pytest.raises(UnknownName, match="has no stage"):
         check_names(["v1"], stage="NOTHING")
     with pytest.raises(CannotJudge, match="nothing to check"):
-        check_names(["v2e"])
+        check_names(["v2h"])
     with pytest.raises(UnknownName, match="leave out --seed"):
         check_names(["v1"], contract=True, seed=1)
 

@@ -57,10 +57,10 @@ def test_what_does_not_compile_is_the_exit_code_and_stands_escaped_in_html() -> 
 
 
 def test_nothing_to_build_cannot_be_judged_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    for document, command in ((build_versions(["v2e"]), "build"), (examine_versions(["v2e"]), "static")):
-        assert_same_as_printed(document, capsys, command, "v2e", code=3)
+    for document, command in ((build_versions(["v2h"]), "build"), (examine_versions(["v2h"]), "static")):
+        assert_same_as_printed(document, capsys, command, "v2h", code=3)
         assert document.rows() == []
-        assert document.sentences[0].startswith("v2e is not built: ")
+        assert document.sentences[0].startswith("v2h is not built: ")
 
 
 def test_a_build_has_a_row_a_version() -> None:
