@@ -15,6 +15,8 @@ with them. The rest is unseen, and its errors alone are what the program quotes.
 repository's errors and then changes the model adds it to SEEN. A launch that is there twice (same code, grid,
 GPU and counts) counts once. Launches with atomics or asynchronous units have no model and are left out.
 
+In the table that --write makes every repository counts alike; in what is printed every launch.
+
 Level 0 is the busiest resource, level 1 Little's law, level 2 the simulation (profiler/model). Hit rates come
 from the report's own counters; "no traffic" is the geometric mean of everything in L2 and everything from
 DRAM. Two launches are versions of a thing where they are of a repository and GPU and store as many bytes
@@ -414,6 +416,17 @@ def share(flags: Sequence[bool]) -> str:
     return f"{sum(flags)} of {len(flags)} ({100 * np.mean(flags):.0f} %)" if flags else "none"
 
 
+def quantiles(values: Sequence[float], repositories: Sequence[str], shares: Sequence[float]) -> list[float]:
+    """Quantiles in which every repository counts alike, however many launches it has.
+
+    A repository's launches are much alike: those of one that has most of them would set the range for all.
+    """
+    counts = Counter(repositories)
+    weights = [1 / counts[name] for name in repositories]
+    found = np.quantile(np.array(values), shares, weights=np.array(weights), method="inverted_cdf")
+    return [round(float(value), 3) for value in found]
+
+
 def ratio_rows(pairs: Sequence[Pair], by_measured: bool) -> list[dict[str, Any]]:
     """Errors of ratios by the size of the change, measured or predicted."""
     rows = []
@@ -429,12 +442,13 @@ def ratio_rows(pairs: Sequence[Pair], by_measured: bool) -> list[dict[str, Any]]
             continue
         factors = [math.exp(abs(math.log(pair.predicted / pair.measured))) for pair in chosen]
         right = [(pair.predicted > 1) == (pair.measured > 1) for pair in chosen]
+        middle, most = quantiles(factors, [pair.repository for pair in chosen], (0.5, 0.8))
         rows.append(
             {
                 "below": None if math.isinf(size) else size,
                 "pairs": len(chosen),
-                "p50": round(float(np.quantile(factors, 0.5)), 3),
-                "p80": round(float(np.quantile(factors, 0.8)), 3),
+                "p50": middle,
+                "p80": most,
                 "direction": round(float(np.mean(right)), 3),
             }
         )
@@ -466,8 +480,9 @@ def table(parts: dict[str, list[Row]]) -> dict[str, Any]:
     times = []
     for flags in itertools.product((True, False), repeat=3):
         known = Known(*flags)
-        off = [row.variants[known] / row.cycles for row in unseen if known in row.variants]
-        low, middle, high = (round(float(value), 3) for value in np.quantile(off, (0.1, 0.5, 0.9)))
+        with_it = [row for row in unseen if known in row.variants]
+        off = [row.variants[known] / row.cycles for row in with_it]
+        low, middle, high = quantiles(off, [row.repository for row in with_it], (0.1, 0.5, 0.9))
         times.append({**known._asdict(), "p10": low, "p50": middle, "p90": high, "launches": len(off)})
     repositories = {
         part: [

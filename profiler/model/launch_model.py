@@ -17,7 +17,7 @@ from profiler.model import pipes
 from profiler.model.control_words import NO_SCOREBOARD, ControlWords
 from profiler.model.cycle_simulation import Code, Finish, Machine, Simulated, Stall, Unit, simulate
 from profiler.model.pipes import Pipe, opcode_of
-from profiler.model.warp_trace import ExecutedCode, WarpTrace, make_trace
+from profiler.model.warp_trace import ExecutedCode, WarpTrace
 
 # Fitted on the reports that docs/predictions.md names as tuned on.
 DRAM_EFFICIENCY = 0.92  # of the rate of the memory clock
@@ -398,11 +398,11 @@ class LaunchModel:
 
     def _whole(self, run: Callable[[WarpTrace], tuple[float, _Rest]], warps: int) -> tuple[float, _Rest]:
         """The cycles of uncut loops: two traces with loops cut differently, drawn out to the true number."""
-        short = self._trace(TRACE, warps)
+        short = self.inputs.code.trace(TRACE, warps)
         cycles, rest = run(short)
         if short.shortened < 1.02:
             return cycles * short.shortened, rest
-        long = self._trace(2 * TRACE, warps)
+        long = self.inputs.code.trace(2 * TRACE, warps)
         length = float(short.lengths.mean())
         more = float(long.lengths.mean()) - length
         if more < 0.2 * length:
@@ -410,15 +410,6 @@ class LaunchModel:
         longer, rest = run(long)
         left = length * (short.shortened - 1)
         return cycles + (longer - cycles) * left / more, rest
-
-    def _trace(self, limit: int, warps: int) -> WarpTrace:
-        if (limit, warps) not in self._traces:
-            self._traces[limit, warps] = make_trace(self.inputs.code, limit, warps)
-        return self._traces[limit, warps]
-
-    @cached_property
-    def _traces(self) -> dict[tuple[int, int], WarpTrace]:
-        return {}
 
     def _alone(self, trace: WarpTrace, hits: HitRates) -> tuple[float, Simulated]:
         """Cycles of one warp that has an SM for itself."""

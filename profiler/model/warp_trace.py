@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,16 @@ class ExecutedCode:
     counts: NDArray[np.float64]  # executions a warp, on average over the launch
     starts: Sequence[int]  # where each function begins, ascending
     kernel: int = 0  # which of the functions the launch starts
+    # By limit and warps: probes and what-ifs change what instructions cost, and not which are executed.
+    _traces: dict[tuple[int, int], WarpTrace] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def trace(self, limit: int, warps: int = 1) -> WarpTrace:
+        """As `make_trace`, made once."""
+        if (limit, warps) not in self._traces:
+            self._traces[limit, warps] = make_trace(self, limit, warps)
+        return self._traces[limit, warps]
 
 
 def make_trace(code: ExecutedCode, limit: int, warps: int = 1) -> WarpTrace:
