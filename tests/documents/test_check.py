@@ -48,7 +48,7 @@ def test_a_version_that_does_not_compile_outweighs_one_without_a_workload() -> N
 
 
 def test_what_cannot_be_checked_is_an_error() -> None:
-    with pytest.raises(UnknownName, match="v2d_c"):
+    with pytest.raises(UnknownName, match="v2d_d"):
         check_names(["v2d_x"])
     with pytest.raises(UnknownName, match="has no stage"):
         check_names(["v1"], stage="NOTHING")
