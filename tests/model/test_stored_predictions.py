@@ -88,7 +88,9 @@ def test_the_causes_of_a_modelled_difference_add_up(stored: StoredPredictions) -
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"no gzip", gzip.compress(b"{}"), gzip.compress(b'{"predictions":[1]}')]
+    "damage",
+    [b"", b"no gzip", gzip.compress(b"{}"), gzip.compress(b'{"predictions":[1]}')],
+    ids=["empty", "no gzip", "no predictions", "a number"],  # what gzip makes changes with the second
 )
 def test_a_damaged_file_is_named(damage: bytes) -> None:
     with pytest.raises(BadBundle, match=r"run r1: predictions/times.json.gz is damaged"):
