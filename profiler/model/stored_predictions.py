@@ -106,6 +106,19 @@ class StoredPredictions:
         """The first prediction of a version's code for an architecture that has shares by line."""
         return next((p for p in self.predictions if (p.version, p.arch) == (version, arch) and p.lines), None)
 
+    def fastest(self, versions: Sequence[str]) -> list[StoredPrediction]:
+        """Those of the versions that the model cannot tell from the fastest, on the first workload and GPU.
+
+        In the order given; none where no version has a modelled time.
+        """
+        if not self.predictions:
+            return []
+        on_first = self.on(self.workloads[0], self.gpus[0])
+        times = {v: on_first[v].time_ns for v in versions if v in on_first}
+        known = {version: time_ns for version, time_ns in times.items() if time_ns}
+        limit = min(known.values(), default=0.0) / (1 - UNCLEAR_BELOW)
+        return [on_first[version] for version, time_ns in known.items() if time_ns <= limit]
+
     @property
     def gpus(self) -> tuple[str, ...]:
         """The GPUs, in the order of the file."""

@@ -90,7 +90,7 @@ def test_without_a_gpu_the_path_is_not_measured_and_says_the_command(
     app = page("trends", lineage_data, monkeypatch, family="attention", view="roofline")
     said = text(app)
     assert "Not measured" in said
-    assert "profiler collect v2d_c --full v2d_c" in said, "the furthest good version"
+    assert "profiler collect v2d_d --full v2d_d" in said, "the best by the model"
     assert not charts(app)
 
 

@@ -22,14 +22,14 @@ from profiler.ui.charts.style import (
 from profiler.ui.theme import light
 
 # How wide a version's column is beside the others: one that has numbers needs room for them and its name.
-_SHOWN, _GAP, _PLANNED = 1.0, 0.34, 0.36
+_SHOWN, _GAP, _PLANNED = 1.0, 0.34, 0.8
 _PANEL_PX, _CLAIMS_PX, _AXIS_PX = 50, 64, 38
 _LABEL_PX = 178  # left of the plot, for what each panel shows
 _LABEL_LETTERS = 29  # of a line there
 _MOST_REASON = 34  # letters of a reason that fit beside a hatch
-_GOAL_LETTERS = 12  # of a line beside a goal
+_GOAL_LETTERS = 6  # of a line beside a goal, so that the next version has its own place
 _NAME_PX = 6.6  # a letter of a name under its column
-_PLOT_PX = 1180  # about the width of the plot on a desktop, by which names are broken in two
+_PLOT_PX = 950  # the width of the plot on a small desktop, by which names are broken in two
 
 
 @dataclass(frozen=True)
@@ -293,5 +293,7 @@ def _names(columns: Sequence[VersionColumn], centres: Sequence[float], end: floa
 def _broken(name: str, room: int) -> str:
     if len(name) <= room or "_" not in name:
         return plotly_text(shorten(name, max(room, 9)))
-    head, _, tail = name.rpartition("_")
-    return f"{plotly_text(shorten(head, max(room, 9)))}_<br>{plotly_text(shorten(tail, max(room, 9)))}"
+    # At the underscore that leaves the shorter lines.
+    ends = [place + 1 for place, letter in enumerate(name) if letter == "_"]
+    end = min(ends, key=lambda place: max(place, len(name) - place))
+    return "<br>".join(plotly_text(shorten(part, max(room, 10))) for part in (name[:end], name[end:]))

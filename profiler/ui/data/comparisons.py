@@ -34,8 +34,8 @@ def default_pair(data_version: DataVersion, chosen: str = "") -> tuple[str, str]
 
     The family `chosen` comes first, and where nothing of it has a verdict, its last two versions do.
     In a lineage that is a version after its nearest correct ancestor, the deepest pair that was timed
-    together; where nothing was timed, the deepest pair. In another family it is the last two versions of
-    which a launch or a call can be judged.
+    together; where nothing was timed, the pair that leads to the best by the model. In another family it is
+    the last two versions of which a launch or a call can be judged.
     """
     versions = lineages.versions(data_version)
     for family in sorted(families_of(versions), key=lambda family: family != chosen):
@@ -61,6 +61,9 @@ def _pair_of_lineage(
         speedups = lineages.speedups(data_version, lineage.family, workload, gpu)
         with_verdict = [pair for pair in pairs if _has_verdict(speedups.get(parse_version(pair[1]).version))]
         pairs = with_verdict or pairs
+    else:
+        best = lineages.best_version(data_version, lineage.family)
+        pairs.sort(key=lambda pair: parse_version(pair[1]).version != best)
     return pairs[0] if pairs else None
 
 

@@ -24,7 +24,7 @@ from profiler.history.catalog_snapshot import working_tree_difference as find_wo
 from profiler.history.lineage import build_lineage
 from profiler.store import VersionInfo
 from profiler.ui.addresses import parse_version
-from profiler.ui.data import results
+from profiler.ui.data import predictions, results
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, noise, store
 from profiler.ui.data.version_source import VersionSource, load_version_source
 from profiler.ui.errors import errors_shown
@@ -109,11 +109,15 @@ def modelled_workload(data_version: DataVersion, name: str) -> str:
 
 
 def best_version(data_version: DataVersion, family: str) -> str:
-    """The best correct version: the fastest where most were timed, else the deepest."""
+    """The best correct version: the fastest where most were timed, else by the model, else the deepest."""
     with suppress(ProfilerError):
         family_lineage = lineage(data_version, family)
         if family_lineage is not None:
             gpu, workload = family_lineage.first_timed_cell or ("", "")
+            predicted = None if gpu else predictions.predictions(data_version, family)
+            correct = [status.version.id for status in family_lineage.correct_deepest_first]
+            if predicted is not None and (fastest := predicted.fastest(correct)):
+                return fastest[0].version
             best = family_lineage.best(workload, gpu)
             return best.version.id if best else ""
     return ""

@@ -8,6 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from profiler.history import LATENCY, BestVersion, Lineage
+from profiler.model.stored_predictions import StoredPredictions
 from profiler.regressions import WorseNow
 from profiler.ui import markup
 from profiler.ui.charts import style
@@ -22,13 +23,14 @@ def show(data_version: DataVersion, lineage: Lineage) -> None:
     """Tiles, the best versions or what is known, how to measure the rest, the newest versions."""
     places = lineage_versions.Places.of(lineage)
     best = lineages.best_versions(data_version, lineage.family)
+    predicted = None if best else predictions.predictions(data_version, lineage.family)
     tiles_box, best_box = st.empty(), st.empty()
     # What is worse takes seconds where nobody asked before: all else is drawn first, in places that stay.
     asked = (data_version, lineage.family)
     if st.session_state.get(_WORSE_KNOWN) != asked:
-        _show_tiles_and_best(lineage, best, None, tiles_box, best_box)
+        _show_tiles_and_best(lineage, best, None, tiles_box, best_box, predicted)
     if not best:
-        _show_known_facts(data_version, lineage, places)
+        _show_known_facts(lineage, places, predicted)
         _show_measuring(lineage)
     worse_box, newest_box = st.columns([3, 5], gap="medium") if best else (st.empty(), st.container())
     speedups = lineages.speedups(data_version, lineage.family, places.workload, places.gpu)
@@ -39,7 +41,7 @@ def show(data_version: DataVersion, lineage: Lineage) -> None:
     if any(status.is_wrong for status in lineage.statuses):
         st.html(lineage_summary.wrong_folded(lineage))
     worse = current_state.worse_now(data_version, lineage.family)
-    _show_tiles_and_best(lineage, best, worse, tiles_box, best_box)
+    _show_tiles_and_best(lineage, best, worse, tiles_box, best_box, predicted)
     if best:
         worse_box.html(markup.section_head("Worse now", worse_now.caption(worse)))
         worse_box.html(worse_now.table(worse))
@@ -52,9 +54,10 @@ def _show_tiles_and_best(
     worse: WorseNow | None,
     tiles_box: DeltaGenerator,
     best_box: DeltaGenerator,
+    predicted: StoredPredictions | None,
 ) -> None:
-    """The tiles, and the best versions with the marks where they got worse; None: not known yet."""
-    tiles_box.html(lineage_summary.tiles(lineage, best, worse))
+    """The tiles, and the best versions with the marks where they got worse; `worse` None: not known yet."""
+    tiles_box.html(lineage_summary.tiles(lineage, best, worse, predicted))
     if best:
         with best_box.container():
             caption = best_versions.caption(lineage, best)
@@ -64,9 +67,11 @@ def _show_tiles_and_best(
             st.markdown(table, unsafe_allow_html=True)
 
 
-def _show_known_facts(data_version: DataVersion, lineage: Lineage, places: lineage_versions.Places) -> None:
+def _show_known_facts(
+    lineage: Lineage, places: lineage_versions.Places, predicted: StoredPredictions | None
+) -> None:
     """What machine code, the models and the owner say of each version, in the place of its times."""
-    facts = known_facts.chart(lineage, places, predictions.predictions(data_version, lineage.family))
+    facts = known_facts.chart(lineage, places, predicted)
     if facts is not None:
         with st.container(key="overview_known"):
             st.html(markup.section_head("Known without a GPU", known_facts.caption()))

@@ -49,9 +49,8 @@ def show_path(
     names = [f"{family}/{version}" for version in versions]
     measured = workloads_on_gpus(results.cells(data_version), names, Evidence.MEASURED)
     if not measured:
-        lineage = lineages.lineage(data_version, family)
-        correct = [status.version.id for status in lineage.correct_deepest_first] if lineage else []
-        st.html(markup.empty_page(*roofline_steps.not_measured((correct or versions[::-1])[0])))
+        best = lineages.best_version(data_version, family) or versions[-1]
+        st.html(markup.empty_page(*roofline_steps.not_measured(best)))
         return
     level_box, kernel_box, *boxes = st.columns([1.2, 2, 1, 1], vertical_alignment="bottom", gap="medium")
     workload, gpu = filters.workload_and_gpu(measured, Evidence.MEASURED, boxes)

@@ -22,7 +22,6 @@ from profiler.ui.views.lineage_versions import Places, claimed_latency
 _STATIC = (
     ("registers", "registers a thread"),
     ("instructions", "instructions in the code"),
-    ("opcode_HMMA", "tensor sites"),
 )
 
 
@@ -44,7 +43,12 @@ def chart(lineage: Lineage, places: Places, predicted: StoredPredictions | None 
     """The facts over the versions in the catalogue's order; None where no version has any."""
     statuses = [status for status in lineage.statuses if status.state != BASELINE]
     panels = [_time_panel(statuses, predicted)] if predicted is not None else []
-    panels += [_static_panel(statuses, places, fact, title) for fact, title in _STATIC]
+    correct = [status for status in statuses if not status.is_wrong]
+    for fact, title in _STATIC:
+        values = [(status, places.static(status, fact)) for status in correct]
+        panels.append(_static_panel(places, title, values))
+    sites = [(status, places.tensor_sites(status)) for status in correct]
+    panels.append(_static_panel(places, "tensor sites", sites))
     panels.append(_model_panel(statuses, places))
     panels = [panel for panel in panels if panel.points]
     if not panels:
@@ -62,13 +66,8 @@ def _column(status: VersionStatus) -> VersionColumn:
     return VersionColumn(version.id, version.technique, gap, status.state == PLANNED)
 
 
-def _static_panel(statuses: Sequence[VersionStatus], places: Places, fact: str, title: str) -> FactPanel:
-    words = f"static, {places.arch}, {places.size}"
-    return FactPanel(
-        title,
-        words,
-        _points([(status, places.static(status, fact)) for status in statuses if not status.is_wrong]),
-    )
+def _static_panel(places: Places, title: str, values: Sequence[tuple[VersionStatus, Value]]) -> FactPanel:
+    return FactPanel(title, f"static, {places.arch}, {places.size}", _points(values))
 
 
 def _time_panel(statuses: Sequence[VersionStatus], predicted: StoredPredictions) -> FactPanel:

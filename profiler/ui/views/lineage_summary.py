@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from profiler.evidence import Evidence, Value, formatting
 from profiler.history import BestVersion, Lineage, VersionStatus
 from profiler.history.lineage import BASELINE, GOOD, PLANNED
+from profiler.model.stored_predictions import StoredPredictions
 from profiler.regressions import WorseNow
 from profiler.statistics import OVER_BUDGET, Verdict, excess_over_budget
 from profiler.store import RunInfo
@@ -37,14 +38,19 @@ def context(lineage: Lineage, runs: Sequence[RunInfo]) -> Html:
     return markup.join(words, " · ")
 
 
-def tiles(lineage: Lineage, best_versions: Sequence[BestVersion], worse: WorseNow | None) -> Html:
+def tiles(
+    lineage: Lineage,
+    best_versions: Sequence[BestVersion],
+    worse: WorseNow | None,
+    predicted: StoredPredictions | None = None,
+) -> Html:
     """What is best, worse, wrong and not measured: a count, a sentence and a way on each.
 
-    `worse` is None where nobody knows yet.
+    `worse` is None where nobody knows yet. predicted: these times name the best version where none was timed.
     """
     return markup.tiles(
         (
-            Tile("Best correct", *_best(lineage, best_versions)),
+            Tile("Best correct", *_best(lineage, best_versions, predicted)),
             Tile("Worse now", *_worse(lineage, worse)),
             Tile("Wrong", *_wrong(lineage)),
             Tile("Not measured", *_not_measured(lineage, best_versions)),
@@ -120,19 +126,13 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("s" if number != 1 else "")
 
 
-def _best(lineage: Lineage, best_versions: Sequence[BestVersion]) -> _TileContent:
-    """The fastest version on each GPU's first workload; else the deepest correct one, of how many."""
+def _best(
+    lineage: Lineage, best_versions: Sequence[BestVersion], predicted: StoredPredictions | None
+) -> _TileContent:
+    """The fastest version on each GPU's first workload; where none was timed, the fastest by the model."""
     timed = [best for best in best_versions if best.status and best.latency]
     if not timed:
-        correct = lineage.correct_deepest_first
-        furthest = correct[0].version.id if correct else "none"
-        words: object = f"the deepest of {len(correct)} correct on the CPU; not timed"
-        ancestor = correct[0].correct_ancestor if correct else None
-        if ancestor is not None:
-            a, b = (f"{lineage.family}/{name}" for name in (ancestor.id, furthest))
-            diff = addresses.Diff(a, b, evidence=Evidence.STATIC.value)
-            words = markup.join((words, markup.link(diff.href, f"diff with {ancestor.id}")), " · ")
-        return markup.code(furthest), "", words
+        return _best_untimed(lineage, predicted)
     first_of_gpu: dict[str, BestVersion] = {}
     for best in timed:
         first_of_gpu.setdefault(best.gpu, best)
@@ -148,6 +148,35 @@ def _best(lineage: Lineage, best_versions: Sequence[BestVersion]) -> _TileConten
         low, high = (f"{formatting.TIMES}{formatting.digits(end)}" for end in (multiples[0], multiples[-1]))
         parts.append(f"{low} to {high} of floor")
     return names, "", " · ".join(parts)
+
+
+def _best_untimed(lineage: Lineage, predicted: StoredPredictions | None) -> _TileContent:
+    """Of the correct versions that the model cannot tell from the fastest, the one with most ancestors.
+
+    Without modelled times it is the one with most ancestors of all.
+    """
+    correct = lineage.correct_deepest_first
+    if not correct:
+        return markup.code("none"), "", "no version is correct on the CPU"
+    fastest = predicted.fastest([status.version.id for status in correct]) if predicted else []
+    best, words = correct[0], [markup.escaped(f"the deepest of {len(correct)} correct on the CPU; not timed")]
+    if fastest:
+        first, *close = fastest
+        best = lineage.by_id[first.version]
+        time = markup.value(Value(first.time_ns, "ns"))
+        words = [markup.join((time, f"modelled, {first.gpu}, {first.workload}"))]
+        if close:
+            names = _names([lineage.by_id[prediction.version] for prediction in close])
+            words.append(markup.join((names, "too close to tell")))
+        deeper = correct[: correct.index(best)]
+        if deeper:
+            words.append(markup.join(("no model of", _names(deeper))))
+    ancestor = best.correct_ancestor
+    if ancestor is not None:
+        a, b = (f"{lineage.family}/{name}" for name in (ancestor.id, best.version.id))
+        diff = addresses.Diff(a, b, evidence=Evidence.STATIC.value)
+        words.append(markup.link(diff.href, f"diff with {ancestor.id}"))
+    return markup.code(best.version.id), "", markup.join(words, " · ")
 
 
 def _best_of_gpu(best: BestVersion) -> Html:

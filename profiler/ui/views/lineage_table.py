@@ -100,12 +100,15 @@ def table(
     is_measured_too: these are the workload and GPU that the latencies are of, which they are held against.
     """
     scale = _scale(choice.latencies(lineage))
+    # Beside modelled times a column that says "not measured" in each row takes the room of the ideas.
+    is_timed = bool(choice.latencies(lineage)) or not predicted
 
     def cells(status: VersionStatus) -> tuple[object, ...]:
         speedup = (speedups or {}).get(status.version.id)
         latency = choice.latency(status) if is_measured_too else None
-        modelled = (_modelled_time(status, predicted, latency),) if predicted else ()
-        return _cells(status, lineage, choice, scale, speedup, modelled)
+        times = [_modelled_time(status, predicted, latency)] if predicted else []
+        times += [_latency(status, choice)] if is_timed else []
+        return _cells(status, lineage, choice, scale, speedup, times)
 
     own = [status for status in lineage.statuses if status.state != BASELINE]
     pictures = lineage_graph.row_pictures(_nodes(own, lineage, choice))
@@ -129,13 +132,13 @@ def table(
         Column("conflicts", right=True, wide=True),
         Column("max error", right=True, wide=True),
         *((Column("modelled time", right=True, wide=True),) if predicted else ()),
-        Column("latency", right=True, wide=True),
+        *((Column("latency", right=True, wide=True),) if is_timed else ()),
         *((Column(_track_head(lineage, choice), wide=True),) if scale else ()),
         Column(_claimed_head(lineage), right=True, wide=True),
         Column("diff with", wide=True),
         Column("evidence", wide=True),
     )
-    return markup.tickable(markup.table("lineage", columns, rows, css="lin"))
+    return markup.tickable(markup.table("lineage", columns, rows, css="lin" if is_timed else "lin ideas"))
 
 
 def _nodes(statuses: Sequence[VersionStatus], lineage: Lineage, choice: Choice) -> list[lineage_graph.Node]:
@@ -162,7 +165,7 @@ def _cells(
     choice: Choice,
     scale: latency_track.Scale | None,
     speedup: Speedup | None,
-    modelled_time: tuple[Html, ...],
+    times: Sequence[Html],
 ) -> tuple[object, ...]:
     static, modelled = choice.static(status), choice.modelled(status)
     against = _against(status, lineage, choice, speedup)
@@ -175,8 +178,7 @@ def _cells(
         _fact(static, "static__occupancy_pct", limiter="static__limiter"),
         _fact(modelled, "modelled__bank_conflicts"),
         _fact(modelled, "modelled__max_abs_error"),
-        *modelled_time,
-        _latency(status, choice),
+        *times,
         *((_track(status, lineage, choice, scale),) if scale else ()),
         _claimed(status.version),
         against.cell,

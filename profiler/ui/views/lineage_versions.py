@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profiler.catalog import Claim
-from profiler.evidence import NOT_COLLECTED, Launch, Value, formatting
+from profiler.evidence import NOT_COLLECTED, TENSOR_OPCODES, Launch, Value, formatting
 from profiler.history import Lineage, Speedup, VersionStatus
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
@@ -42,6 +42,12 @@ class Places:
     def static(self, status: VersionStatus, name: str) -> Value:
         """A fact of the compiler; NOT_COLLECTED where there is none."""
         return _value(status.static.get((self.arch, self.size)), f"static__{name}")
+
+    def tensor_sites(self, status: VersionStatus) -> Value:
+        """Places in the code that multiply matrices, by any opcode; NOT_COLLECTED where none is known."""
+        sites = [self.static(status, f"opcode_{opcode}") for opcode in TENSOR_OPCODES]
+        numbers = [value.number for value in sites if value.number is not None]
+        return Value(sum(numbers), "inst") if numbers else sites[0]
 
     def of_model(self, status: VersionStatus, name: str) -> Value:
         """A fact of the run on the CPU; NOT_COLLECTED where there is none."""
@@ -124,7 +130,7 @@ def _row(
             *cells,
             _number(places.static(status, "registers")),
             _number(places.static(status, "instructions")),
-            _number(places.static(status, "opcode_HMMA")),
+            _number(places.tensor_sites(status)),
             _number(places.static(status, "spill_bytes")),
             _number(places.static(status, "occupancy_pct")),
             _number(places.of_model(status, "bank_conflicts")),
