@@ -87,6 +87,18 @@ def test_the_causes_of_a_modelled_difference_add_up(stored: StoredPredictions) -
     assert abs(split.residue_us) < 1e-6 * before.time_us
 
 
+def test_the_fastest_are_those_that_the_model_cannot_tell_apart(stored: StoredPredictions) -> None:
+    slow, fast, _ = stored.predictions
+    assert fast.time_ns is not None
+    close = replace(fast, version="close", time_ns=1.17 * fast.time_ns)
+    apart = replace(fast, version="apart", time_ns=1.19 * fast.time_ns)
+    several = replace(stored, predictions=(*stored.predictions, close, apart))
+    names = ["close", "apart", "v2d_a", "v1", "v2d_b", "never predicted"]
+    assert [found.version for found in several.fastest(names)] == ["close", "v2d_b"]
+    assert several.fastest(["v1"]) == [], "it has no model"
+    assert [found.version for found in stored.fastest([slow.version])] == [slow.version]
+
+
 @pytest.mark.parametrize(
     "damage",
     [b"", b"no gzip", gzip.compress(b"{}"), gzip.compress(b'{"predictions":[1]}')],

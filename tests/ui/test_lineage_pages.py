@@ -197,6 +197,18 @@ class TestPages:
         assert "modelled" in titles
         assert "static" not in titles
 
+    def test_the_overview_names_the_fastest_by_the_model_and_counts_wgmma_among_tensor_sites(
+        self, real: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = page("overview", real, monkeypatch)
+        said = text(app)
+        assert re.search(r"Best correct v2d_d 9\.\d+ µs modelled, H100-SXM, 1x8x512x64", said)
+        assert "too close to tell" in said
+        assert "no model of v2g" in said
+        sites = next(trace for trace in charts(app)[0]["data"] if trace.get("name") == "tensor sites")
+        assert sites["text"][-4:] != ["0"] * 4
+        assert "12" in sites["text"], "v2e multiplies by HGMMA alone"
+
     def test_trends_of_the_model_begin_with_modelled_times_and_their_ranges(
         self, real: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
