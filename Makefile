@@ -45,17 +45,23 @@ chromium:
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; } || \
 	  echo "no Chromium here and it may not be installed: the browser tests will skip"
 
-lint: $(VENV)/.test-ready
+.PHONY: style
+style: $(VENV)/.test-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style
 	$(BIN)/mypy
 
 check: $(VENV)/.test-ready lint
 	$(PYTEST) -m "not compiler and not server and not browser and not gpu and not slow and not long"
 
+# Types take one processor a minute: they are checked beside the tests, and what is said of them comes last.
 test: WORKERS = $(TEST_WORKERS)
-test: $(VENV)/.test-ready chromium lint
-	$(PYTEST) -rs -m "not long"
+test: $(VENV)/.test-ready chromium style
+	@$(BIN)/mypy >$(VENV)/mypy.txt 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
+	$(PYTEST) -rs -m "not long"; tests=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/mypy.txt; exit $$((tests | types))
 
 # What takes minutes or repeats what a shorter test shows: before a release, and after a change of what it tests.
 .PHONY: long

@@ -23,7 +23,11 @@ from profiler.store import import_paths
 from tests.search.simulated import make_search, run_search
 
 ROOT = Path(__file__).resolve().parents[2]
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+# Pages of a context share a process, in which Streamlit's and Plotly's scripts are compiled once.
+ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
+    "--renderer-process-limit=1",
+]
 STARTS_WITHIN_S = 300  # a busy machine takes long; one that never starts must not hang the tests
 BROWSER_WAITS_MS = 30_000  # for what a page waits for, on a machine with at most two programs a processor
 MOST_PATIENCE = 4  # on a busier one so many times as long
@@ -101,6 +105,11 @@ class _Patient:
         return context
 
 
+def keep_process(context: Any, address: str) -> None:
+    """Open a page without scripts that stays: with the last page of a site its process would end."""
+    context.new_page().goto(f"{address}/_stcore/health")
+
+
 def waits_ms() -> float:
     """How long a page may take for what it is waited for, as busy as the machine is now."""
     load = os.getloadavg()[0] / (2 * (os.cpu_count() or 1))
@@ -118,9 +127,10 @@ def address(tmp_path_factory: pytest.TempPathFactory, made_reports: Path) -> Ite
 
 
 @pytest.fixture(scope="session")
-def desktop(browser: Any) -> Iterator[Any]:
+def desktop(browser: Any, address: str) -> Iterator[Any]:
     """A context of a small desktop's size, whose pages share what the browser has loaded."""
     context = browser.new_context(viewport=SMALL_DESKTOP, permissions=["clipboard-read", "clipboard-write"])
+    keep_process(context, address)
     yield context
     context.close()
 

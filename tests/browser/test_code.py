@@ -14,7 +14,7 @@ import pytest
 from profiler.bundles import location
 from profiler.reports import file_format, instances, read, reader_client
 from profiler.store import import_paths
-from tests.browser.conftest import DESKTOP, PHONE, Dashboard, served, settle, text, watch
+from tests.browser.conftest import DESKTOP, PHONE, TOO_WIDE, Dashboard, served, settle, text, watch
 
 pytestmark = pytest.mark.browser
 
@@ -138,28 +138,24 @@ def drawn(page: Any, count: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def context(large: LargeLaunch) -> Iterator[Any]:
-    """A context whose pages share the scripts that the first of them loads."""
+def page(large: LargeLaunch) -> Iterator[Any]:
+    """The page of the large launch, opened once: thousands of rows take seconds."""
     context = large.browser.new_context(viewport=DESKTOP)
-    yield context
-    context.close()
-
-
-def test_the_last_instruction_comes_into_sight(large: LargeLaunch, context: Any) -> None:
     page = context.new_page()
     page.goto(f"{large.address}&rows=address")
     settle(page)
+    yield page
+    context.close()
+
+
+def test_the_last_instruction_comes_into_sight(large: LargeLaunch, page: Any) -> None:
     last = page.locator(".code > div").last
     last.scroll_into_view_if_needed()
     assert last.is_visible()
     assert f"+{(large.count - 1) * 16:#06x}" in last.text_content()
-    page.close()
 
 
-def test_the_page_does_not_scroll_sideways_on_a_phone(large: LargeLaunch, context: Any) -> None:
-    page = context.new_page()
+def test_the_page_does_not_scroll_sideways_on_a_phone(page: Any) -> None:
     page.set_viewport_size(PHONE)
-    page.goto(large.address)
-    settle(page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    assert page.evaluate(TOO_WIDE) == []
     assert "instructions" in text(page)

@@ -18,6 +18,7 @@ from tests.browser.conftest import (
     PHONE,
     STANDS_STILL,
     TOO_WIDE,
+    keep_process,
     served,
     settle,
     text,
@@ -56,6 +57,7 @@ def filled(browser: Any, dashboard: str, made_reports: Path) -> Iterator[Any]:
     assert "profiler import PATH" in text(page)
     import_pair(page, made_reports)
     assert errors == []
+    keep_process(context, dashboard)
     yield context
     context.close()
 
@@ -108,11 +110,31 @@ def test_the_diff_of_two_dropped_reports_opens_in_a_new_tab_with_the_numbers_of_
     assert_the_diff_shows_the_numbers_of_compare(filled, made_reports)
 
 
-def test_a_bar_of_the_waterfall_opens_what_is_behind_it_and_closes_it(filled: Any, dashboard: str) -> None:
-    playwright = pytest.importorskip("playwright.sync_api")
+@pytest.fixture(scope="module")
+def diff(filled: Any, dashboard: str) -> Iterator[tuple[Any, list[str]]]:
+    """The diff of the pair, and what goes wrong in it, for the tests that look at its charts."""
     page = filled.new_page()
+    errors = watch(page)
     page.goto(dashboard + DIFF)
     settle(page)
+    yield page, errors
+    page.close()
+
+
+def test_dark_mode_recolours_the_charts(diff: tuple[Any, list[str]]) -> None:
+    page, errors = diff
+    page.wait_for_selector(".js-plotly-plot .ytick text")
+    for scheme, fill in (("dark", "rgb(228, 232, 238)"), ("light", "rgb(27, 34, 48)")):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(
+            f"getComputedStyle(document.querySelector('.js-plotly-plot .ytick text')).fill === '{fill}'"
+        )
+    assert errors == []
+
+
+def test_a_bar_of_the_waterfall_opens_what_is_behind_it_and_closes_it(diff: tuple[Any, list[str]]) -> None:
+    playwright = pytest.importorskip("playwright.sync_api")
+    page, _ = diff
 
     def click_bar(number: int) -> None:
         """Click a bar until the chart is replaced, as it is for a click that was understood.
@@ -140,7 +162,6 @@ def test_a_bar_of_the_waterfall_opens_what_is_behind_it_and_closes_it(filled: An
         head.wait_for(state="detached")
         settle(page)
         assert "drill=closed" in page.url
-    page.close()
 
 
 def assert_the_diff_shows_the_numbers_of_compare(context: Any, reports: Path) -> None:
@@ -212,21 +233,6 @@ def test_the_first_page_opens_by_its_typed_name_too(filled: Any, dashboard: str)
     page.close()
 
 
-def test_dark_mode_recolours_the_charts(filled: Any, dashboard: str) -> None:
-    page = filled.new_page()
-    errors = watch(page)
-    page.goto(dashboard + DIFF)
-    settle(page)
-    page.wait_for_selector(".js-plotly-plot .ytick text")
-    for scheme, fill in (("light", "rgb(27, 34, 48)"), ("dark", "rgb(228, 232, 238)")):
-        page.emulate_media(color_scheme=scheme)
-        page.wait_for_function(
-            f"getComputedStyle(document.querySelector('.js-plotly-plot .ytick text')).fill === '{fill}'"
-        )
-    assert errors == []
-    page.close()
-
-
 def filter_kernels(page: Any, words: str) -> None:
     """Choose kernels on Trends, in the box that its button opens."""
     page.get_by_role("button", name="versions, metrics, kernels").click()
@@ -235,12 +241,19 @@ def filter_kernels(page: Any, words: str) -> None:
     page.wait_for_url(f"**kernels={words}**")
 
 
-def test_a_choice_on_a_page_is_in_its_address(filled: Any, dashboard: str) -> None:
+def test_a_choice_on_a_page_is_in_its_address_and_the_way_back_restores_it(
+    filled: Any, dashboard: str
+) -> None:
     page = filled.new_page()
     errors = watch(page)
     page.goto(f"{dashboard}/trends?family=ncar")
     settle(page)
     filter_kernels(page, "halo")
+    page.go_back()
+    page.wait_for_function("!document.querySelector('input[aria-label=\"kernels\"]').value")
+    page.go_forward()
+    page.wait_for_function("document.querySelector('input[aria-label=\"kernels\"]').value === 'halo'")
+    settle(page)
     page.get_by_text("time", exact=True).click()
     page.wait_for_url("**over=time**")
     address = page.url
@@ -255,21 +268,15 @@ def test_a_choice_on_a_page_is_in_its_address(filled: Any, dashboard: str) -> No
     page.close()
 
 
-def test_the_way_back_restores_the_choice(filled: Any, dashboard: str) -> None:
-    page = filled.new_page()
-    page.goto(f"{dashboard}/trends?family=ncar")
-    settle(page)
-    filter_kernels(page, "halo")
-    page.go_back()
-    page.wait_for_function("!document.querySelector('input[aria-label=\"kernels\"]').value")
-    page.close()
-
-
-def test_one_step_back_leaves_a_page_that_was_opened(filled: Any, dashboard: str) -> None:
+@pytest.mark.parametrize(
+    "names", [("Trends", "Runs"), pytest.param(("Trends", "Diff", "Runs"), marks=pytest.mark.long)]
+)
+def test_one_step_back_leaves_a_page_that_was_opened(
+    filled: Any, dashboard: str, names: tuple[str, ...]
+) -> None:
     page = filled.new_page()
     page.goto(f"{dashboard}/")
     settle(page)
-    names = ("Trends", "Diff", "Runs")
     for name in names:
         page.locator(".stAppHeader a", has_text=name).first.click()
         page.wait_for_url(f"**/{name.lower()}*")

@@ -116,10 +116,12 @@ def test_no_page_has_a_serious_finding_of_axe_in_either_theme(visit: Visit) -> N
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(IS_DARK if scheme == "dark" else f"!({IS_DARK})")
         page.evaluate(STANDS_STILL)
+        # The themes differ in colours alone: in the second one axe looks at those.
+        rules = "{runOnly: ['color-contrast']}" if scheme == "light" else "{}"
         result = page.evaluate(
-            "axe.run(document).then(({passes, violations}) => [passes.length, violations])"
+            f"axe.run(document, {rules}).then(({{passes, violations}}) => [passes.length, violations])"
         )
-        assert result[0] > 10, "axe looked at the page"
+        assert result[0] > (10 if scheme == "dark" else 0), "axe looked at the page"
         serious = [
             (finding["id"], [node["html"][:200] for node in finding["nodes"][:3]])
             for finding in result[1]
@@ -197,8 +199,16 @@ def test_shift_ticks_the_rows_between_and_one_button_compares_them(desktop: Any,
     page.close()
 
 
-def test_a_table_is_saved_as_csv_with_whole_numbers_in_one_click(desktop: Any, address: str) -> None:
+@pytest.fixture(scope="module")
+def diff(desktop: Any, address: str) -> Iterator[tuple[Any, list[str]]]:
+    """A diff, and what goes wrong in it, for the tests that save what it shows."""
     page, errors = opened(desktop, address + DIFF)
+    yield page, errors
+    page.close()
+
+
+def test_a_table_is_saved_as_csv_with_whole_numbers_in_one_click(diff: tuple[Any, list[str]]) -> None:
+    page, errors = diff
     page.locator("table", has_text="set_halo_values_x_419_gpu").first.hover()
     with page.expect_download() as download:
         page.locator(".k-export button", has_text="CSV").click()
@@ -209,11 +219,10 @@ def test_a_table_is_saved_as_csv_with_whole_numbers_in_one_click(desktop: Any, a
     assert units == {"ns"}, "the base unit, not the one on the screen"
     assert all(float(row[a]) > 1000 for row in rows if row[a + 1])
     assert errors == []
-    page.close()
 
 
-def test_a_chart_is_saved_as_picture_drawing_and_numbers_by_keyboard(desktop: Any, address: str) -> None:
-    page, errors = opened(desktop, address + DIFF)
+def test_a_chart_is_saved_as_picture_drawing_and_numbers_by_keyboard(diff: tuple[Any, list[str]]) -> None:
+    page, errors = diff
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
     page.locator(".js-plotly-plot").first.hover()
     contents = {}
@@ -228,7 +237,6 @@ def test_a_chart_is_saved_as_picture_drawing_and_numbers_by_keyboard(desktop: An
     assert contents["CSV"].startswith(b"series,x,y")
     assert contents["CSV"].count(b"\n") > 2
     assert errors == []
-    page.close()
 
 
 def test_the_copied_link_opens_the_same_view(desktop: Any, address: str) -> None:
