@@ -57,9 +57,11 @@ check: $(VENV)/.test-ready lint
 	$(PYTEST) -m "not compiler and not server and not browser and not gpu and not slow and not long"
 
 # Types take one processor a minute: they are checked beside the tests, and what is said of them comes last.
+# In a new checkout one process compiles meanwhile what every worker imports, which each would do at once.
 test: WORKERS = $(TEST_WORKERS)
 test: $(VENV)/.test-ready chromium style
 	@$(BIN)/mypy >$(VENV)/mypy.txt 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
+	[ -d tests/__pycache__ ] || $(BIN)/python -m pytest -q --collect-only >/dev/null; \
 	$(PYTEST) -rs -m "not long"; tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/mypy.txt; exit $$((tests | types))
 

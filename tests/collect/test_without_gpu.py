@@ -21,9 +21,11 @@ from profiler.collect import (
     Settings,
     begin_run,
     bundle_files,
+    cpu_results,
     seal,
     without_gpu,
 )
+from profiler.emulator import cpu_check
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, State, Value, metric_table
 from profiler.model import stored_predictions
@@ -34,7 +36,8 @@ from tests.standins import GPU, SMALL
 from tests.toolchain import needs_gxx, needs_sass
 
 ARCH = "sm_90a"
-NAMES = ("v2d_a", "v2d_b", "v2c_v1", "v2c_v3_reduce32", "fp8_stage_c")
+NAMES = ("v2d_a", "v2d_b", "v2c_v1", "v2c_v3_reduce32")
+FP8 = "fp8_stage_c"  # only checked on the CPU: nvcc takes twice as long for it as for another
 
 pytestmark = [needs_sass, needs_gxx]
 
@@ -82,7 +85,7 @@ def test_the_times_of_good_versions_are_modelled(dissection: Dissection) -> None
     run = dissection.run
     content = dissection.contents[stored_predictions.FILE]
     stored = stored_predictions.unpack_predictions(content, run.run_id, run.created)
-    assert {prediction.version for prediction in stored.predictions} == {"v2d_a", "v2d_b", "fp8_stage_c"}
+    assert {prediction.version for prediction in stored.predictions} == {"v2d_a", "v2d_b"}
     conflicts = stored.of("v2d_a", "1x8x512x64", "H100-SXM")
     swizzled = stored.of("v2d_b", "1x8x512x64", "H100-SXM")
     other = stored.of("v2d_b", "1x8x512x64", "A100-80GB")
@@ -103,7 +106,6 @@ def test_every_version_with_a_source_has_results(dissection: Dissection) -> None
         *("head dim 64", "head dim 128"),
         *(size.label for size in ATTENTION.check_workloads("fp16", (64, 128))),
     }
-    assert "1x2x128x64 fp8" in results(dissection, "fp8_stage_c")
 
 
 def test_static_facts_are_those_of_the_compiler(dissection: Dissection) -> None:
@@ -140,12 +142,17 @@ def test_a_check_says_shape_seeds_tolerance_and_error(dissection: Dissection) ->
     assert result.check["evidence"] == "modelled"
 
 
-def test_the_error_of_the_codes_is_kept_apart(dissection: Dissection) -> None:
-    check = results(dissection, "fp8_stage_c")["1x2x128x64 fp8"].check
+def test_the_error_of_the_codes_is_kept_apart(lineage: catalog.Catalog, dissection: Dissection) -> None:
+    workloads = [size for size in ATTENTION.check_workloads("fp8", (64,)) if size.label == "1x2x128x64 fp8"]
+    version = lineage.by_id[FP8]
+    (checked,) = cpu_check.check_versions([version], ATTENTION, workloads, seeds=[0])
+    (result,) = cpu_results.modelled_results(lineage, version, checked, ATTENTION)
+    assert result.workload == "1x2x128x64 fp8"
+    check = result.check
     assert check is not None
     assert 0.005 < check["input_error"] < 0.1
     assert check["max_abs_error"] < 1e-2
-    kept = facts(results(dissection, "fp8_stage_c")["1x2x128x64 fp8"]).values
+    kept = facts(result).values
     assert kept["modelled__input_error"].number == check["input_error"]
     assert "modelled__input_error" not in facts(results(dissection, "v2d_a")["1x2x128x64"]).values
 
@@ -431,7 +438,7 @@ def test_without_its_tools_nothing_is_kept(
 
 def test_a_checks_line_says_what_came_of_it(lineage: catalog.Catalog) -> None:
     from profiler.catalog import sources
-    from profiler.emulator import cpu_check, facts
+    from profiler.emulator import facts
 
     problem = sources.load_object(lineage, lineage.problem)
     (caught, good) = cpu_check.check_versions(lineage.pick(["v2d_b", "v2c_v1"]), problem, seeds=[0])

@@ -126,12 +126,17 @@ def test_the_swizzle_is_seen_to_help_and_a_third_stage_not() -> None:
 
 @needs_sass
 @needs_gxx
-def test_flags_and_another_gpu_can_be_tried() -> None:
+@pytest.mark.parametrize(
+    ("gpu", "arch"),
+    # Nothing else is built for the second one; test_cubin_run tries another GPU too.
+    [("H100-SXM", "sm_90a"), pytest.param("L4", "sm_89", marks=pytest.mark.long)],
+)
+def test_flags_and_another_gpu_can_be_tried(gpu: str, arch: str) -> None:
     document: PredictionDocument = predict_names(
-        ["v2d_c"], workloads=["1x8x512x64"], gpus=["L4"], macros=["WARPS=8"]
+        ["v2d_c"], workloads=["1x8x512x64"], gpus=[gpu], macros=["WARPS=8"]
     )
     assert [(call.subject, call.gpu.name, call.arch) for call in document.calls] == [
-        ("v2d_c_WARPS8", "L4", "sm_89"),
+        ("v2d_c_WARPS8", gpu, arch),
     ]
     for call in document.calls:
         assert call.ratio is not None
