@@ -193,8 +193,8 @@ seal.seal(LocalRoot(folder / "data"), collection)
     [
         ("staging/*/plan.json", 1),
         ("staging/*/jobs/check-*", 1),
-        ("staging/*/jobs/check-*", 3),
-        ("staging/*/jobs/time-*", 1),
+        pytest.param("staging/*/jobs/check-*", 3, marks=pytest.mark.long),
+        pytest.param("staging/*/jobs/time-*", 1, marks=pytest.mark.long),
         ("staging/*/jobs/time-*", 3),
         ("runs/*/run.json", 1),
     ],

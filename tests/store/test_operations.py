@@ -407,7 +407,7 @@ def test_an_import_killed_at_any_moment_leaves_whole_runs_only(
     assert answer_of(open_store()) == answer_of(open_store(str(tmp_path / "whole")))
 
 
-@pytest.mark.parametrize("labels", ["same", "different"])
+@pytest.mark.parametrize("labels", ["different", pytest.param("same", marks=pytest.mark.long)])
 def test_two_imports_at_once_lose_and_double_nothing(paths: list[Path], tmp_path: Path, labels: str) -> None:
     families = ("f", "f" if labels == "same" else "g")
     commands = [
