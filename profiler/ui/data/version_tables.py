@@ -65,8 +65,7 @@ def default_baseline(data_version: DataVersion, names: Sequence[str]) -> str:
     """
     lineage = _lineage(data_version, parse_version(names[0]).family)
     if lineage is not None:
-        workload_and_gpu = [(workload, gpu) for gpu, workload in lineage.timed_cells]
-        best = lineage.best(*workload_and_gpu[0]) if workload_and_gpu else lineage.best()
+        best = lineage.by_id.get(lineages.best_version(data_version, lineage.family))
         ancestor = best.correct_ancestor if best else None
         if ancestor is not None and f"{lineage.family}/{ancestor.id}" in names:
             return f"{lineage.family}/{ancestor.id}"

@@ -38,7 +38,8 @@ def show(
         return
     on = workload if workload in stored.workloads else stored.workloads[0]
     st.html(markup.section_head("Modelled time", f"{on}, from machine code run on the CPU; not measured"))
-    gpu = filters.select_if_several("modelled for", stored.gpus, "model_gpu")
+    with st.columns([1, 3])[0]:
+        gpu = filters.select_if_several("modelled for", stored.gpus, "model_gpu")
     predicted = stored.on(on, gpu)
     shown = [name for name in names if name in predicted]
     drawn, alt = _figure(shown, [predicted[name] for name in shown], f"modelled time on {gpu}")
