@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from profiler.evidence import Architecture, GpuPart, base_opcode
@@ -136,6 +137,7 @@ def pipe_use(text: str, part: GpuPart) -> PipeUse:
 _OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*(?:\.[A-Za-z0-9_]+)*)")
 
 
+@lru_cache(1 << 16)  # texts repeat, and are asked about again for each trace and what-if
 def opcode_of(text: str) -> str:
     """The opcode of an instruction's text with its modifiers; NOP for what is none."""
     match = _OPCODE.match(text)

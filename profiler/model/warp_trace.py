@@ -55,10 +55,11 @@ def make_trace(code: ExecutedCode, limit: int, warps: int = 1) -> WarpTrace:
     Only outermost and very long loops are cut: inner ones keep their trips. What a part of the warps executes
     is executed by some of the `warps` and not by others, by turns: whoever meets at a barrier waits for them.
     """
-    ends = np.array([base_opcode(opcode_of(text)) == "EXIT" for text in code.texts], bool)
+    opcodes = [base_opcode(opcode_of(text)) for text in code.texts]
+    ends = np.array([opcode == "EXIT" for opcode in opcodes], bool)
     total = float(code.counts[~ends].sum())  # a trace ends without its EXIT
     spread = 1 if _is_even(code.counts) else warps
-    traces = [_walk_code(code, limit, total, (warp + 0.5) / spread) for warp in range(spread)]
+    traces = [_walk_code(code, opcodes, limit, total, (warp + 0.5) / spread) for warp in range(spread)]
     lengths = np.array([len(trace) for trace in traces], np.int64)
     positions = np.zeros((spread, max(1, int(lengths.max()))), np.int64)
     for row, trace in zip(positions, traces, strict=True):
@@ -71,17 +72,16 @@ def _is_even(counts: NDArray[np.float64]) -> bool:
     return bool(np.all(np.abs(counts - np.round(counts)) < _EVEN))
 
 
-def _walk_code(code: ExecutedCode, limit: int, total: float, phase: float) -> list[int]:
+def _walk_code(
+    code: ExecutedCode, opcodes: Sequence[str], limit: int, total: float, phase: float
+) -> list[int]:
     """What one warp executes; phase: from 0 to 1, which of the warps it is."""
-    walker = _Walker(code, limit, min(1.0, limit / max(total, 1.0)), phase)
+    walker = _Walker(code, opcodes, limit, min(1.0, limit / max(total, 1.0)), phase)
     ranges = list(zip(code.starts, [*code.starts[1:], len(code.texts)], strict=True))
     start, end = ranges.pop(code.kernel)
     walker.walk_function(start, end)
-    positions = [
-        position
-        for position in walker.positions
-        if base_opcode(opcode_of(code.texts[position])) != "EXIT" or code.counts[position] <= 0
-    ]
+    exits = {i for i, opcode in enumerate(opcodes) if opcode == "EXIT" and code.counts[i] > 0}
+    positions = [position for position in walker.positions if position not in exits]
     kernel_total = float(code.counts[start:end].sum())
     kept = len(positions)
     for start, end in ranges:
@@ -101,13 +101,17 @@ class _Walker:
     first or the second time on by the warp's phase.
     """
 
-    def __init__(self, code: ExecutedCode, limit: int, shrink: float, phase: float) -> None:
-        self.counts = code.counts
+    def __init__(
+        self, code: ExecutedCode, opcodes: Sequence[str], limit: int, shrink: float, phase: float
+    ) -> None:
+        self.counts: list[float] = code.counts.tolist()
+        self.opcodes = opcodes
         self.texts = code.texts
         self.targets = code.targets
         self.limit = limit
         self.shrink = shrink
         self.phase = phase
+        self.row_ends: list[int] = []  # by index, what is behind the row of equal counts that it stands in
         self.positions: list[int] = []
         self.credits: dict[tuple[str, int], float] = {}
 
@@ -115,15 +119,18 @@ class _Walker:
         loops: dict[int, int] = {}
         for position in range(start, end):
             target = self.targets[position]
-            is_jump = base_opcode(opcode_of(self.texts[position])) == "BRA"
             if (
-                is_jump
+                self.opcodes[position] == "BRA"
                 and start <= target < position
                 and self.counts[position] > 0
                 and self.counts[target] > 0
             ):
                 loops[target] = max(loops.get(target, 0), position)
-        scale = max(1e-9, min(1.0, float(self.counts[start])) or 1.0)
+        scale = max(1e-9, min(1.0, self.counts[start]) or 1.0)
+        self.row_ends = list(range(1, len(self.counts) + 1))
+        for position in range(end - 2, start - 1, -1):
+            if position + 1 not in loops and self.counts[position] == self.counts[position + 1]:
+                self.row_ends[position] = self.row_ends[position + 1]
         self._walk(start, end - 1, loops, scale, None, 0)
 
     @property
@@ -147,37 +154,44 @@ class _Walker:
                     # Where a loop is cut the rest of a division must not set warps apart.
                     amount = trips if share == 1.0 else round(trips * share)
                     for _ in range(self._whole(("loop", position), amount)):
-                        self._walk(position, end, loops, float(self.counts[position]), position, depth + 1)
+                        self._walk(position, end, loops, self.counts[position], position, depth + 1)
                         if self._is_full:
                             return
                     position = end + 1
                     continue
-            share = float(self.counts[position]) / scale
-            if share > 0:
-                share = min(share, 1.0 if head is not None else 4.0)
+            row_end = min(self.row_ends[position], last + 1)
+            share = min(self.counts[position] / scale, 1.0 if head is not None else 4.0)
+            if _is_whole(share) and round(share) == 1:
+                row_end = min(row_end, position + 4 * self.limit - len(self.positions))
+                self.positions += range(position, row_end)
+            elif share > 0:
+                row_end = position + 1
                 self.positions += [position] * self._whole(("instruction", position), share)
-            position += 1
+            position = row_end
 
     def _trips(self, head: int, end: int) -> float:
         """How often a loop goes round each time that it is entered."""
         counts = self.counts
         behind = counts[end + 1] if end + 1 < len(counts) else 0.0
-        went_back = max(0.0, float(counts[end]) - float(behind))
-        entered = float(counts[head]) - went_back
-        if head > 0 and counts[head - 1] > 0:
-            before = self.texts[head - 1]
-            if base_opcode(opcode_of(before)) != "EXIT":
-                if entered <= 0:
-                    entered = float(counts[head - 1])
-                if not re.match(r"BRA\b", before):
-                    entered = min(entered, float(counts[head - 1]))
-        return float(counts[head]) / max(entered, 1e-6)
+        went_back = max(0.0, counts[end] - behind)
+        entered = counts[head] - went_back
+        if head > 0 and counts[head - 1] > 0 and self.opcodes[head - 1] != "EXIT":
+            if entered <= 0:
+                entered = counts[head - 1]
+            if not re.match(r"BRA\b", self.texts[head - 1]):
+                entered = min(entered, counts[head - 1])
+        return counts[head] / max(entered, 1e-6)
 
     def _whole(self, key: tuple[str, int], amount: float) -> int:
         """The whole part of what has added up under a key; the rest stays."""
-        if abs(amount - round(amount)) < _EVEN * max(1.0, amount):
+        if _is_whole(amount):
             return round(amount)
         credit = self.credits.get(key, self.phase) + amount + 1e-9
         whole = int(credit)
         self.credits[key] = credit - whole
         return whole
+
+
+def _is_whole(amount: float) -> bool:
+    """Whether an amount is next to a whole number."""
+    return abs(amount - round(amount)) < _EVEN * max(1.0, amount)
