@@ -43,9 +43,11 @@ def show() -> None:
         st.html(markup.error_box(str(error)))
     st.html(
         markup.note(
-            "In the folder of this dashboard. `run` in place of `start` does it in the foreground; `status` "
-            "says where it stands, `stop` ends it. A language model or a script can be the generator: "
-            "docs/search.md."
+            markup.backticks_as_code(
+                "In the folder of this dashboard. `run` in place of `start` does it in the foreground; "
+                "`status` says where it stands, `stop` ends it. A language model or a script can be the "
+                "generator: docs/search.md."
+            )
         )
     )
     st.html(markup.section_head("What will be here"))
