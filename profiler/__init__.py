@@ -448,14 +448,16 @@ def check(
     *,
     catalog: Name | None = None,
     seeds: int | None = None,
+    landing: str | None = None,
     stage: str | None = None,
     jobs: int | None = None,
 ) -> CheckDocument:
     """Run versions on the CPU, thread by thread: numbers against the reference, races, waits, accesses.
 
     Without versions the whole catalogue is checked; `catalog` is another catalog.toml. `seeds` is the number
-    of schedules (3 for good versions, 10 for rejected ones), `jobs` of processes. No GPU and no CUDA toolkit
-    is needed, but g++ 12. `exit_code` is 0 where all is as expected, 1 where a good version is wrong or a
+    of schedules (3 for good versions, 10 for rejected ones), `jobs` of processes, `landing` when TMA and
+    wgmma take effect: late, rows, at-once, or all of these in each schedule. No GPU and no CUDA toolkit is
+    needed, but g++ 12. `exit_code` is 0 where all is as expected, 1 where a good version is wrong or a
     rejected one is not caught. Raises UnknownName, BadCatalog, and CannotJudge where nothing can be checked.
 
         profiler.check("v2d_c", seeds=1).to_frame()[["version", "passed", "max_abs_error"]]
@@ -468,6 +470,7 @@ def check(
             chosen,
             catalog=None if catalog is None else Path(catalog),
             seeds=_count("seeds", seeds),
+            landing=landing,
             stage=stage,
             jobs=_count("jobs", jobs),
         )

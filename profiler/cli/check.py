@@ -68,6 +68,12 @@ def add(commands: Commands) -> None:
         "--seed", type=seed_number, metavar="N", help="one schedule alone, by its number from 0"
     )
     command.add_argument(
+        "--landing",
+        choices=("late", "rows", "at-once", "all"),
+        help="when TMA and wgmma take effect: when nothing else can run, row by row, where they are issued, "
+        "or each schedule with all three (default: by the seed). Code without either runs once",
+    )
+    command.add_argument(
         "--contract",
         action="store_true",
         help="the calls of the contract alone, what must be refused: they change a call on the smallest "
@@ -86,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.documents import check_names
 
     trusted_catalog(arguments)
-    names = ("catalog", "stage", "seeds", "workload", "seed", "contract", "jobs")
+    names = ("catalog", "stage", "seeds", "workload", "seed", "landing", "contract", "jobs")
     options = {name: getattr(arguments, name) for name in names}
     document = check_names(arguments.versions, progress=progress(), warn=_warn, **options)
     code = print_document(document, arguments, print_text)

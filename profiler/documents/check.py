@@ -11,11 +11,13 @@ from profiler.catalog import Catalog, Problem, Version, load_catalog, load_probl
 from profiler.catalog.cases import call_problem, version_workloads
 from profiler.catalog.problem import ALL_STAGES
 from profiler.documents.document import Document
-from profiler.emulator import CheckRun, VersionCheck, check_versions
+from profiler.emulator import CheckRun, Landing, VersionCheck, check_versions
 from profiler.emulator.cpu_check import Workloads
 from profiler.emulator.facts import findings, replay_command, summary_line
 from profiler.emulator.failure import describe_failure
 from profiler.errors import CannotJudge, Exit, UnknownName
+
+ALL_LANDINGS = "all"  # of the policies, under each seed
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,6 +33,7 @@ class CheckDocument(Document):
         "workload",
         "stage",
         "seed",
+        "landing",
         "passed",
         "as_expected",
         "max_abs_error",
@@ -95,6 +98,7 @@ class CheckDocument(Document):
                     "version": check.version,
                     "workload": cell.workload.label,
                     "seed": cell.seed,
+                    "landing": cell.landing.label if cell.landing is not None else None,
                     "stage": cell.stage,
                     "reason": cell.reason,
                 }
@@ -127,6 +131,7 @@ def check_names(
     seeds: int | None = None,
     workload: str | None = None,
     seed: int | None = None,
+    landing: str | None = None,
     contract: bool = False,
     jobs: int | None = None,
     progress: Callable[[str, str], None] = lambda _version, _what: None,
@@ -135,6 +140,8 @@ def check_names(
     """Run the named versions of a catalogue, else all; for one `stage` the good ones that have it.
 
     `seeds` is the number of schedules and `seed` one of them alone, `workload` the label of one alone;
+    `landing` (late, rows, at-once; all: each of them under every seed) says when asynchronous work takes
+    effect, else the seed does;
     `contract` asks for the calls of the contract and nothing else, with `workload` on that one. `jobs` is the
     number of processes; `progress` is told of each version that is done, `warn` of what does not fit
     together in the catalogue.
@@ -142,8 +149,9 @@ def check_names(
     """
     lineage = load_catalog(catalog)
     problem: Problem = load_problem(lineage)
-    if contract and (stage is not None or seeds is not None or seed is not None):
-        option = "--stage" if stage is not None else "--seed" if seed is not None else "--seeds"
+    order = {"stage": stage, "seed": seed, "seeds": seeds, "landing": landing}
+    if contract and any(value is not None for value in order.values()):
+        option = next(f"--{name}" for name, value in order.items() if value is not None)
         raise UnknownName(
             f"--contract makes its calls of the whole problem in order, seed 0: leave out {option}"
         )
@@ -167,6 +175,7 @@ def check_names(
         problem,
         workloads,
         schedules,
+        landings=_landings(landing),
         stages=stages,
         contract=contract or (workload is None and seed is None),
         contract_on=None if chosen is None else contract_on,
@@ -174,6 +183,17 @@ def check_names(
         progress=progress,
     )
     return CheckDocument(tuple(checks), catalog)
+
+
+def _landings(label: str | None) -> Sequence[Landing | None]:
+    """The policies that an option names; None: the seed's. Raises UnknownName."""
+    if label is None:
+        return (None,)
+    policies = [policy for policy in Landing if label in (policy.label, ALL_LANDINGS)]
+    if not policies:
+        known = ", ".join(policy.label for policy in Landing)
+        raise UnknownName(f"no landing is called {label!r}: there are {known} and {ALL_LANDINGS}")
+    return policies
 
 
 def _with_label(label: str, versions: Sequence[Version], problem: Problem) -> dict[str, list[Any]]:
@@ -216,5 +236,6 @@ def _choose(
 def _row(run: CheckRun) -> tuple[object, ...]:
     numbers = (run.max_abs_error, run.shared_wavefronts, run.bank_conflicts)
     failure = None if run.passed else describe_failure(run.result)
-    place = (run.version, run.state, run.workload.label, run.stage, run.seed)
+    landing = run.landing.label if run.landing is not None else None
+    place = (run.version, run.state, run.workload.label, run.stage, run.seed, landing)
     return (*place, run.passed, run.as_expected, *numbers, failure)

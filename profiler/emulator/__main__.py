@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", default="fp16", choices=("fp16", "fp8"))
     parser.add_argument("--only", choices=ATTENTION.stages, default=ALL_STAGES)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--landing", choices=[landing.name.lower() for landing in Landing], help=LANDING_HELP)
+    parser.add_argument("--landing", choices=[landing.label for landing in Landing], help=LANDING_HELP)
     parser.add_argument(
         "--shared-kb", type=int, default=SHARED_BUDGET_BYTES >> 10, help="the budget of a block"
     )
@@ -49,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         [*flags, *ATTENTION.stage_flags(arguments.only)],
         [Path(flag.removeprefix("-I")) for flag in flags if flag.startswith("-I")],
     )
+    landing = next((policy for policy in Landing if policy.label == arguments.landing), None)
     passed = True
     with Emulator() as emulator:
         for seed in range(arguments.seeds):
@@ -59,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 library,
                 ATTENTION.symbol,
                 case,
-                Schedule(seed, Landing[arguments.landing.upper()] if arguments.landing else None),
+                Schedule(seed, landing),
                 source_folder=folder,
                 budget_bytes=arguments.shared_kb << 10,
                 time_limit_s=limit_s,

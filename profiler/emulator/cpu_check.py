@@ -26,12 +26,13 @@ from profiler.catalog.sources import include_folders, planted_bug, without_inclu
 from profiler.emulator.c_signature import check_arguments, find_signature
 from profiler.emulator.contract_check import ContractCheck, check_contract
 from profiler.emulator.cpu_library import build_cpu_library
-from profiler.emulator.emulator import SHARED_BUDGET_BYTES, Emulator, Schedule, time_limit_s
+from profiler.emulator.emulator import SHARED_BUDGET_BYTES, Emulator, Landing, Schedule, time_limit_s
 from profiler.emulator.gpu_only import SourceRange, gpu_only_ranges
 from profiler.emulator.run_result import Defect, LaunchShape, RunResult, SharedTraffic
 from profiler.errors import BadCatalog, BuildFailed, ProfilerError
 
 SEEDS_GOOD, SEEDS_REJECTED = 3, 10  # how many schedules a version is run under
+ASYNCHRONOUS_HEADER = "hopper.cuh"  # through which sources reach what works on its own
 MARKER_REACH = 2  # lines between a marker and the line it means: the formatter may move a comment
 
 Workloads = Sequence[Workload] | Mapping[str, Sequence[Workload]] | None  # of all versions, or by version
@@ -74,6 +75,12 @@ class CheckRun:
     # names, at a line that its source marks for it; None for one of its stages, of which nothing is expected.
     as_expected: bool | None
     flops: int = 0  # of the workload: the smallest that fails is named
+    landing: Landing | None = None  # None: by the seed
+
+    @property
+    def schedule(self) -> str:
+        """Under which schedule it ran, in words."""
+        return f"seed {self.seed}" + (f", landing {self.landing.label}" if self.landing is not None else "")
 
     @property
     def passed(self) -> bool:
@@ -123,6 +130,7 @@ class CheckRun:
             "causal": bool(sizes.get("causal", False)),
             "stage": self.stage,
             "seed": self.seed,
+            "landing": self.landing.label if self.landing is not None else None,
             "passed": self.passed,
             "as_expected": self.as_expected,
             "returned": self.result.returned,
@@ -163,6 +171,7 @@ class NotRun:
     seed: int
     stage: str
     reason: str
+    landing: Landing | None = None
 
 
 @dataclass(frozen=True)
@@ -209,6 +218,7 @@ def check_versions(
     workloads: Workloads = None,
     seeds: Sequence[int] | None = None,
     *,
+    landings: Sequence[Landing | None] = (None,),
     stages: Sequence[str] = (ALL_STAGES,),
     flags: Sequence[str] = (),
     contract: bool | None = None,
@@ -220,6 +230,7 @@ def check_versions(
 
     Without workloads and seeds a good version runs on the problem's check workloads and its own with 3 seeds,
     a rejected one on its own, or else the first of the problem's, with 10; workloads may be given by version.
+    Versions with asynchronous code run with each of `landings` under each seed; None leaves it to the seed.
     `contract`: whether the calls of the problem's contract are made of good versions (default: where no
     workloads are given); `contract_on`: the workload that they change, by version, and of no other version
     (default: the smallest). Of `stages` a version is built for those it has. Versions without a source are
@@ -243,10 +254,11 @@ def check_versions(
         return emulator
 
     def run(
-        version: Version, source: Path, library: Path, workload: Workload, seed: int, stage: str
+        version: Version, source: Path, library: Path, workload: Workload, schedule: Schedule, stage: str
     ) -> CheckRun | NotRun:
+        seed, landing = schedule.seed, schedule.landing
         if reason := endless.get(version.id):
-            return NotRun(workload, seed, stage, reason)
+            return NotRun(workload, seed, stage, reason, landing)
         case = make_case(problem, workload, seed, stage)
         flops = flops_of(problem, workload) if hasattr(problem, "flops") else 0
         limit_s = time_limit_s(flops, case)
@@ -254,7 +266,7 @@ def check_versions(
             library,
             problem.symbol,
             case,
-            Schedule(seed),
+            schedule,
             time_limit_s=limit_s,
             **_run_options(version, source),
         )
@@ -262,7 +274,16 @@ def check_versions(
             endless[version.id] = f"{workload.label}, seed {seed}, did not end within {limit_s:g} s"
         as_expected = _as_expected(version, stage, result)
         return CheckRun(
-            version.id, version.state, workload, seed, stage, result, case.input_error, as_expected, flops
+            version=version.id,
+            state=version.state,
+            workload=workload,
+            seed=seed,
+            stage=stage,
+            result=result,
+            input_error=case.input_error,
+            as_expected=as_expected,
+            flops=flops,
+            landing=landing,
         )
 
     def run_contract(
@@ -304,6 +325,7 @@ def check_versions(
             pending.append(work)
             try:
                 on_workloads, with_seeds = _plan(version, problem, workloads, seeds)
+                with_landings = landings if _is_asynchronous(version) else (None,)
                 wants_contract = (workloads is None if contract is None else contract) and (
                     contract_on is None or version.id in contract_on
                 )
@@ -311,9 +333,10 @@ def check_versions(
                     library = libraries[version.id, stage].result()
                     _check_signature(version, problem, on_workloads, stage)
                     work.runs += [
-                        pool.submit(run, version, source, library, workload, seed, stage)
+                        pool.submit(run, version, source, library, workload, Schedule(seed, landing), stage)
                         for workload in on_workloads
                         for seed in with_seeds
+                        for landing in with_landings
                     ]
                     if wants_contract and stage == ALL_STAGES and version.state == "good":
                         all_workloads = check_workloads(problem, version.dtype, version.head_dims)
@@ -433,6 +456,11 @@ def _plan(
     if seeds is None:
         seeds = range(SEEDS_REJECTED if version.state == "rejected" else SEEDS_GOOD)
     return workloads, seeds
+
+
+def _is_asynchronous(version: Version) -> bool:
+    """Whether anything of it lands: all other code runs alike whatever the landing."""
+    return any(path.name == ASYNCHRONOUS_HEADER for path in source_files(version))
 
 
 def _stages_of(version: Version, stages: Sequence[str]) -> list[str]:

@@ -53,6 +53,11 @@ class Landing(IntEnum):
     ROWS = 1  # at random points in between, row by row
     AT_ONCE = 2  # where it is started
 
+    @property
+    def label(self) -> str:
+        """As options and documents write it: `late`, `rows` or `at-once`."""
+        return self.name.lower().replace("_", "-")
+
 
 @dataclass(frozen=True)
 class Schedule:

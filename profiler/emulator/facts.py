@@ -14,6 +14,7 @@ from profiler.catalog.cases import make_case
 from profiler.catalog.problem import ALL_STAGES
 from profiler.emulator.contract_check import ContractCheck
 from profiler.emulator.cpu_check import CheckRun, VersionCheck, defect_json
+from profiler.emulator.emulator import Landing
 from profiler.emulator.failure import cause_rank, describe_failure, wrong_elements
 from profiler.emulator.run_result import Defect, SourceLine
 from profiler.evidence import Evidence, State, Value
@@ -118,6 +119,7 @@ class Finding:
     workload: Workload
     seed: int
     stage: str
+    landing: Landing | None  # None: by the seed
     options: tuple[str, ...]  # of `profiler check`, with which it is seen again, after the version
 
     def as_json(self) -> dict[str, Any]:
@@ -129,6 +131,7 @@ class Finding:
             "text": self.text,
             "workload": self.workload.label,
             "seed": self.seed,
+            "landing": self.landing.label if self.landing is not None else None,
             "stage": self.stage,
         }
 
@@ -154,9 +157,13 @@ def findings(check: VersionCheck) -> list[Finding]:
         elif not kinds:
             kinds.append(("numbers", None, describe_failure(run.result)))
         stage_option = () if run.stage == ALL_STAGES else ("--stage", run.stage)
-        options = ("--workload", run.workload.label, "--seed", str(run.seed), *stage_option)
+        landing_option = () if run.landing is None else ("--landing", run.landing.label)
+        options = (
+            *("--workload", run.workload.label, "--seed", str(run.seed)),
+            *(*landing_option, *stage_option),
+        )
         for kind, place, text in kinds:
-            finding = Finding(kind, place, text, run.workload, run.seed, run.stage, options)
+            finding = Finding(kind, place, text, run.workload, run.seed, run.stage, run.landing, options)
             by_place.setdefault((kind, place), finding)
     ordered = sorted(by_place.values(), key=lambda finding: cause_rank(finding.kind))
     if check.contract is None:
@@ -164,7 +171,7 @@ def findings(check: VersionCheck) -> list[Finding]:
     changed = check.contract.workload
     options = ("--workload", changed.label, "--contract")
     broken = [
-        Finding("contract", None, defect.text, changed, 0, ALL_STAGES, options)
+        Finding("contract", None, defect.text, changed, 0, ALL_STAGES, None, options)
         for defect in contract_defects(check.contract, check.runs)
     ]
     return [*ordered, *broken]
@@ -208,7 +215,7 @@ def _unexpected_runs(check: VersionCheck) -> str:
     first = min(unexpected, key=lambda run: (run.flops, run.seed))
     return (
         f"{'not caught' if check.state == 'rejected' else 'not right'} in {len(unexpected)} of "
-        f"{len(check.runs)} runs, the smallest on {first.workload.label}, seed {first.seed}: "
+        f"{len(check.runs)} runs, the smallest on {first.workload.label}, {first.schedule}: "
         f"{describe_failure(first.result)}"
     )
 

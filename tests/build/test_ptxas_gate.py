@@ -56,6 +56,11 @@ __device__ __forceinline__ void products(float* out, int n) {
 #endif
 #if ALONE
 PRODUCTS(shared, SHARED)
+#ifdef CPUCUDA
+__global__ void unbound(__half*, int) {}
+#else
+__global__ void unbound(__half* o, int n) { products<SHARED>((float*)o, n); }
+#endif
 #else
 PRODUCTS(good, 0)
 PRODUCTS(early, EARLY)
@@ -64,6 +69,7 @@ PRODUCTS(runtime, RUNTIME)
 extern "C" int attention_forward(const void*, const void*, const void*, void* o, const float*, int, int,
                                  int, int, int, float, int, void* stream) {
 #if ALONE
+  LAUNCH(unbound, dim3(1), dim3(384), 0, stream, (__half*)o, 1);
   return LAUNCH(shared, dim3(1), dim3(384), 0, stream, (__half*)o, 1);
 #else
   LAUNCH(good, dim3(1), dim3(384), 0, stream, (__half*)o, 1);
@@ -104,7 +110,7 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> dict[str, FunctionReso
         assert isinstance(one, VersionResources), one
         assert one.missing == ()
         found.update({function.name: function for function in one.functions})
-    assert found.keys() == {"good", "early", "runtime", "shared"}
+    assert found.keys() == {"good", "early", "runtime", "shared", "unbound"}
     return found
 
 
@@ -149,6 +155,18 @@ def test_the_registers_that_warpgroups_share_are_read_from_the_machine_code(
     assert facts.static_facts(examined["good"]).values["static__register_pool"].text == "not shared"
 
 
+@needs_nvcc
+@needs_sass
+@needs_gxx
+def test_a_setmaxnreg_that_ptxas_ignores_is_over_the_budget(examined: dict[str, FunctionResources]) -> None:
+    """Without launch bounds it says C7508, and leaves it out."""
+    unbound = examined["unbound"]
+    assert unbound.register_pool is not None
+    assert unbound.register_pool.moved == ()
+    assert "no setmaxnreg in the machine code: ptxas has ignored it" in unbound.over_budget
+    assert facts.static_facts(unbound).values["static__over_budget"].text == "; ".join(unbound.over_budget)
+
+
 @pytest.mark.parametrize(
     ("declared", "moved", "threads", "says"),
     [
@@ -177,7 +195,12 @@ in GMMA in function '_Z3oneILi64EEvPf'
 ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are serialized due to \
 insufficient register resources for the wgmma pipeline in the function '_Z3oneILi64EEvPf'
 ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to \
-insufficient register resources for the wgmma pipeline in function '_Z3twov'
+wgmma pipeline crossing function boundary at a function call in the function '_Z3twov'
+ptxas info    : (C7515) Potential Performance Loss: wgmma.mma_async instructions are serialized due to non \
+wgmma instructions defining accumulator registers of a wgmma between start and end of the pipeline stage in \
+function '_Z3twov'
+ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count \
+at entry.
 ptxas info    : Compiling entry function '_Z3twov' for 'sm_90a'
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 8 registers, used 16 barriers
@@ -193,7 +216,11 @@ ptxas info    : Used 42 registers, used 0 barriers
 def test_a_warning_belongs_to_its_function_and_to_the_architecture_that_follows() -> None:
     two, one, other = library.parse_ptxas(PTXAS)
     reason = "insufficient register resources for the wgmma pipeline"
-    assert two.serialized_wgmma == (f"C7510 {reason}",)
+    assert two.serialized_wgmma == (
+        "C7510 wgmma pipeline crossing function boundary at a function call",
+        "C7515 non wgmma instructions defining accumulator registers of a wgmma between start and end of the "
+        "pipeline stage",
+    )
     assert one.serialized_wgmma == (f"C7511 {reason}",)
     assert other.serialized_wgmma == ()
     assert two.barriers == 16

@@ -56,6 +56,26 @@ def test_what_cannot_be_checked_is_an_error() -> None:
         check_names(["v2h"])
     with pytest.raises(UnknownName, match="leave out --seed"):
         check_names(["v1"], contract=True, seed=1)
+    with pytest.raises(UnknownName, match="leave out --landing"):
+        check_names(["v1"], contract=True, landing="rows")
+    with pytest.raises(UnknownName, match="'early': there are late, rows, at-once and all"):
+        check_names(["v1"], landing="early")
+
+
+@pytest.mark.compiler("g++")
+def test_every_schedule_has_the_landings_that_are_asked_for_where_anything_lands() -> None:
+    workload = "1x2x128x64"
+    runs = check_names(["v1", "v2e"], seeds=2, landing="all", workload=workload, jobs=1).rows()
+    assert [row[:6] for row in runs] == [
+        *(("v1", "good", workload, "ALL", seed, None) for seed in range(2)),
+        *(
+            ("v2e", "good", workload, "ALL", seed, landing)
+            for seed in range(2)
+            for landing in ("late", "rows", "at-once")
+        ),
+    ]
+    (late,) = check_names(["v2e"], seed=1, landing="late", workload=workload, jobs=1).rows()
+    assert late[:6] == ("v2e", "good", workload, "ALL", 1, "late")
 
 
 def test_runs_that_an_error_left_are_told_beside_it() -> None:

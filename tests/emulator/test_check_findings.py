@@ -11,7 +11,7 @@ import pytest
 from profiler.catalog import ATTENTION, catalog, sources
 from profiler.cli import main
 from profiler.collect import cpu_results
-from profiler.emulator import cpu_check, facts, failure
+from profiler.emulator import Landing, cpu_check, facts, failure
 from tests.conftest import ROOT
 from tests.toolchain import needs_gxx
 
@@ -227,6 +227,22 @@ def test_a_defect_is_told_with_its_line_on_the_smallest_workload():
     assert (
         facts.replay_command("v", race)
         == f"profiler check v --workload {race.workload.label} --seed {race.seed}"
+    )
+
+
+def test_a_finding_of_a_landing_names_it_in_its_command():
+    planted = catalog.load_catalog(ROOT / "kernels" / "planted.toml").by_id["v2e_no_wgmma_fence"]
+    version = dataclasses.replace(planted, state="good", caught_by=())
+    workload = ATTENTION.workload(batch=1, heads=1, len_q=16, len_kv=16, head_dim=64)
+    (check,) = cpu_check.check_versions(
+        [version], ATTENTION, [workload], [1], landings=[Landing.AT_ONCE, Landing.ROWS]
+    )
+    assert [run.as_json()["landing"] for run in check.runs] == ["at-once", "rows"]
+    assert f"on {workload.label}, seed 1, landing at-once: wgmma-fence-missing" in facts.summary_line(check)
+    finding = facts.findings(check)[0]
+    assert finding.as_json()["landing"] == "at-once"
+    assert facts.replay_command("v", finding) == (
+        f"profiler check v --workload {workload.label} --seed 1 --landing at-once"
     )
 
 
