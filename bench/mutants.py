@@ -439,6 +439,11 @@ class Outcome:
     differs_on: str = ""  # a survivor's first workload on which a bit differs
 
 
+def budget_of(version: Version) -> int:
+    """The bytes of shared memory that a block of the version may have."""
+    return version.budget.shared_bytes or SHARED_BUDGET_BYTES
+
+
 def split_comment(line: str) -> tuple[str, str]:
     """The code of a line and its comment."""
     code, mark, comment = line.partition("//")
@@ -549,7 +554,7 @@ class Campaign:
                     ATTENTION.symbol,
                     case,
                     Schedule(seed),
-                    budget_bytes=version.budget.shared_bytes or SHARED_BUDGET_BYTES,
+                    budget_bytes=budget_of(version),
                     time_limit_s=TIME_LIMIT_S,
                 )
                 outcome.seconds += result.seconds
@@ -564,10 +569,8 @@ class Campaign:
                 magnitude = np.abs(case.reference) if case.magnitude is None else case.magnitude
                 allowed = case.tolerance.absolute + case.tolerance.relative * magnitude
                 outcome.largest_error = max(outcome.largest_error, float((error / allowed).max()))
-        budget = version.budget.shared_bytes or SHARED_BUDGET_BYTES
-        contract = check_contract(
-            version, ATTENTION, library, workloads, self.emulator, {"budget_bytes": budget}
-        )
+        options = {"budget_bytes": budget_of(version)}
+        contract = check_contract(version, ATTENTION, library, workloads, self.emulator, options)
         if contract and contract.defects:
             outcome.caught_by["contract"] = contract.defects[0].text
             outcome.word = "caught"
@@ -592,7 +595,12 @@ class Campaign:
                     good = self._good_output(version, workload, seed)
                     case = ATTENTION.case(workload, seed)
                     result = self.emulator.run(
-                        library, ATTENTION.symbol, case, Schedule(seed), time_limit_s=TIME_LIMIT_S
+                        library,
+                        ATTENTION.symbol,
+                        case,
+                        Schedule(seed),
+                        budget_bytes=budget_of(version),
+                        time_limit_s=TIME_LIMIT_S,
                     )
                     if result.returned != 0 or result.defects or case.output.tobytes() != good:
                         return f"{workload.label}, seed {seed}"
