@@ -50,7 +50,7 @@ from profiler.bundles.dropped import (
 from profiler.bundles.location import LocalRoot, Root, data_unusable, open_regular
 from profiler.bundles.run import Attachment, ReportFile, Run
 from profiler.bundles.run_json import MAX_RUN_JSON_BYTES, RUN_FILE, brief_error, parse_run
-from profiler.bundles.scratch import scratch_folder
+from profiler.bundles.scratch import scratch_folder, temporary_place
 from profiler.bundles.zip_file import MAX_FILES, MAX_RATIO, MAX_UNPACKED_BYTES
 from profiler.errors import BadBundle, ProfilerError
 
@@ -124,7 +124,7 @@ def _write_members(root: Root, target: Path, tar: Writable, progress: Progress |
     decision_ids, run_ids = decisions.decision_ids(root), list_runs(root)
     counts = {"runs": 0, "decisions": 0}
     searches = search_files.list_searches(root)
-    with tempfile.TemporaryFile() as sums:
+    with tempfile.TemporaryFile(dir=temporary_place()) as sums:
 
         def add(name: str, source: Readable, digest: str, size_bytes: int) -> None:
             tar_stream.check_name(name)
@@ -486,7 +486,7 @@ class _Reader:
 
     def items(self) -> Iterator[_Decision | _PackedRun | _SearchFile]:
         """The decisions, the runs, then searches; files that nobody unpacks are checked all the same."""
-        with tempfile.TemporaryFile() as sums:
+        with tempfile.TemporaryFile(dir=temporary_place()) as sums:
             try:
                 yield from self._items(sums)
             except BadBundle as error:

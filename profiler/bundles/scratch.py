@@ -28,13 +28,13 @@ def scratch_folder() -> Iterator[Path]:
 def sweep() -> None:
     """Remove the temporary folders of this user that no living process holds."""
     with contextlib.suppress(OSError):
-        with os.scandir(_place() or "/tmp") as entries:
+        with os.scandir(temporary_place() or "/tmp") as entries:
             folders = [Path(entry.path) for entry in entries if entry.name.startswith(_PREFIX)]
         for folder in folders:
             _remove_if_abandoned(folder)
 
 
-def _place() -> str | None:
+def temporary_place() -> str | None:
     """Where temporary folders are made; None leaves it to Python."""
     place = os.environ.get("TMPDIR") or "/tmp"
     return place if os.path.isdir(place) and os.access(place, os.W_OK) else None
@@ -46,7 +46,7 @@ def _make() -> tuple[Path, int]:
 
     while True:
         # The place is named: to find one itself, Python writes a file into it, which a kill would leave.
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=_place()))
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=temporary_place()))
         # Until it is locked, another process may take the folder for an abandoned one.
         with contextlib.suppress(FileNotFoundError):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -89,6 +90,16 @@ def with_search(root: LocalRoot) -> dict[str, bytes]:
 def searches(folder: Path) -> dict[str, bytes]:
     files = (path for path in (folder / "searches").rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_nothing_is_written_to_find_a_temporary_folder(
+    root: LocalRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python looks for one by writing a file without a name of ours, which a kill would leave for good."""
+    fill(root, tmp_path)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: pytest.fail("Python looks for a folder"))
+    packed = backup.write_backup(root, tmp_path / "b.tar.gz").path
+    restore_into(tmp_path / "other", packed)
 
 
 def test_searches_are_backed_up_and_restored_without_what_workers_need(
