@@ -57,7 +57,8 @@ class TestEmpty:
         self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         app = page(name, tmp_path, monkeypatch)
-        assert re.search(r"profiler (import PATH|dissect|collect|noise|search start)\b", text(app))
+        said = " ".join([text(app), *(code.value for code in app.code)])
+        assert re.search(r"profiler (import PATH|dissect|collect|noise|search start)\b", said)
         assert not app.get("plotly_chart")
 
     def test_the_runs_page_takes_a_report_and_the_other_pages_show_it(
