@@ -43,7 +43,7 @@ KERNEL(load) {
     reinterpret_cast<volatile float*>(tile)[3] = 3;  // caught here: load_13 async-not-waited race
   }
   if (bug == 15) mbarrier_wait(bars + 1, 0);  // caught here: load_15 mbarrier-misuse
-  if (bug != 1) mbarrier_wait(bars, bug == 2 ? 1 : 0);  // caught here: load_3 deadlock; load_11 race mbarrier-misuse
+  if (bug != 1) mbarrier_wait(bars, bug == 2 ? 1 : bug == 16 ? 2 : 0);  // caught here: load_3 deadlock; load_11 race mbarrier-misuse; load_16 mbarrier-misuse
   out[t] = reinterpret_cast<float*>(tile)[t] == t;  // caught here: load_1 async-not-waited race uninitialised; load_2 async-not-waited race uninitialised; load_13 async-not-waited race
 }
 // What a wait tells a thread a barrier passes on.
@@ -354,7 +354,7 @@ struct Case {
   int threads, blocks, bugs;
 };
 static const Case CASES[] = {
-    {"load", load, 64, 1, 15},
+    {"load", load, 64, 1, 16},
     {"waits_for_all", waits_for_all, 64, 1, 1},
     {"clipped_load", clipped_load, 64, 1, 0},
     {"ring", ring, 64, 1, 4},

@@ -143,6 +143,8 @@ void mbarrier_wait(const uint64_t* bar, uint32_t parity, bool of_cluster) {
   const Pc pc = CALLER;
   if (overwrites) settle_overwrite();
   Mbarrier& m = mbarrier_of(*cta, (uintptr_t)bar - (uintptr_t)cta->smem, "waits for", pc);
+  if (parity > 1)  // what a GPU makes of another bit nobody says
+    report(MBARRIER_MISUSE, pc, 0, "waits for parity %u of an mbarrier: there are 0 and 1", parity);
   while ((m.phase & 1) == (parity & 1)) wait_on(&m, AN_MBARRIER, parity & 1, pc);
   m.observed = true, m.observed_phase = m.phase;
   if (!m.phase) return;  // the phase before the first counts as complete, and says nothing
