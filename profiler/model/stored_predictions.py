@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from pathlib import PurePath
@@ -85,9 +85,9 @@ class StoredPrediction:
 
 @dataclass(frozen=True)
 class StoredPredictions:
-    """All predictions of one run."""
+    """Predictions of one run, or the newest of each version of a family."""
 
-    run_id: str
+    run_id: str  # the newest
     created: datetime
     note: str  # where the ranges come from
     predictions: tuple[StoredPrediction, ...]
@@ -193,9 +193,10 @@ def _packed(prediction: VersionPrediction) -> dict[str, Any]:
 
 
 def find_predictions(root: Root, store: Store, family: str) -> StoredPredictions | None:
-    """The predictions of the family's newest run that has some; None where none has.
+    """Of each version of a family the predictions of the newest run that has some; None where none has.
 
-    Raises BadBundle for a damaged file.
+    A run of a few versions leaves the others theirs. Those of the run with most come first, so that its
+    workloads and GPUs do. Raises BadBundle for a damaged file.
     """
     return _find(root.url, store, store.data_version(), family)
 
@@ -205,13 +206,30 @@ def _find(url: str, store: Store, _data_version: str, family: str) -> StoredPred
     root = open_root(url)
     rows = store.results(family=family, evidence=Evidence.STATIC, kind="facts", latest=False)
     newest_first = sorted({(row.created, row.run_id) for row in rows}, reverse=True)
+    missing = {row.version for row in rows}
+    found: list[StoredPredictions] = []
     for _, run_id in newest_first[:_MOST_RUNS]:
+        in_run = missing & {row.version for row in rows if row.run_id == run_id}
+        if not in_run:
+            continue
         run = bundle.load_outline(root, run_id)  # for its files alone
         entry = next((file for file in run.files if file.kind == KIND), None)
         if entry is not None:
             content = bundle.read_content(root, run.run_id, entry)
-            return unpack_predictions(content, run.run_id, run.created)
-    return None
+            stored = unpack_predictions(content, run.run_id, run.created)
+            own = tuple(prediction for prediction in stored.predictions if prediction.version in in_run)
+            found.append(replace(stored, predictions=own))
+            missing -= in_run  # those that it has no time of are wrong
+    if not found:
+        return None
+    most_first = sorted(found, key=lambda stored: -len(stored.predictions))
+    notes = dict.fromkeys(stored.note for stored in most_first if stored.predictions)
+    return StoredPredictions(
+        found[0].run_id,
+        found[0].created,
+        "; ".join(notes),
+        tuple(prediction for stored in most_first for prediction in stored.predictions),
+    )
 
 
 def unpack_predictions(content: bytes, run_id: str, created: datetime) -> StoredPredictions:

@@ -74,7 +74,7 @@ def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(
     store = open_store(str(tmp_path))
     committed = lineage.load_lineages(location.open_root(str(tmp_path)), store)["attention"]
     correct_deepest_first = [status.version.id for status in committed.correct_deepest_first]
-    assert correct_deepest_first[0] == "v2g", "not fp8_stage_c, the last of the catalogue"
+    assert correct_deepest_first[0] == "v2g_multicast", "not fp8_stage_c, the last of the catalogue"
     assert correct_deepest_first[-1] == "v1"
 
 
