@@ -5,14 +5,18 @@ from __future__ import annotations
 import gzip
 import math
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from profiler.bundles import COLLECT, Attachment, Facts, LocalRoot, Result, Run, bundle
 from profiler.catalog import ATTENTION, load_catalog
 from profiler.errors import BadBundle
+from profiler.evidence import Evidence, Value
 from profiler.explain import TimeIdentity
 from profiler.explain.time_identity import split_time
 from profiler.history import VersionLatency
@@ -20,12 +24,17 @@ from profiler.model.error_table import load_errors
 from profiler.model.launch_model import HitRates
 from profiler.model.prediction import predict_inputs
 from profiler.model.stored_predictions import (
+    FILE,
+    KIND,
     StoredPredictions,
+    find_predictions,
     pack_predictions,
     predicted_ratio,
+    range_note,
     unpack_predictions,
 )
 from profiler.model.version_prediction import VersionPrediction
+from profiler.store import open_store
 from profiler.ui.views import hot_table, lineage_table, modelled_pair
 from tests.model.test_cycle_simulation import A100
 from tests.model.test_prediction import conflicting
@@ -85,6 +94,32 @@ def test_the_causes_of_a_modelled_difference_add_up(stored: StoredPredictions) -
     )
     assert split.total("waiting") < 0.8 * split.delta_us < 0
     assert abs(split.residue_us) < 1e-6 * before.time_us
+
+
+def sealed(
+    root: LocalRoot, folder: Path, name: str, created: datetime, content: bytes, *versions: str
+) -> None:
+    """A run of versions whose compiler's facts it has, with a file of predictions."""
+    facts = Facts(Evidence.STATIC, "main", {"registers": Value(40, "register/thread")}, "sm_80", "", {})
+    results = tuple(Result("attention", version, facts=(facts,)) for version in versions)
+    file = folder / name
+    file.write_bytes(content)
+    entry = Attachment(KIND, FILE, sha256(content).hexdigest(), len(content), FILE)
+    bundle.seal(root, Run(name, COLLECT, created, {}, results, (), (entry,)), {FILE: file})
+
+
+def test_a_run_of_a_few_versions_leaves_the_others_their_times(packed: bytes, tmp_path: Path) -> None:
+    root = LocalRoot(tmp_path / "data")
+    newer = pack_predictions([prediction("v2d_b", 4)], ERRORS)
+    sealed(root, tmp_path, "whole", CREATED, packed, "v2d_a", "v2d_b", "v1")
+    sealed(root, tmp_path, "few", CREATED + timedelta(days=1), newer, "v2d_b")
+    found = find_predictions(root, open_store(str(tmp_path / "data")), "attention")
+    assert found is not None
+    (alone,) = unpack_predictions(newer, "few", CREATED).predictions
+    slow, _, unknown = unpack_predictions(packed, "whole", CREATED).predictions
+    assert found.predictions == (slow, unknown, alone)
+    assert found.run_id == "few", "the newest"
+    assert found.note == range_note(ERRORS), "both runs say the same"
 
 
 def test_the_fastest_are_those_that_the_model_cannot_tell_apart(stored: StoredPredictions) -> None:
