@@ -81,7 +81,7 @@ __device__ __forceinline__ void tma_store(const TensorMap* map, const void* src,
 __device__ __forceinline__ void tma_store_commit() { cpucuda::tma_store_commit(); }
 template <int KEEP = 0>
 __device__ __forceinline__ void tma_store_wait_read() {
-  cpucuda::tma_store_wait(KEEP);
+  cpucuda::tma_store_wait_read(KEEP);
 }
 template <int KEEP = 0>
 __device__ __forceinline__ void tma_store_wait() {

@@ -26,12 +26,17 @@ KERNEL(load) {
     if (bug != 5) fence_mbarrier_init();
   }
   if (bug != 11) __syncthreads();
+  if (bug == 17) {
+    out[t] = 1;
+    __syncthreads();
+  }
   if (t == 32) {
     mbarrier_arrive_expect_tx(bars, bug == 3 ? BYTES + 16 : bug == 4 ? BYTES - 128 : BYTES);  // caught here: load_11 race mbarrier-misuse
     if (bug == 10) mbarrier_arrive(bars);  // caught here: load_10 mbarrier-misuse
     tma_prefetch(&maps.in);
     unsigned char* const to = bug == 6 ? tile + 64 : bug == 7 ? smem + (16 << 10) - 128 : tile;
-    tma_load(to, bug == 14 ? &maps.beyond : &maps.in, bars, 0, bug == 14 ? 16 : 0, 0);  // caught here: load_4 expect-tx-mismatch; load_5 proxy-fence-missing; load_6 misaligned; load_7 out-of-bounds-shared; load_12 async-left-pending; load_14 out-of-bounds-global
+    const TensorMap* const from = bug == 14 ? &maps.beyond : bug == 17 ? &maps.out : bug == 18 ? nullptr : &maps.in;
+    tma_load(to, from, bars, 0, bug == 14 ? 16 : 0, 0);  // caught here: load_17 proxy-fence-missing; load_18 misuse; load_4 expect-tx-mismatch; load_5 proxy-fence-missing; load_6 misaligned; load_7 out-of-bounds-shared; load_12 async-left-pending; load_14 out-of-bounds-global
   }
   if (bug == 8 && t == 5) out[0] = float(bars[0]);  // caught here: load_8 mbarrier-misuse
   if (bug == 12) {
@@ -44,6 +49,7 @@ KERNEL(load) {
   }
   if (bug == 15) mbarrier_wait(bars + 1, 0);  // caught here: load_15 mbarrier-misuse
   if (bug != 1) mbarrier_wait(bars, bug == 2 ? 1 : bug == 16 ? 2 : 0);  // caught here: load_3 deadlock; load_11 race mbarrier-misuse; load_16 mbarrier-misuse
+  if (bug == 19 && t == 0) mbarrier_invalidate(bars);  // caught here: load_19 race
   out[t] = reinterpret_cast<float*>(tile)[t] == t;  // caught here: load_1 async-not-waited race uninitialised; load_2 async-not-waited race uninitialised; load_13 async-not-waited race
 }
 // What a wait tells a thread a barrier passes on.
@@ -57,6 +63,7 @@ KERNEL(waits_for_all) {
   }
   if (bug != 1) __syncthreads();
   if (bug == 1 && warp == 1) __syncwarp();
+  if (t == 63 && bug == 0) mbarrier_invalidate(bars);  // behind the last use of it
   out[t] = reinterpret_cast<float*>(tile)[t] == t;  // caught here: waits_for_all_1 async-not-waited race uninitialised
 }
 // Past an end of the tensor zeros arrive, and all the bytes of the box.
@@ -128,6 +135,7 @@ KERNEL(store) {
     if (bug != 3) tma_store_commit();
     if (bug == 5) reinterpret_cast<float*>(tile)[1] = 2;  // caught here: store_5 race:write-after-read
     if (bug != 2) tma_store_wait_read();
+    if (bug == 6 && out[5] != 1) out[5] = 2;  // caught here: store_6 async-not-waited
     reinterpret_cast<float*>(tile)[0] = 2;  // caught here: store_2 race:write-after-read; store_3 race:write-after-read
   }
 }
@@ -142,6 +150,8 @@ KERNEL(clipped_store) {  // the first row of the box is the last of the tensor
     tma_store_commit();
     tma_store_wait();
   }
+  __syncthreads();
+  if (t == 9 && out[60] != 1) out[60] = 2;  // complete, and a barrier has said so
 }
 
 // --- products
@@ -218,6 +228,7 @@ KERNEL(product_of_registers) {
   wgmma_commit();
   if (bug == 1) wgmma_wait<1>(d);
   if (bug == 1) a[1] = 0;  // caught here: product_of_registers_1 wgmma-not-waited
+  if (bug == 2 && a[1] == 7) d[0] = 1;  // caught here: product_of_registers_2 wgmma-not-waited
   wgmma_wait<0>(d);
   bool right = true;
   for (int i = 0; i < 32; ++i) {
@@ -232,7 +243,7 @@ KERNEL(product_of_registers) {
 KERNEL(named_barriers) {
   HEAD const int pair = t / 64;
   S(float)[t] = 1;
-  if (bug != 2) named_barrier_sync(bug == 3 ? 16 : 1 + pair, bug == 1 ? 96 : bug == 4 && warp == 1 ? 128 : 64);  // caught here: named_barriers_1 deadlock; named_barriers_3 misuse; named_barriers_4 misuse
+  if (bug != 2) named_barrier_sync(bug == 3 ? 16 : bug == 6 ? 1 : 1 + pair, bug == 1 ? 96 : bug == 4 && warp == 1 ? 128 : 64);  // caught here: named_barriers_1 deadlock; named_barriers_3 misuse; named_barriers_4 misuse; named_barriers_6 misuse
   if (bug == 5 && pair) named_barrier_arrive(1, 64), named_barrier_arrive(1, 64);  // caught here: named_barriers_5 misuse
   const float x = S(float)[t ^ 32];  // caught here: named_barriers_2 race uninitialised
   if (t < 64) out[t] = x;
@@ -247,13 +258,25 @@ KERNEL(arrives_and_goes_on) {  // warps 0 and 1 hand over to 2 and 3
     out[t - 64] = S(float)[t - 64];  // caught here: arrives_and_goes_on_1 race uninitialised
   }
 }
+// Two warpgroups take turns, each at a barrier of its own where the other one only arrives.
+KERNEL(takes_turns) {
+  HEAD const int group = t / 128;
+  if (group == 1) named_barrier_arrive(1, 256);
+  for (int i = 0; i < 3; ++i) {
+    group == 0 ? named_barrier_sync(1, 256) : named_barrier_sync(2, 256);
+    S(float)[t % 128] = group * 3 + i;
+    if (group == 0) named_barrier_arrive(2, 256);
+    if (group == 1 && i < 2) named_barrier_arrive(1, 256);
+  }
+  if (t >= 192) out[t - 192] = S(float)[t - 128] == 5;
+}
 KERNEL(registers) {
   HEAD if (t < 128) {
     if (bug != 1) registers_release<24>();
     if (bug == 3) registers_release<32>();  // caught here: registers_3 misuse
     if (t < 64) out[t] = 1;
-  } else if (bug != 2 || t < 192) {
-    registers_claim<256>();  // caught here: registers_1 deadlock; registers_2 misuse
+  } else if ((bug != 2 || t < 192) && (bug != 4 || lane == 0)) {
+    registers_claim<256>();  // caught here: registers_1 deadlock; registers_2 misuse; registers_4 misuse
   }
 }
 
@@ -261,8 +284,11 @@ KERNEL(registers) {
 
 KERNEL(peers_store) {
   HEAD const uint32_t peer = cluster_rank() ^ 1;
-  if (bug != 1) cluster_arrive(), cluster_wait();
-  remote_store(address_at(S(float) + t, bug == 4 ? peer + 2 : peer), 1);  // caught here: peers_store_1 peer-not-started; peers_store_4 out-of-bounds-shared; peers_store_3 race
+  if (bug != 1) cluster_arrive();
+  if (bug != 1 && bug != 6 && warp == 0) cluster_wait();  // and tells the others
+  __syncthreads();
+  remote_store(address_at(S(float) + t, bug == 4 ? peer + 2 : peer), 1);  // caught here: peers_store_1 peer-not-started; peers_store_6 peer-not-started; peers_store_4 out-of-bounds-shared; peers_store_3 race
+  if (bug != 1 && (bug == 6 || warp == 1)) cluster_wait();
   if (bug != 2) bug == 3 ? cluster_arrive_relaxed() : cluster_arrive();
   if (bug == 5) cluster_arrive();  // caught here: peers_store_5 misuse
   if (bug != 2) cluster_wait();
@@ -308,9 +334,10 @@ KERNEL(peers_copy) {
   if (bug != 1) fence_proxy_async();
   cluster_arrive();
   cluster_wait();
-  if (t == 0) remote_copy_async(address_at(S(float) + 512, peer), address_at(bars, peer), S(float) + 256, BYTES);  // caught here: peers_copy_1 proxy-fence-missing
+  if (t == 0) remote_copy_async(address_at(S(float) + 512, peer), address_at(bars, peer), S(float) + 256, BYTES);  // caught here: peers_copy_1 proxy-fence-missing; peers_copy_2 async-left-pending
   mbarrier_wait(bars, 0);
   if (cluster_rank() == 0) out[t] = S(float)[512 + t];
+  if (bug == 2) return;
   cluster_arrive();  // the source is read until the peer has it
   cluster_wait();
 }
@@ -354,22 +381,23 @@ struct Case {
   int threads, blocks, bugs;
 };
 static const Case CASES[] = {
-    {"load", load, 64, 1, 16},
+    {"load", load, 64, 1, 19},
     {"waits_for_all", waits_for_all, 64, 1, 1},
     {"clipped_load", clipped_load, 64, 1, 0},
     {"ring", ring, 64, 1, 4},
     {"handed_over", handed_over, 64, 1, 2},
-    {"store", store, 64, 1, 5},
+    {"store", store, 64, 1, 6},
     {"clipped_store", clipped_store, 64, 1, 0},
     {"product", product, 128, 1, 13},
-    {"product_of_registers", product_of_registers, 128, 1, 1},
-    {"named_barriers", named_barriers, 128, 1, 5},
+    {"product_of_registers", product_of_registers, 128, 1, 2},
+    {"named_barriers", named_barriers, 128, 1, 6},
     {"arrives_and_goes_on", arrives_and_goes_on, 128, 1, 1},
-    {"registers", registers, 256, 1, 3},
-    {"peers_store", peers_store, 64, 2, 5},
+    {"takes_turns", takes_turns, 256, 1, 0},
+    {"registers", registers, 256, 1, 4},
+    {"peers_store", peers_store, 64, 2, 6},
     {"peers_load", peers_load, 64, 2, 2},
     {"peers_store_async", peers_store_async, 64, 2, 4},
-    {"peers_copy", peers_copy, 64, 2, 1},
+    {"peers_copy", peers_copy, 64, 2, 2},
     {"peers_arrive", peers_arrive, 64, 2, 3},
     {"multicast", multicast, 64, 2, 2},
 };

@@ -13,7 +13,7 @@ __attribute__((cold, noinline)) void perhaps_yield() {
 // wgmma_fence must lie behind.
 __attribute__((cold, noinline)) void use_owned_register(uintptr_t a, size_t bytes, bool write, Pc pc) {
   for (const Registers& r : cur->in_flight)
-    if (a < r.hi && a + bytes > r.lo && (write || !r.is_operand))
+    if (a < r.hi && a + bytes > r.lo)
       return report(WGMMA_NOT_WAITED, pc, 0, "%s a register that a wgmma in flight %s",
                     write ? "writes" : "reads", r.is_operand ? "reads" : "writes");
 }

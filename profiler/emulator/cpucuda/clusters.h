@@ -21,9 +21,27 @@ struct RemoteAccess {  // of a thread to another block's memory
   Pc pc;
 };
 std::vector<RemoteAccess> remote_accesses;
+struct Sent {  // from the shared memory of a thread's block to another one's
+  Fiber* by;
+  int to;  // rank
+  uint32_t agent, time;
+  Pc pc;
+};
+std::vector<Sent> sent;
 
+// Whether the running thread knows that a block of the cluster has started: by its own wait at the cluster's
+// barrier, by that of a thread that it comes after, or by what that block did.
+bool has_started(const Block& peer) {
+  bool is_known = &peer == cur->cta || cur->saw_start;
+  for (int b = 0; b < nblocks && !is_known; ++b)
+    each_thread(blocks[b], [&](const Fiber& f) {
+      const uint32_t time = known(cur->clock, f.id);
+      is_known = is_known || (f.saw_start && f.saw_start <= time) || (f.cta == &peer && time);
+    });
+  return is_known;
+}
 void must_run(Block& peer, Pc pc) {
-  if (!(cur->started >> peer.rank & 1))
+  if (!has_started(peer))
     report(PEER_NOT_STARTED, pc, 0,
            "reaches into the block of rank %d, which may not have started: no cluster_wait lies before",
            peer.rank);
@@ -95,6 +113,7 @@ void send(uint32_t address, uint32_t bar, const void* registers, size_t from, si
   if (!registers) {  // read by the async proxy; known to be over where the bytes are known to have come
     const Actor reader{m.agent, time, cur->clock.known, cur->clock.proxied};
     check_shared<false>({from, bytes, pc, false, false, false, &reader});
+    if (&block != cur->cta) sent.push_back({cur, block.rank, m.agent, time, pc});
   }
   // A store from registers is the generic proxy's: what was read or written there needs no fence.
   const auto& proxied = registers ? cur->clock.known : cur->clock.proxied;
@@ -115,7 +134,6 @@ void perhaps_end_cluster_barrier() {
   ++cluster_barrier.generation;
   cluster_barrier.done = std::exchange(cluster_barrier.gathered, {});
   for (Mbarrier& m : mbarriers) m.published = m.published || m.publishing;
-  for (int b = 0; b < nblocks; ++b) each_thread(blocks[b], [](Fiber& f) { f.started = (1u << nblocks) - 1; });
   wake(&cluster_barrier);
 }
 void arrive_at_cluster_barrier(bool releases, Pc pc) {
@@ -129,6 +147,20 @@ void arrive_at_cluster_barrier(bool releases, Pc pc) {
   for (Mbarrier& m : mbarriers) m.publishing = m.publishing || (m.fenced && m.by == cur->id);
   ++cluster_barrier.arrived;
   perhaps_end_cluster_barrier();
+}
+// A barrier counts whoever comes: an arrival that no order puts behind those of the last round may complete
+// that one in place of them.
+void must_follow_last_round(const Named& barrier, int id, Pc pc) {
+  const int first = cta->first_warp * WARP;
+  for (int t = 0; t < nthreads && barrier.generation; ++t)
+    if (barrier.came[t] == barrier.generation && first + t != cur->id &&
+        barrier.came_at[t] > known(cur->clock, first + t)) {
+      report(MISUSE, pc, offset_of(barrier.pc),
+             "comes to named barrier %d with no order to the arrival of thread %d, which the round before has "
+             "counted",
+             id, t);
+      return;
+    }
 }
 void meet_at(int id, int threads, bool waits, Pc pc) {
   if (overwrites) settle_overwrite();
@@ -144,12 +176,14 @@ void meet_at(int id, int threads, bool waits, Pc pc) {
            barrier.expected, threads);
     abort_block();
   }
-  uint32_t& came = barrier.came[cur->id - cta->first_warp * WARP];
+  const int thread = cur->id - cta->first_warp * WARP;
+  uint32_t& came = barrier.came[thread];
   if (came == barrier.generation + 1) {
     report(MISUSE, pc, offset_of(barrier.pc), "comes to named barrier %d a second time before it is complete", id);
     abort_block();
   }
-  came = barrier.generation + 1;
+  must_follow_last_round(barrier, id, pc);
+  came = barrier.generation + 1, barrier.came_at[thread] = now;
   barrier.expected = threads, barrier.pc = pc;
   release_into(barrier.gathered);
   const uint32_t generation = barrier.generation;
@@ -176,7 +210,7 @@ void set_registers(int count, bool claims) {
     abort_block();
   }
   Block& block = *cta;
-  cur->registers_pc = pc;
+  cur->registers_pc = pc, ++cur->register_changes;
   if (!claims) {
     block.pool += cur->registers - count;
     cur->registers = count;
@@ -209,6 +243,7 @@ void cluster_wait() {
   while (cluster_barrier.generation == cur->cluster_generation)
     wait_on(&cluster_barrier, A_CLUSTER_BARRIER, 0, pc);
   cur->cluster_waits = false;
+  if (!cur->saw_start) cur->saw_start = now;
   acquire_from(cluster_barrier.done);
 }
 uint32_t address_at(const void* p, uint32_t rank) { return shared_address(p) | (rank + 1) << RANK_SHIFT; }

@@ -15,6 +15,7 @@ struct GlobalCell {
   uint32_t stored, atomic, other_atomic, read, other_read;
   uint32_t written_at, read_at;  // code offsets of the last
   uint16_t storer, atomic_by, other_atomic_by, reader, other_reader;
+  uint16_t by_tma;  // the last store
 };
 static_assert(sizeof(GlobalCell) == 40);
 
@@ -82,7 +83,7 @@ struct GlobalAccess {
   Tracked& memory;
   size_t offset;
   Pc pc;
-  bool atomic, reads;
+  bool atomic, reads, by_tma;
   const void* place;  // of the whole access
   size_t bytes;
 };
@@ -130,7 +131,23 @@ __attribute__((noinline)) void read_other(GlobalCell& c, const GlobalAccess& a, 
     report_global(RACE_GLOBAL_RAW, a, "reads", "changed", 0, c.other_atomic_by, c.other_atomic);
   keep_other(w, c.read, c.reader, c.other_read, c.other_reader);
 }
+// A store by TMA and an access by a thread, or the other way about: order alone does not do.
+__attribute__((cold, noinline)) void check_proxies(const GlobalCell& c, const GlobalAccess& a, const Warp& w,
+                                                   bool writes) {
+  if (c.stored < block_start || !before(w, c.storer, c.stored)) return;  // another block's: see docs/hopper.md
+  const std::string place = memory_name(a), by = agent_name(c.storer);
+  if (c.by_tma && known(cur->clock, fibers[c.storer].store_agent + 1) < c.stored)
+    report(ASYNC_NOT_WAITED, a.pc, c.written_at,
+           "%s %s, which a TMA store of %s writes with no tma_store_wait between", writes ? "writes" : "reads",
+           place.c_str(), by.c_str());
+  else if (!c.by_tma)
+    report(PROXY_FENCE_MISSING, a.pc, c.written_at,
+           "the async proxy reads %s, written by the generic proxy (%s): fence_proxy_async is one of shared "
+           "memory alone",
+           place.c_str(), by.c_str());
+}
 inline void read_global(GlobalCell& c, const GlobalAccess& a, const Warp& w) {
+  if (__builtin_expect(c.by_tma != a.by_tma || a.by_tma, 0)) check_proxies(c, a, w, false);
   const uint16_t id = cur->id;
   const bool own = c.stored >= block_start && c.storer == id && !c.atomic && !c.other_read &&
                    (!c.read || (c.read >= block_start && c.reader == id));
@@ -159,16 +176,17 @@ __attribute__((noinline)) void write_other(GlobalCell& c, const GlobalAccess& a,
   if (a.atomic) keep_other(w, c.atomic, c.atomic_by, c.other_atomic, c.other_atomic_by);
 }
 inline void write_global(GlobalCell& c, const GlobalAccess& a, const Warp& w) {
+  if (__builtin_expect(c.by_tma && !a.by_tma, 0)) check_proxies(c, a, w, true);
   if (c.stored || c.read || c.atomic || a.atomic) write_other(c, a, w);
   if (a.atomic)
     c.atomic = now, c.atomic_by = cur->id;
   else
     c.stored = now, c.storer = cur->id, c.atomic = c.other_atomic = 0;
-  c.written_at = offset_of(a.pc);
+  c.written_at = offset_of(a.pc), c.by_tma = a.by_tma;
   c.read = c.other_read = 0;
 }
 template <bool WRITE>
-void check_tracked(Tracked& t, size_t offset, size_t bytes, Pc pc, bool atomic, bool reads) {
+void check_tracked(Tracked& t, size_t offset, size_t bytes, Pc pc, bool atomic, bool reads, bool by_tma) {
   const void* place = (const void*)(t.lo + offset);
   if (t.regions.empty()) t.regions.resize((t.hi - t.lo + REGION - 1) / REGION);
   const Warp& w = warps[cur->warp];
@@ -179,7 +197,7 @@ void check_tracked(Tracked& t, size_t offset, size_t bytes, Pc pc, bool atomic, 
     if (GlobalCell* cells = region_cells(t, region, shift))
       for (size_t i = within >> region.shift; i <= (within + here - offset - 1) >> region.shift; ++i) {
         const size_t byte = std::max(offset, offset - within + (i << region.shift));
-        const GlobalAccess a{t, byte, pc, atomic, reads, place, bytes};
+        const GlobalAccess a{t, byte, pc, atomic, reads, by_tma, place, bytes};
         WRITE ? write_global(cells[i], a, w) : read_global(cells[i], a, w);
       }
     offset = here;
@@ -202,16 +220,17 @@ std::string place_of(uintptr_t a) {
 }
 
 template <bool WRITE>
-__attribute__((noinline)) void check_global(uintptr_t a, size_t bytes, Pc pc, bool atomic, bool reads) {
+__attribute__((noinline)) void check_global(uintptr_t a, size_t bytes, Pc pc, bool atomic, bool reads,
+                                            bool by_tma = false) {
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Range& r = buffers[i];
     if (a < r.lo || a + bytes > r.hi || (WRITE && !r.tracked)) continue;
-    if (r.tracked) check_tracked<WRITE>(tracked[r.tracked], a - r.lo, bytes, pc, atomic, reads);
+    if (r.tracked) check_tracked<WRITE>(tracked[r.tracked], a - r.lo, bytes, pc, atomic, reads, by_tma);
     return;
   }
   if (a >= lib_lo && a < lib_hi) {  // __constant__ and other globals of the source
     if (a >= lib_data_lo && a + bytes <= lib_data_hi)
-      check_tracked<WRITE>(tracked[0], a - lib_data_lo, bytes, pc, atomic, reads);
+      check_tracked<WRITE>(tracked[0], a - lib_data_lo, bytes, pc, atomic, reads, by_tma);
     return;
   }
   if (!WRITE && a - (host_stack - (1 << 20)) < (2 << 20)) return;  // what the launcher passes, by LAUNCH

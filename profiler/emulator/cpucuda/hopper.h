@@ -34,7 +34,7 @@ std::string waited_for(const Fiber& f) {
 }
 
 void start_hopper_cluster() {
-  mbarriers.clear(), copies.clear(), remote_accesses.clear(), agents.clear();
+  mbarriers.clear(), copies.clear(), remote_accesses.clear(), sent.clear(), agents.clear();
   cluster_barrier = {};
   warpgroups.assign(nblocks * warpgroups_a_block(), {});
   for (size_t g = 0; g < warpgroups.size(); ++g) {
@@ -54,10 +54,10 @@ void start_hopper_block(Block& block) {
   each_thread(block, [&](Fiber& f) {
     start_clock(f);
     f.at_fence = {};
-    f.started = 1u << block.rank;
+    f.saw_start = 0;
     f.cluster_waits = false;
     f.store_times.clear(), f.store_groups.clear(), f.stores_waited = 0, f.store_agent = 0;
-    f.registers = registers, f.registers_pc = nullptr;
+    f.registers = registers, f.registers_pc = nullptr, f.register_changes = 0;
     f.products = 0, f.product_groups.clear(), f.in_flight.clear();
     f.in_flight_lo = ~uintptr_t(0), f.in_flight_hi = 0;
     ++f.fence_epoch, f.has_fenced = false;
@@ -75,8 +75,8 @@ void end_of_hopper_thread() {
 void block_has_ended(Block& block) {
   each_thread(block, [&](Fiber& f) {
     Fiber& first = fibers[f.id - thread_of_group(f)];
-    Fiber& changed = f.registers_pc ? f : first;
-    if (f.registers == first.registers || !changed.registers_pc) return;
+    Fiber& changed = f.register_changes < first.register_changes ? first : f;
+    if (f.registers == first.registers && f.register_changes == first.register_changes) return;
     on_behalf(&changed, [&] {
       report(MISUSE, changed.registers_pc, 0,
              "only a part of a warpgroup comes to have %d registers a thread", changed.registers);
@@ -87,17 +87,24 @@ void block_has_ended(Block& block) {
     if (is_lost(c) && c.phase != c.bar->phase) report_wrong_phase(c, (c.rows - c.done) * c.row_bytes());
   copies.erase(std::remove_if(copies.begin(), copies.end(), is_lost), copies.end());
   // A block's memory is there until its last thread has ended: any of them may have waited for the others.
-  const auto knows = [&](const RemoteAccess& access) {
+  const auto knows = [&](uint32_t agent, uint32_t time) {
     bool is_known = false;
-    each_thread(block,
-                [&](Fiber& f) { is_known = is_known || access.time <= known(f.clock, access.by->id); });
+    each_thread(block, [&](Fiber& f) { is_known = is_known || time <= known(f.clock, agent); });
     return is_known;
   };
   for (const RemoteAccess& access : remote_accesses)
-    if (access.to == &block && !knows(access))
+    if (access.to == &block && !knows(access.by->id, access.time))
       on_behalf(access.by, [&] {
         report(PEER_EXITED, access.pc, 0,
                "reaches into the block of rank %d, which does not wait for that before it ends", block.rank);
+      });
+  for (const Sent& copy : sent)
+    if (copy.by->cta == &block && !knows(copy.agent, copy.time))
+      on_behalf(copy.by, [&] {
+        report(ASYNC_LEFT_PENDING, copy.pc, 0,
+               "the block ends, and does not know that its shared memory has been copied to the block of rank "
+               "%d",
+               copy.to);
       });
   for (const Mbarrier& m : mbarriers) {
     if (m.cta != &block) continue;

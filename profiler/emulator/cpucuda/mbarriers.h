@@ -24,6 +24,7 @@ struct Mbarrier {
   Clock own,
       remote;  // released by the arrivals of this phase, from this block and by cluster's scope from others
   Clock own_done, remote_done;          // of the phase before
+  std::vector<uint32_t> used;           // by thread: when last
   uint32_t agent, landed, landed_done;  // what arrives: its last time in this phase, in those before
   struct {
     int64_t phase;  // in which it was signalled last: by a copy of this block, by another block; -1: in none
@@ -42,15 +43,20 @@ Mbarrier* find_mbarrier(const Block& block, size_t offset) {
   const uint16_t index = block.mbarrier_at[offset / 8];
   return index && offset % 8 == 0 ? &mbarriers[index - 1] : nullptr;
 }
+void note_use(Mbarrier& m) {
+  if (m.used.empty()) m.used.resize(threads_numbered());
+  m.used[cur->id] = now;
+}
 Mbarrier& mbarrier_of(Block& block, size_t offset, const char* what, Pc pc) {
   Mbarrier* m = find_mbarrier(block, offset);
   if (!m) {
-    report(MBARRIER_MISUSE, pc, 0, "%s shared byte %zd, where no mbarrier is", what, ssize_t(offset));
+    report(MBARRIER_MISUSE, pc, 0, "%s %s, where no mbarrier is", what, place_in_shared(offset).c_str());
     abort_block();
   }
   if (!m->published && m->by != cur->id && m->at > known(cur->clock, m->by))
     report(RACE_RAW, pc, 0, "%s the mbarrier at shared byte %zu, whose init by %s no barrier orders before",
            what, offset, agent_name(m->by).c_str());
+  note_use(*m);
   return *m;
 }
 void perhaps_end_phase(Mbarrier& m) {
@@ -100,8 +106,8 @@ void mbarrier_init(const uint64_t* bar, uint32_t arrivals) {
   const Pc pc = CALLER;
   const size_t offset = (uintptr_t)bar - (uintptr_t)cta->smem;
   if (offset % 8 || !in_shared_memory(offset, 8) || !arrivals || arrivals > MOST_ARRIVALS) {
-    report(MBARRIER_MISUSE, pc, 0, "init of an mbarrier at shared byte %zd of %zu with %u arrivals",
-           ssize_t(offset), smem_bytes, arrivals);
+    report(MBARRIER_MISUSE, pc, 0, "init of an mbarrier at %s with %u arrivals",
+           place_in_shared(offset).c_str(), arrivals);
     abort_block();
   }
   if (find_mbarrier(*cta, offset))
@@ -118,10 +124,17 @@ void mbarrier_init(const uint64_t* bar, uint32_t arrivals) {
   cta->mbarrier_at[offset / 8] = mbarriers.size();
 }
 void mbarrier_invalidate(const uint64_t* bar) {
+  const Pc pc = CALLER;
   const size_t offset = (uintptr_t)bar - (uintptr_t)cta->smem;
-  mbarrier_of(*cta, offset, "invalidates", CALLER);
+  const Mbarrier& m = mbarrier_of(*cta, offset, "invalidates", pc);
+  for (uint32_t t = 0; t < m.used.size(); ++t)
+    if (int(t) != cur->id && m.used[t] > known(cur->clock, t)) {
+      report(RACE_WAR, pc, 0, "invalidates the mbarrier at shared byte %zu, which %s uses with no barrier between",
+             offset, agent_name(t).c_str());
+      break;
+    }
   cta->mbarrier_at[offset / 8] = 0;
-  check_shared<true>({offset, 8, CALLER, false, false});
+  check_shared<true>({offset, 8, pc, false, false});
 }
 void fence_mbarrier_init() { make_visible(); }
 void fence_proxy_async() {
@@ -147,6 +160,7 @@ void mbarrier_wait(const uint64_t* bar, uint32_t parity, bool of_cluster) {
     report(MBARRIER_MISUSE, pc, 0, "waits for parity %u of an mbarrier: there are 0 and 1", parity);
   while ((m.phase & 1) == (parity & 1)) wait_on(&m, AN_MBARRIER, parity & 1, pc);
   m.observed = true, m.observed_phase = m.phase;
+  note_use(m);
   if (!m.phase) return;  // the phase before the first counts as complete, and says nothing
   acquire_from(m.own_done);
   if (of_cluster) acquire_from(m.remote_done);

@@ -145,16 +145,18 @@ struct Fiber {
   What what;
   uint32_t wanted;        // of it: a parity, or registers
   Clock clock, at_fence;  // now, and at the last wgmma_fence
-  unsigned started;       // a bit a rank: blocks of the cluster that are known to run
+  uint32_t saw_start;     // when it has first waited for the cluster's barrier, behind which all blocks run
   bool cluster_waits;     // has arrived at the cluster's barrier and not waited;
   uint32_t cluster_generation;  // in which of its rounds
   // TMA stores of this thread: their times, how many there were at each commit, how many were waited for.
+  // Of two agents, store_agent and the next one: it reads shared memory, and that writes global memory.
   std::vector<uint32_t> store_times, store_groups;
   uint32_t stores_waited;
   int store_agent;        // 0: none yet
   Pc store_pc;
   int registers;          // that it may use
-  Pc registers_pc;        // of the last change
+  Pc registers_pc;        // of the last change,
+  int register_changes;   // and how many there were
   // wgmma: products issued, how many at each commit, and the registers they own.
   uint32_t products;
   std::vector<uint32_t> product_groups;
@@ -216,7 +218,8 @@ struct Named {  // a barrier 1 .. 15
   uint32_t generation;
   Clock gathered, done;
   Pc pc;
-  uint32_t came[MAX_THREADS];  // by thread: the round it came to last, from 1
+  uint32_t came[MAX_THREADS];  // by thread: the round it came to last, from 1,
+  uint32_t came_at[MAX_THREADS];  // and when
 };
 // A block that runs: alone, or with the others of its cluster.
 struct Block {

@@ -112,7 +112,7 @@ void start(Copy c) {
   if (config.landing == AT_ONCE) advance(copies.size() - 1, c.rows);
 }
 void check_map(const TensorMap* map, Pc pc) {
-  if (map->magic == TensorMap::MAGIC) return;
+  if ((uintptr_t)map >= PAGE && map->magic == TensorMap::MAGIC) return;  // below it are null and the like
   report(MISUSE, pc, 0, "TMA by something that is no tensor map");
   abort_block();
 }
@@ -124,7 +124,7 @@ void check_rows(const TensorMap& map, int x, int y, int z, Pc pc) {
   for (int64_t row = std::max(0, y);
        first < end && row < std::min<int64_t>(int64_t(y) + map.box[1], map.size[1]); ++row)
     check_global<WRITE>((uintptr_t)map.base + first * 2 + row * map.pitch[0] + z * map.pitch[1],
-                        (end - first) * 2, pc, false, false);
+                        (end - first) * 2, pc, false, false, true);
 }
 // The place of a box in shared memory: aligned, and all of it there.
 size_t box_place(const void* p, const TensorMap& map, Pc pc) {
@@ -212,11 +212,14 @@ void tma_store(const TensorMap* map, const void* src, int x, int y, int z) {
   check_map(map, pc);
   const size_t offset = box_place(src, *map, pc);
   box_banks(offset, *map, false, pc);
-  if (!cur->store_agent) cur->store_agent = new_agent("a TMA store of thread", cur->id % (nwarps * WARP));
+  if (!cur->store_agent) {
+    cur->store_agent = new_agent("a TMA store of thread", cur->id % (nwarps * WARP));
+    new_agent("a TMA store of thread", cur->id % (nwarps * WARP));
+  }
+  check_rows<true>(*map, x, y, z, pc);
   const uint32_t time = now++;
   const Actor actor{uint32_t(cur->store_agent), time, cur->clock.known, cur->clock.proxied};
   check_shared<false>({offset, map->box_bytes(), pc, false, false, false, &actor});
-  check_rows<true>(*map, x, y, z, pc);
   cur->store_pc = pc;
   cur->store_times.push_back(time);
   start({Copy::STORE,
@@ -239,8 +242,10 @@ void tma_store(const TensorMap* map, const void* src, int x, int y, int z) {
          0});
 }
 void tma_store_commit() { cur->store_groups.push_back(cur->store_times.size()); }
-void tma_store_wait(int keep) {
-  const Pc pc = CALLER;
+namespace {
+
+// All but the last `keep` groups of this thread's stores; until they are complete, or have read their source.
+void wait_for_stores(int keep, bool complete, Pc pc) {
   if (overwrites) settle_overwrite();
   if (int(cur->store_groups.size()) <= keep) return;
   const uint32_t last = cur->store_groups[cur->store_groups.size() - 1 - keep];
@@ -249,7 +254,13 @@ void tma_store_wait(int keep) {
   };
   while (std::any_of(copies.begin(), copies.end(), is_left)) wait_on(&copies, A_BULK_GROUP, last, pc);
   if (last) learn(cur->clock, cur->store_agent, cur->store_times[last - 1]);
+  if (last && complete) learn(cur->clock, cur->store_agent + 1, cur->store_times[last - 1]);
   cur->stores_waited = std::max(cur->stores_waited, last);
 }
+
+}  // namespace
+
+void tma_store_wait(int keep) { wait_for_stores(keep, true, CALLER); }
+void tma_store_wait_read(int keep) { wait_for_stores(keep, false, CALLER); }
 
 }  // namespace cpucuda

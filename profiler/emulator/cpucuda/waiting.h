@@ -36,6 +36,11 @@ void within(Block& block, F act) {
 bool in_shared_memory(size_t offset, size_t bytes) {
   return offset < SMEM_CAP && offset + bytes <= smem_bytes;
 }
+// Of an address, by its distance from where shared memory starts.
+std::string place_in_shared(size_t offset) {
+  if (offset + SMEM_GUARD >= SMEM_CAP + 2 * SMEM_GUARD) return "an address that is not shared memory";
+  return "shared byte " + std::to_string(ssize_t(offset)) + " of " + std::to_string(smem_bytes);
+}
 
 }  // namespace
 }  // namespace cpucuda

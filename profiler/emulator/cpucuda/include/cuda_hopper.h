@@ -35,6 +35,7 @@ void tma_prefetch(const TensorMap* map);
 void tma_load(void* dst, const TensorMap* map, const uint64_t* bar, int x, int y, int z, unsigned ranks);
 void tma_store(const TensorMap* map, const void* src, int x, int y, int z);
 void tma_store_commit();
+void tma_store_wait_read(int keep);
 void tma_store_wait(int keep);
 
 void named_barrier(int id, int threads, bool waits);
