@@ -39,14 +39,16 @@ new PerformanceObserver(list => list.getEntries().forEach(entry => {
     if (!entry.hadRecentInput) window.shift += entry.value;
 })).observe({type: "layout-shift", buffered: true});
 """
-# Clicks on a link of the page to an address, and resolves once the script has run for it.
+# Clicks on a link of the page to an address, and resolves once the script has run for it. On a busy machine
+# a short run begins and ends between two looks at the page: its address has then changed and it stands still.
 FOLLOW = """([href, limit]) => new Promise(done => {
     const app = document.querySelector('[data-test-script-state]'), states = []
     new MutationObserver((changes, observer) => {
-        states.push(app.getAttribute('data-test-script-state'))
+        states.push(...changes.map(c => c.oldValue), app.getAttribute('data-test-script-state'))
         if (states.includes('running') && states.at(-1) === 'notRunning') (observer.disconnect(), done(true))
-    }).observe(app, {attributeFilter: ['data-test-script-state']})
-    setTimeout(() => done(false), limit)
+    }).observe(app, {attributeFilter: ['data-test-script-state'], attributeOldValue: true})
+    const stands = () => app.getAttribute('data-test-script-state') === 'notRunning'
+    setTimeout(() => done(location.pathname === new URL(href).pathname && stands()), limit)
     const link = Object.assign(document.createElement('a'), {href, textContent: '.'})
     document.querySelector('.stMain').append(link)
     link.click()
