@@ -7,12 +7,14 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from profiler.build import LaunchConfig
-from profiler.catalog import Problem, Version, Workload, source_files
+from profiler.catalog import Case, Problem, Version, Workload, source_files
 from profiler.catalog.cases import (
     call_problem,
     check_workloads,
@@ -33,6 +35,7 @@ from profiler.errors import BadCatalog, BuildFailed, ProfilerError
 
 SEEDS_GOOD, SEEDS_REJECTED = 3, 10  # how many schedules a version is run under
 ASYNCHRONOUS_HEADER = "hopper.cuh"  # through which sources reach what works on its own
+CASES_BYTES = 64 << 20  # of cases that are kept for the versions and landings that follow
 MARKER_REACH = 2  # lines between a marker and the line it means: the formatter may move a comment
 
 Workloads = Sequence[Workload] | Mapping[str, Sequence[Workload]] | None  # of all versions, or by version
@@ -244,6 +247,7 @@ def check_versions(
     local = threading.local()
     emulators: list[Emulator] = []
     endless: dict[str, str] = {}  # by version: what did not end
+    cases = _Cases(problem)
 
     def own_emulator() -> Emulator:
         """The emulator of this thread, which keeps its process from run to run."""
@@ -259,7 +263,7 @@ def check_versions(
         seed, landing = schedule.seed, schedule.landing
         if reason := endless.get(version.id):
             return NotRun(workload, seed, stage, reason, landing)
-        case = make_case(problem, workload, seed, stage)
+        case = cases.case(workload, seed, stage)
         flops = flops_of(problem, workload) if hasattr(problem, "flops") else 0
         limit_s = time_limit_s(flops, case)
         result = own_emulator().run(
@@ -353,6 +357,46 @@ def check_versions(
         pool.shutdown(cancel_futures=True)
         for emulator in emulators:
             emulator.close()
+
+
+class _Cases:
+    """The cases of a problem, made once for all versions: many a reference takes longer than the kernel."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._kept: dict[tuple[str, int, str], Case] = {}  # the one used last is the last
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def case(self, workload: Workload, seed: int, stage: str) -> Case:
+        """The case with an output of its own, NaN everywhere; its inputs are shared with other calls.
+
+        Raises BadCatalog as make_case() does.
+        """
+        key = (workload.label, seed, stage)
+        with self._lock:
+            case = self._kept.pop(key, None)
+            if case is not None:
+                self._kept[key] = case
+        if case is None:
+            case = make_case(self._problem, workload, seed, stage)
+            with self._lock:
+                self._keep(key, case)
+        output = case.output.copy()
+        arguments = tuple(output if value is case.output else value for value in case.arguments)
+        return replace(case, arguments=arguments, output=output)
+
+    def _keep(self, key: tuple[str, int, str], case: Case) -> None:
+        if key not in self._kept:
+            self._bytes += _case_bytes(case)
+        self._kept[key] = case
+        while self._bytes > CASES_BYTES:
+            self._bytes -= _case_bytes(self._kept.pop(next(iter(self._kept))))
+
+
+def _case_bytes(case: Case) -> int:
+    arrays = {id(value): value for value in (*case.arguments, *case.operands, case.reference, case.magnitude)}
+    return sum(value.nbytes for value in arrays.values() if isinstance(value, np.ndarray))
 
 
 @dataclass

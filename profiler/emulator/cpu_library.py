@@ -160,7 +160,7 @@ def _with_checked_moves(assembly: str) -> str:
 def _runtime() -> tuple[list[Path], list[str]]:
     """The runtime's files and the command that compiles them."""
     include, source = RUNTIME / "include", RUNTIME / "runtime.cpp"
-    command = [_compiler(), *_COMMON, "-O2", "-fvisibility=hidden", f"-I{include}", "-c", str(source)]
+    command = [_compiler(), *_COMMON, "-O3", "-fvisibility=hidden", f"-I{include}", "-c", str(source)]
     return [source, *sorted((*RUNTIME.glob("*.h"), *include.glob("*.h")))], command
 
 

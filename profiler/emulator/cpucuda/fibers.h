@@ -49,7 +49,7 @@ void go(Fiber* from, Fiber* to) {
 bool land_something();  // of what TMA has in flight; false where that is nothing
 
 // Goes on with a block of the cluster that has a warp that can run; false where none has.
-bool pick_block() {
+__attribute__((noinline)) bool pick_block() {
   if (nblocks == 1) return running->ready_warps;
   if (running->ready_warps && !(config.random && !(rnd() & 31))) return true;
   Block* able[MAX_CLUSTER];
@@ -63,8 +63,9 @@ bool pick_block() {
 Fiber* pick() {
   if (aborted) return nullptr;
   if (clocks && config.landing == ROWS && !(rnd() & 3)) land_something();
-  while (!pick_block())
-    if (!land_something()) return nullptr;
+  if (nblocks > 1 || !running->ready_warps)
+    while (!pick_block())
+      if (!land_something()) return nullptr;
   const unsigned ready_warps = running->ready_warps;
   int w = running_warp;
   if (!config.random) {

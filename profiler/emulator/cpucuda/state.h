@@ -120,13 +120,14 @@ struct Registers {  // that products own until they are waited for
   bool is_operand;
 };
 struct Block;
-struct Fiber {
+struct Fiber {  // what every switch and access reads comes first, in as few cache lines as there can be
   void* sp;
   uintptr_t stack;  // lowest address
-  uint3 index;      // threadIdx
+  Block* cta;
   int id, warp, lane;
   State state;
-  Pc pc;  // where it waits
+  Pc pc;        // where it waits
+  uint3 index;  // threadIdx
   const char* file;
   int line, place;  // of the barrier: two on one line are two places
   Pc calls[32];     // where the functions it is in return to, outermost first; deeper ones are not kept
@@ -140,7 +141,6 @@ struct Fiber {
 #endif
 
   // --- of a source that includes hopper.cuh
-  Block* cta;
   const void* waits_for;  // in state WAITS
   What what;
   uint32_t wanted;        // of it: a parity, or registers

@@ -53,6 +53,14 @@ void syncthreads(const char* file, int line, int place) {
   sleep(warps[cur->warp]);
 }
 
+[[noreturn]] __attribute__((cold, noinline)) static void another_collective(const Warp& w, Op op, unsigned mask,
+                                                                            Pc pc) {
+  int l = 0;
+  while (!(mask >> l & 1) || w.op[l] == op) ++l;
+  report(MISUSE, pc, offset_of(fibers[cur->warp * WARP + l].pc),
+         "is in a %s, lane %d in a %s of the same mask", OP_NAME[op], l, OP_NAME[w.op[l]]);
+  abort_block();
+}
 // True for the last lane of a collective: the others may run again. Lanes that wait for each other name the
 // same mask; one that waits with another is in a collective of its own, and may come to this one after it.
 static bool arrive(Op op, unsigned mask, Pc pc) {
@@ -67,16 +75,13 @@ static bool arrive(Op op, unsigned mask, Pc pc) {
   w.op[cur->lane] = op, w.mask[cur->lane] = mask;
   w.waiting |= bit;
   if ((w.waiting & mask) != mask) return false;
-  for (unsigned m = mask; m; m &= m - 1)
-    if (w.mask[__builtin_ctz(m)] != mask) return false;
-  for (unsigned m = mask; m; m &= m - 1) {
-    const int l = __builtin_ctz(m);
-    if (w.op[l] != op) {
-      report(MISUSE, pc, offset_of(fibers[cur->warp * WARP + l].pc),
-             "is in a %s, lane %d in a %s of the same mask", OP_NAME[op], l, OP_NAME[w.op[l]]);
-      abort_block();
-    }
+  unsigned others = 0, other_ops = 0;  // not 0: a lane of the mask names another mask, or another collective
+  for (int l = 0; l < WARP; ++l) {
+    const unsigned in_mask = -(mask >> l & 1);
+    others |= (w.mask[l] ^ mask) & in_mask, other_ops |= (unsigned(w.op[l]) ^ op) & in_mask;
   }
+  if (others) return false;
+  if (other_ops) another_collective(w, op, mask, pc);
   w.waiting &= ~mask;
   w.ready |= mask;
   cta->ready_warps |= warp_bit(*cur);
@@ -123,8 +128,11 @@ uint64_t shuffle(Op op, unsigned mask, uint64_t value, int from) {
     abort_block();
   }
   if (arrive(op, mask, CALLER)) {
-    for (int l = 0; l < WARP; ++l)
-      if (mask >> l & 1) w.out[l] = w.in[w.from[l]];
+    if (mask == ~0u)  // a loop without a branch, which all but the odd shuffle takes
+      for (int l = 0; l < WARP; ++l) w.out[l] = w.in[w.from[l]];
+    else
+      for (int l = 0; l < WARP; ++l)
+        if (mask >> l & 1) w.out[l] = w.in[w.from[l]];
   } else {
     sleep(w);
   }
