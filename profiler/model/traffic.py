@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from profiler.model.block_sample import BlockSample
 from profiler.model.interpreter import all_blocks
 from profiler.model.machine import Array
 from profiler.model.memory import LINE, SECTOR
+from profiler.statistics.segments import compiled
 
 _LEAST_L1 = 16 << 10  # bytes that stay L1 however much of the memory is shared memory
 _RESERVED = 1 << 10  # bytes of shared memory that the system takes of each block
@@ -248,23 +249,49 @@ def _l1(
         ways.append(sectors[:limit] + shift)
         progress.append(done)
     way = np.concatenate(ways)[np.argsort(np.concatenate(progress), kind="stable")]
-    lines: OrderedDict[int, int] = OrderedDict()  # to the sectors of each that are there, a bit each
-    room = max(1, available // LINE)
-    hits = 0
-    for sector in way.tolist():
-        line, bit = sector >> 2, 1 << (sector & 3)
-        there = lines.get(line)
-        if there is None:
-            lines[line] = bit
-            if len(lines) > room:
-                lines.popitem(last=False)
-        else:
-            lines.move_to_end(line)
-            if there & bit:
-                hits += 1
-            else:
-                lines[line] = there | bit
+    lines, numbers = np.unique(way >> 2, return_inverse=True)
+    hits = count_hits(numbers.astype(np.int64), way & 3, len(lines), max(1, available // LINE))
     return hits / max(1, len(way)), len(np.unique(way)) / max(1, len(way))
+
+
+@compiled
+def count_hits(lines: Any, sectors: Any, count: int, room: int) -> int:
+    """How many accesses find their sector in a cache of `room` lines, least recently used, filled by sectors.
+
+    lines: by access, numbered from 0 to count; sectors: of the line, 0 to 3. Both of shape [accesses], int64.
+    """
+    there = np.zeros(count, np.int64)  # a bit a sector; 0: the line is not in the cache
+    older = np.full(count, -1)  # the lines in the cache are a list, from `oldest` to `newest`
+    newer = np.full(count, -1)
+    oldest = newest = -1
+    size = hits = 0
+    for access in range(len(lines)):
+        line, bit = lines[access], 1 << sectors[access]
+        if there[line] & bit:
+            hits += 1
+        if line != newest:
+            if there[line]:
+                before, after = older[line], newer[line]
+                if before >= 0:
+                    newer[before] = after
+                else:
+                    oldest = after
+                older[after] = before  # there is one: it is not the newest
+            else:
+                size += 1
+            older[line], newer[line] = newest, -1
+            if newest >= 0:
+                newer[newest] = line
+            else:
+                oldest = line
+            newest = line
+        there[line] |= bit
+        if size > room:
+            there[oldest] = 0
+            oldest = newer[oldest]
+            older[oldest] = -1
+            size -= 1
+    return hits
 
 
 def _l2(

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler import evidence
 from profiler.build import BuiltLibrary, FailedBuild, build
 from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, Problem, Version, Workload
@@ -26,7 +27,7 @@ from profiler.model.control_words import read_code_words
 from profiler.model.error_table import ErrorTable
 from profiler.model.instructions import NoModel
 from profiler.model.prediction import CallTimes, LaunchPrediction, launch_inputs, predict_run
-from profiler.model.version_run import VersionRun, run_version
+from profiler.model.version_run import LauncherTimeout, VersionRun, run_version
 from profiler.sass import extract_cubin, newest_running_on
 
 _MACRO = re.compile(r"(\w+)=([\w.+-]+)")
@@ -97,20 +98,40 @@ def predict_version(
     if isinstance(outcome, FailedBuild):
         return replace(prediction, no_model=outcome.error)
     try:
-        run, words = _run(version, problem, workload, outcome, arch)
-        launches = []
-        for launch in run.launches:
-            usage = next(
-                usage
-                for usage in outcome.resources
-                if usage.function == launch.function.name and usage.arch == arch
-            )
-            code = words.get(launch.function.name)
-            inputs = launch_inputs(launch, code, usage.registers, usage.static_shared_bytes, gpu)
-            launches.append(predict_run(launch, inputs, errors))
+        return replace(prediction, launches=_launches(version, problem, workload, gpu, errors, outcome, arch))
     except (NoModel, BuildFailed) as error:
         return replace(prediction, no_model=str(error))
-    return replace(prediction, launches=tuple(launches))
+
+
+def _launches(
+    version: Version,
+    problem: Problem,
+    workload: Workload,
+    gpu: GpuPart,
+    errors: ErrorTable,
+    built: BuiltLibrary,
+    arch: str,
+) -> tuple[LaunchPrediction, ...]:
+    """The prediction of each launch of a call, from the disk or anew. Raises NoModel, BuildFailed."""
+    run_path = _kept_path(built, arch, workload)
+    words = f"{gpu!r} {errors!r} {_model_digest()}"
+    path = run_path.with_name(f"{run_path.stem}-{hashlib.sha256(words.encode()).hexdigest()[:24]}.prediction")
+    kept = _load(path)
+    if isinstance(kept, tuple):
+        return kept
+    run, words_of = _run(version, problem, workload, built, arch)
+    launches = []
+    for launch in run.launches:
+        usage = next(
+            usage
+            for usage in built.resources
+            if usage.function == launch.function.name and usage.arch == arch
+        )
+        code = words_of.get(launch.function.name)
+        inputs = launch_inputs(launch, code, usage.registers, usage.static_shared_bytes, gpu)
+        launches.append(predict_run(launch, inputs, errors))
+    _keep(path, tuple(launches))
+    return tuple(launches)
 
 
 _Run = tuple[VersionRun, Mapping[str, NDArray[np.uint64]]]
@@ -133,15 +154,25 @@ _MAKE_A_RUN = (
 
 
 def _run(version: Version, problem: Problem, workload: Workload, built: BuiltLibrary, arch: str) -> _Run:
-    """The sampled run of a call and the control words of its code, from this process, the disk, or anew."""
+    """The sampled run of a call and the control words of its code, from this process, the disk, or anew.
+
+    Raises NoModel, which is kept as a run is, and BuildFailed.
+    """
     path = _kept_path(built, arch, workload)
     if path not in _RUNS:
-        kept = _load_run(path)
-        if kept is None:
-            run = run_version(version, problem, workload, built, arch, check_output=False)
+        kept = _load(path)
+        if isinstance(kept, NoModel):
+            raise kept
+        if not isinstance(kept, tuple):
+            try:
+                run = run_version(version, problem, workload, built, arch, check_output=False)
+            except NoModel as error:
+                if not isinstance(error, LauncherTimeout):
+                    _keep(path, NoModel(str(error)))
+                raise
             with scratch_folder() as folder:
                 kept = run, read_code_words(extract_cubin(built.library, arch, folder))
-            _keep_run(path, kept)
+            _keep(path, kept)
         while len(_RUNS) >= _MOST_RUNS:
             _RUNS.pop(next(iter(_RUNS)), None)
         _RUNS[path] = kept
@@ -161,26 +192,34 @@ def _code_digest() -> str:
     return hashlib.sha256(b"".join(files)).hexdigest()
 
 
-def _load_run(path: Path) -> _Run | None:
-    """A run that is kept; None where there is none, or what there is cannot be read.
+@cache
+def _model_digest() -> str:
+    """A hash of all that makes a prediction of a run: predictions of other code are not taken."""
+    rooms = [Path(__file__).parent, Path(evidence.__file__).parent]
+    files = [file.read_bytes() for room in rooms for file in sorted(room.glob("*.py"))]
+    return hashlib.sha256(b"".join(files)).hexdigest()
+
+
+def _load(path: Path) -> object:
+    """What was kept; None where there is nothing, or it cannot be read.
 
     The file is a pickle, which may run code, and so may the library beside it that this user built.
     """
     try:
-        run, words = pickle.loads(zlib.decompress(path.read_bytes()))
+        kept: object = pickle.loads(zlib.decompress(path.read_bytes()))
     except (OSError, zlib.error, pickle.UnpicklingError, EOFError, AttributeError, TypeError, ValueError):
         return None
-    return (run, words) if isinstance(run, VersionRun) else None
+    return kept
 
 
-def _keep_run(path: Path, run: _Run) -> None:
-    """Keep a run for the next process; a folder that cannot be written to keeps none."""
+def _keep(path: Path, result: object) -> None:
+    """Keep a result for the next process; a folder that cannot be written to keeps none."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".making-", delete=False) as file:
             making = Path(file.name)
             try:
-                file.write(zlib.compress(pickle.dumps(run, pickle.HIGHEST_PROTOCOL), 1))
+                file.write(zlib.compress(pickle.dumps(result, pickle.HIGHEST_PROTOCOL), 1))
                 file.close()
                 making.replace(path)
             finally:

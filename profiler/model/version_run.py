@@ -184,6 +184,10 @@ class VersionRun:
         }
 
 
+class LauncherTimeout(NoModel):
+    """A launcher that did not end in its time: it may on a machine with less to do."""
+
+
 def run_version(
     version: Version,
     problem: Problem,
@@ -274,6 +278,8 @@ def _launch_shapes(version: Version, problem: Problem, case: Case) -> tuple[Laun
     with Emulator() as emulator:
         result = emulator.run(library, problem.symbol, case, Schedule(0), only_launch=True)
     case.output[...] = np.nan
+    if any(defect.kind == "timeout" for defect in result.defects):
+        raise LauncherTimeout(f"no model of {version.id}: its launcher did not end in its time on the CPU")
     if not result.launches:
         raise NoModel(f"no model of {version.id}: its launcher launched nothing")
     if any(shape.returned for shape in result.launches):

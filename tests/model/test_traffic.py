@@ -20,6 +20,7 @@ from profiler.model import (
     load_program,
     sample_blocks,
 )
+from profiler.model.traffic import count_hits
 
 IMAGE = KernelImage("k", (Parameter(0, 0, 8),), 0x210, {}, 0)
 HEAD = (
@@ -100,3 +101,20 @@ def test_blocks_on_no_line_are_an_estimate_with_a_spread(period: int) -> None:
     assert not sample.is_exact
     assert sample.spread > 0
     assert len(sample.counts.blocks) < 100
+
+
+def test_least_recently_used_lines_leave_the_cache_first() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        way = rng.integers(0, int(rng.integers(4, 300)), int(rng.integers(0, 150)))
+        room = int(rng.integers(1, 40))
+        cache: dict[int, set[int]] = {}  # the line used last is the last
+        hits = 0
+        for line, sector in zip((way >> 2).tolist(), (way & 3).tolist(), strict=True):
+            sectors = cache.pop(line, set())
+            hits += sector in sectors
+            cache[line] = sectors | {sector}
+            if len(cache) > room:
+                del cache[next(iter(cache))]
+        lines, numbers = np.unique(way >> 2, return_inverse=True)
+        assert count_hits(numbers.astype(np.int64), way & 3, len(lines), room) == hits
