@@ -33,13 +33,14 @@ BY_NAME = st.Page(PAGES / "overview.py", title="Overview", url_path="overview", 
 page = st.navigation([*LISTED, BY_NAME], position="top")
 # A page that shows one thing of many names it in the tab as well: see controls.name_tab.
 st.set_page_config(page_title=f"{page.title} · profiler")
-st.html(style_sheet(with_charts=not preloads.is_serving()))
+st.html("<style> </style>" if preloads.is_serving() else style_sheet())
 # The toolbar's place is a pixel high from the first moment on: nothing moves when it is there.
 with st.container(height=1, border=False):
     toolbar.mount(
         [*((listed.title, listed.url_path) for listed in LISTED), (BY_NAME.title, BY_NAME.url_path)]
     )
 toolbar.announce_new_runs()
+preloads.wait_for_first_kinds()
 with errors_shown():  # what no page shows nearer to its cause, such as an index that cannot be opened
     toolbar.put_address_right()
     page.run()

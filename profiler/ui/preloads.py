@@ -1,13 +1,15 @@
 """Lets a browser fetch what draws most pages along with the first answer, so that nothing moves later.
 
 Streamlit loads the code of each kind of element when the first of its kind is drawn, and shows a grey bar
-of 35 px until then: a page's texts, chips and fields would each come late and push the rest down. The style
-sheet, which app.py sends as an element, would come after the first texts.
+of 35 px until then: a page's texts would come late and push the rest down. Fields and chips stand in rows
+that have their height from the first moment on: their code would only delay the texts. The style sheet
+comes with the page too: as an element it would come after the first texts, and be read a second time.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -18,17 +20,29 @@ from profiler.ui.theme import style_sheet
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# Kinds of elements that most pages begin with; the code of charts is large, and has a place of known height.
-KINDS = (
-    *("Html", "StreamlitMarkdown", "BidiComponent", "Selectbox", "ButtonGroup", "TextInput", "Button"),
-    *("Multiselect", "FileUploader", "TextArea", "Checkbox"),
-)
+# That every page begins with. The code of charts is large, and they have a place of known height.
+KINDS = ("Html", "StreamlitMarkdown", "BidiComponent")
+_WAIT_S = 0.05
 _IMPORTED = re.compile(r"""(?:from|import)\s*["']\./([\w.-]+\.js)["']""")
 
 
 def is_serving() -> bool:
-    """Whether the pages of this process have `head_parts` in their heads."""
+    """Whether the pages of this process have `head_parts` and the style sheet."""
     return WithPreloads.is_used
+
+
+def wait_for_first_kinds() -> None:
+    """Wait a moment in a session's first run, between what app.py draws and what the page does.
+
+    When the browser draws the first elements of a kind it has to wait for their code, even for code that it
+    has, and React then shows them half a second after the last grey bar. So the first elements are those of
+    which nothing is to be seen, and the page's own, which come in a message after theirs, need no bar.
+    """
+    import streamlit as st
+
+    if is_serving() and not st.session_state.get("k-has-waited"):
+        st.session_state["k-has-waited"] = True
+        time.sleep(_WAIT_S)
 
 
 @cache
@@ -44,7 +58,7 @@ def head_parts() -> bytes:
     )
     # A module that has run is there at once when it is asked for; one that is only fetched is not.
     runs = "".join(f'import"./static/js/{path.name}";' for path in kinds)
-    return "".join((*links, f'<script type="module">{runs}</script>', style_sheet())).encode()
+    return "".join((*links, f'<script type="module">{runs}</script>')).encode()
 
 
 def _with_imports(paths: Iterable[Path]) -> Iterator[str]:
@@ -60,7 +74,7 @@ def _with_imports(paths: Iterable[Path]) -> Iterator[str]:
 
 
 class WithPreloads:
-    """An ASGI application that adds `head_parts` to every HTML page."""
+    """An ASGI application that adds `head_parts` and the style sheet to every HTML page."""
 
     is_used = False  # in this process
 
@@ -86,6 +100,8 @@ class WithPreloads:
                 body += message.get("body", b"")
                 if not message.get("more_body"):
                     page = body.replace(b"</head>", head_parts() + b"</head>", 1)
+                    # After the rules that Streamlit adds to the head: of two alike, the later one counts.
+                    page = page.replace(b"</body>", style_sheet().encode() + b"</body>", 1)
                     # What a browser has kept of the page as Streamlit ships it is another page.
                     dropped = (b"content-length", b"etag", b"last-modified", b"accept-ranges")
                     headers = [pair for pair in start["headers"] if pair[0].lower() not in dropped]

@@ -59,11 +59,7 @@ def _chart_recolouring() -> str:
 
 
 @cache
-def style_sheet(*, with_charts: bool = True) -> str:
-    """The one `<style>` element of a page.
-
-    Without the colours of charts, which win wherever they stand, it is for a page that has them already:
-    they are the rules that take a browser longest, once for each time that they stand in a page.
-    """
+def style_sheet() -> str:
+    """The one `<style>` element of a page."""
     rules = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-    return f"<style>{_variables()}{rules}{_chart_recolouring() if with_charts else ''}</style>"
+    return f"<style>{_variables()}{rules}{_chart_recolouring()}</style>"

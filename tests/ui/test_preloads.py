@@ -40,10 +40,12 @@ def answer(
     return got, b"".join(body["body"] for body in bodies)
 
 
-def test_a_page_has_the_parts_in_its_head_and_is_as_long_as_it_says() -> None:
+def test_a_page_has_the_parts_and_the_style_sheet_and_is_as_long_as_it_says() -> None:
     whole = {"content-type": "text/html; charset=utf-8", "content-length": str(len(PAGE)), "etag": "x"}
     headers, body = answer(whole)
-    assert body == PAGE.replace(b"</head>", head_parts() + b"</head>")
+    assert body == PAGE.replace(b"</head>", head_parts() + b"</head>").replace(
+        b"</body>", style_sheet().encode() + b"</body>"
+    )
     assert headers == {"content-type": whole["content-type"], "content-length": str(len(body))}
 
 
@@ -80,7 +82,7 @@ def test_a_browser_is_not_sent_a_compressed_page_which_could_not_be_changed() ->
     assert script == dict(headers)
 
 
-def test_the_parts_are_scripts_that_streamlit_has_and_the_style_sheet() -> None:
+def test_the_parts_are_scripts_that_streamlit_has() -> None:
     folder = Path(streamlit.__file__).parent / "static"
     parts = head_parts().decode()
     names = [part.partition('"')[0] for part in parts.split('href="./')[1:]]
@@ -88,7 +90,6 @@ def test_the_parts_are_scripts_that_streamlit_has_and_the_style_sheet() -> None:
     assert all((folder / name).is_file() for name in names)
     for kind in KINDS:
         assert f'import"./static/js/{kind}.' in parts, f"Streamlit has no {kind} any more"
-    assert parts.endswith(style_sheet())
 
 
 def test_a_process_knows_whether_its_pages_have_the_parts() -> None:
@@ -99,5 +100,19 @@ def test_a_process_knows_whether_its_pages_have_the_parts() -> None:
 def test_a_kind_that_streamlit_does_not_have_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preloads, "KINDS", ("Nothing",))
     head_parts.cache_clear()
-    assert head_parts().decode() == f'<script type="module"></script>{style_sheet()}'
+    assert head_parts().decode() == '<script type="module"></script>'
     head_parts.cache_clear()
+
+
+def test_only_the_first_run_of_a_session_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(preloads.time, "sleep", waits.append)
+    monkeypatch.setattr(streamlit, "session_state", {})
+    monkeypatch.setattr(WithPreloads, "is_used", False)
+    preloads.wait_for_first_kinds()
+    assert waits == []  # nothing is served: `AppTest`
+    monkeypatch.setattr(WithPreloads, "is_used", True)
+    preloads.wait_for_first_kinds()
+    preloads.wait_for_first_kinds()
+    assert len(waits) == 1
+    assert 0 < waits[0] <= 0.1

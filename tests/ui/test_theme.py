@@ -56,13 +56,6 @@ def test_every_colour_of_a_chart_is_mapped_for_dark_mode() -> None:
             assert re.search(rf'"{attribute}: rgb\([\d, ]+\)"\]{{{attribute}:light-dark\({a},{b}\)', sheet)
 
 
-def test_a_page_that_has_the_colours_of_charts_gets_all_else_again() -> None:
-    whole, rest = theme.style_sheet(), theme.style_sheet(with_charts=False)
-    assert whole.startswith(rest.removesuffix("</style>"))
-    assert "js-plotly-plot [style*=" in whole.removeprefix(rest.removesuffix("</style>"))
-    assert "[style*=" not in rest
-
-
 def test_the_style_sheet_uses_no_colour_that_the_palette_does_not_have() -> None:
     rules = Path(theme.__file__).with_name("style.css").read_text()
     assert not re.search(r"#[0-9A-Fa-f]{3,8}\b", rules)

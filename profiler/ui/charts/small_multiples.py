@@ -517,5 +517,6 @@ def shared_axis(axis: Axis, anchor: str) -> Figure:
     """The x axis below the panel whose y axis is `anchor`."""
     common = {**style.axis(""), "anchor": anchor, "range": axis.range, "showline": True, "tickfont": FONT}
     if axis.time:
-        return {**common, "automargin": True, "type": "date"}
+        # Labels that stand level fit the margin: to measure them, Plotly would draw everything a second time.
+        return {**common, "tickangle": 0, "type": "date"}
     return {**common, **style.version_ticks(axis.labels)}

@@ -21,10 +21,12 @@ def show() -> None:
     st.html(markup.section_head("Import", "reports (.ncu-rep, .csv) and bundles (.zip)"))
     with st.form("runs_import", clear_on_submit=True, border=False):
         # No list of types: the browser refuses endings with a hyphen (Streamlit 1.67).
-        files = st.file_uploader("reports", accept_multiple_files=True, label_visibility="collapsed")
+        files = st.file_uploader(
+            "reports", accept_multiple_files=True, label_visibility="collapsed", key="runs_files"
+        )
         family_box, version_box, submit_box = st.columns([4, 4, 2], vertical_alignment="bottom")
-        family = family_box.text_input("family", placeholder=DEFAULT_FAMILY)
-        version = version_box.text_input("version", placeholder="the file's name")
+        family = family_box.text_input("family", placeholder=DEFAULT_FAMILY, key="runs_import_family")
+        version = version_box.text_input("version", placeholder="the file's name", key="runs_import_version")
         submitted = submit_box.form_submit_button("Import", width="stretch")
     if submitted:
         with st.spinner("Importing …"), errors_shown():
