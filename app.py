@@ -5,6 +5,9 @@ from pathlib import Path
 import streamlit as st
 
 import profiler
+from profiler.ui import warm_up
+
+warm_up.wait_for_imports()
 from profiler.ui import preloads
 from profiler.ui.errors import errors_shown
 from profiler.ui.theme import style_sheet

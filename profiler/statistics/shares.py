@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-from scipy.stats import norm
+from statistics import NormalDist
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ def wilson_interval(count: int, of: int, level: float = 0.95) -> tuple[float, fl
         raise ValueError(f"{count} of {of}")
     if not of:
         return 0.0, 1.0
-    z = float(norm.ppf(0.5 + level / 2))
+    z = NormalDist().inv_cdf(0.5 + level / 2)
     share = count / of
     centre = (share + z * z / (2 * of)) / (1 + z * z / of)
     half = z / (1 + z * z / of) * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))

@@ -98,6 +98,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from profiler.ui.preloads import WithPreloads
     from profiler.ui.static_files import WithStaticFiles
     from profiler.ui.upload_limits import UploadLimits, WithUploadLimits
+    from profiler.ui.warm_up import warming_up
 
     options = argparse.ArgumentParser(prog="profiler.ui.server")
     options.add_argument("app", type=Path, help="app.py, beside which Streamlit looks for its configuration")
@@ -135,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         Middleware(WithPreloads),
     ]
     _answer_at_once()
-    App(arguments.app, middleware=middleware).run(config=settings)
+    App(arguments.app, middleware=middleware, lifespan=warming_up(arguments.app)).run(config=settings)
 
 
 if __name__ == "__main__":

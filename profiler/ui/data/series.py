@@ -90,7 +90,7 @@ def version_grid(
 ) -> dict[Place, GridCell]:
     """How every version changed on every workload and GPU since a moment, by one metric."""
     if metric == LATENCY:
-        found = _latencies(data_version, family)
+        found = family_latencies(data_version, family)
     else:
         found = _all_runs(data_version, metric, family, evidence)
     by_place: dict[tuple[str, str], list[Trend]] = defaultdict(list)
@@ -136,7 +136,7 @@ def _runs_by_id(data_version: DataVersion) -> dict[str, RunInfo]:
 
 
 @st.cache_resource(show_spinner=False, max_entries=4)
-def _latencies(data_version: DataVersion, family: str) -> list[Trend]:
+def family_latencies(data_version: DataVersion, family: str) -> list[Trend]:
     """The medians of all timed calls of a family, which the chart, its steps and the grid share."""
     return load_latency_trends(
         store(), family=family, wrong=_wrong(family, lineages.lineage(data_version, family))
@@ -145,7 +145,7 @@ def _latencies(data_version: DataVersion, family: str) -> list[Trend]:
 
 def _latencies_at(data_version: DataVersion, family: str, workload: str, gpu: str) -> list[Trend]:
     """Those on one workload and GPU. Raises UnknownName for one that the index lacks."""
-    every = _latencies(data_version, family)
+    every = family_latencies(data_version, family)
     found = [trend for trend in every if (trend.workload or "", trend.gpu or "") == (workload, gpu)]
     return found or load_latency_trends(store(), family=family, workload=workload, gpu=gpu)
 
