@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from collections import deque
@@ -19,7 +18,7 @@ from profiler.evidence.launch import one_line
 from profiler.evidence.values import SLOT, is_duration
 from profiler.reports import csv_export, file_format, memory_limit, reader_client, report_parts
 from profiler.reports.instances import LaunchDetail, read_detail
-from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_worker
+from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_csv_worker, borrow_worker
 
 Size = tuple[int, int, int] | None  # of a grid or block; None where the report does not say
 
@@ -75,8 +74,8 @@ def read_reports(
     limits = _Limits(timeout_s, memory_bytes, max_bytes)
     jobs: deque[_Job] = deque()
     todo = iter(paths)
-    csv_worker = Worker(memory_bytes or MEMORY_BYTES, reader_client.csv_command(memory_bytes or MEMORY_BYTES))
-    with borrow_worker(memory_bytes or MEMORY_BYTES) as worker, contextlib.closing(csv_worker):
+    memory = memory_bytes or MEMORY_BYTES
+    with borrow_worker(memory) as worker, borrow_csv_worker(memory) as csv_worker:
         while True:
             # Answers come in the order of asking: behind a file with parts to ask for, no other is begun.
             while len(jobs) < _LOOKAHEAD and not (jobs and jobs[-1].parts):

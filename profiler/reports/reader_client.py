@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ PIPE_BYTES = 1 << 20  # room for a typical answer, so that the worker reads on w
 _F_SETPIPE_SZ = 1031  # Linux
 _NO_MEMORY = b"std::bad_alloc"  # in what C++ says when nobody catches it
 _SAID_BYTES = 1 << 16
+CommandOf = Callable[[int], list[str]]  # of a worker that may take so many bytes
 SPARE_S = 20  # how long a worker waits for the next report before it ends by itself
 
 
@@ -58,7 +59,7 @@ def csv_command(memory_bytes: int) -> list[str]:
 
 
 def command(memory_bytes: int) -> list[str]:
-    """The command line of the worker."""
+    """The command line of the worker that reads `.ncu-rep` files."""
     spec = importlib.util.find_spec("ncu_report")  # finds it, does not import it
     site = str(Path(spec.origin).parent.parent) if spec and spec.origin else ""
     return [sys.executable, "-I", "-S", reader_process.__file__, site, str(memory_bytes)]
@@ -67,8 +68,9 @@ def command(memory_bytes: int) -> list[str]:
 class Worker:
     """A reading process. Requests queue in its pipe and are answered in order; the first one starts it."""
 
-    def __init__(self, memory_bytes: int, argv: Sequence[str] | None = None) -> None:
-        self._argv = list(argv) if argv else None
+    def __init__(self, memory_bytes: int, argv_of: CommandOf) -> None:
+        self._argv_of = argv_of
+        self._argv: list[str] | None = None
         self._memory_bytes = memory_bytes
         self._limits: deque[tuple[int, int]] = deque()  # bytes of memory and of the answer, of what is asked
         self._process: subprocess.Popen[bytes] | None = None
@@ -79,7 +81,7 @@ class Worker:
     def start(self) -> subprocess.Popen[bytes]:
         """The running process, started where it is not."""
         if self._process is None:
-            self._argv = self._argv or command(self._memory_bytes)
+            self._argv = self._argv or self._argv_of(self._memory_bytes)
             self._said = os.memfd_create("said")  # no file: the disk may be full
             fcntl.fcntl(self._said, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied meanwhile
             self._process = subprocess.Popen(
@@ -143,7 +145,7 @@ class Worker:
     def serves(self, memory_bytes: int) -> bool:
         """Whether a spare worker runs as a new one would, and will not end before it is asked."""
         is_fresh = time.monotonic() - self._spare_since < SPARE_S / 2
-        return is_fresh and self.start().poll() is None and self._argv == command(memory_bytes)
+        return is_fresh and self.start().poll() is None and self._argv == self._argv_of(memory_bytes)
 
     def _send(self, request: dict[str, Any]) -> None:
         pipe = self.start().stdin
@@ -195,14 +197,29 @@ class Worker:
 
 
 class _Spare:
-    """The worker of this process that waits for the next report: at most this one."""
+    """The worker of this process that waits for the next file of a kind: at most this one."""
 
-    def __init__(self) -> None:
+    def __init__(self, argv_of: CommandOf) -> None:
+        self._argv_of = argv_of
         self._lock = threading.Lock()
         self._worker: Worker | None = None
 
-    def take(self, memory_bytes: int) -> Worker | None:
-        """The spare worker, where it runs as a new one would."""
+    @contextlib.contextmanager
+    def borrow(self, memory_bytes: int) -> Iterator[Worker]:
+        """A worker for the length of a with block: the spare one, or a new one.
+
+        Starting a process and loading what it needs takes many times as long as reading a typical file. So a
+        worker that read nothing but whole files waits SPARE_S seconds for the next one.
+        """
+        worker = self._take(memory_bytes) or Worker(memory_bytes, self._argv_of)
+        try:
+            yield worker
+        except BaseException:
+            worker.close()
+            raise
+        self._give_back(worker)
+
+    def _take(self, memory_bytes: int) -> Worker | None:
         with self._lock:
             worker, self._worker = self._worker, None
         if worker is None or worker.serves(memory_bytes):
@@ -210,7 +227,7 @@ class _Spare:
         worker.close()
         return None
 
-    def give_back(self, worker: Worker) -> None:
+    def _give_back(self, worker: Worker) -> None:
         """Keep a sound worker where there is none; end every other."""
         with self._lock:
             if self._worker is None and worker.make_spare():
@@ -231,22 +248,11 @@ class _Spare:
         self._worker = None
 
 
-_spare = _Spare()
-atexit.register(_spare.close)
-os.register_at_fork(after_in_child=_spare.forget)
-
-
-@contextlib.contextmanager
-def borrow_worker(memory_bytes: int) -> Iterator[Worker]:
-    """A worker for the length of a with block: the spare one of this process, or a new one.
-
-    Starting a process and loading NVIDIA's library takes several times as long as reading a typical report.
-    So a worker that read nothing but whole reports waits SPARE_S seconds for the next one.
-    """
-    worker = _spare.take(memory_bytes) or Worker(memory_bytes)
-    try:
-        yield worker
-    except BaseException:
-        worker.close()
-        raise
-    _spare.give_back(worker)
+# Looked up when a worker is started, so that a test may put another command there.
+_spare = _Spare(lambda memory_bytes: command(memory_bytes))
+_csv_spare = _Spare(lambda memory_bytes: csv_command(memory_bytes))
+for _kind in (_spare, _csv_spare):
+    atexit.register(_kind.close)
+    os.register_at_fork(after_in_child=_kind.forget)
+borrow_worker = _spare.borrow  # that reads `.ncu-rep` files
+borrow_csv_worker = _csv_spare.borrow

@@ -168,6 +168,7 @@ def test_too_little_memory_is_a_refusal_and_never_a_report_without_units(
 def workers(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """The process ids of the workers that reading has used."""
     reader_client._spare.close()
+    reader_client._csv_spare.close()
     used: set[int] = set()
     start = Worker.start
 

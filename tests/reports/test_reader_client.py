@@ -12,7 +12,7 @@ import pytest
 
 from profiler.errors import UnreadableReport
 from profiler.reports import read, reader_client
-from profiler.reports.reader_client import borrow_worker
+from profiler.reports.reader_client import borrow_csv_worker, borrow_worker
 
 
 @pytest.fixture
@@ -21,12 +21,25 @@ def small(made_reports: Path) -> Path:
     return made_reports / "esmm" / "profile@5c6231e5.ncu-rep"
 
 
+@pytest.fixture
+def small_csv(tmp_path: Path) -> Path:
+    """A CSV with one launch."""
+    path = tmp_path / "report.csv"
+    path.write_text(
+        '"ID","Kernel Name","Block Size","Grid Size","gpu__time_duration.sum"\n'
+        '"","","","","nsecond"\n"0","kernel","(32, 1, 1)","(1, 1, 1)","1,000"\n'
+    )
+    return path
+
+
 @pytest.fixture(autouse=True)
 def no_spare() -> Iterator[None]:
     """No worker waits before a test or after it."""
     reader_client._spare.close()
+    reader_client._csv_spare.close()
     yield
     reader_client._spare.close()
+    reader_client._csv_spare.close()
 
 
 def spare_pid(memory_bytes: int = read.MEMORY_BYTES) -> int:
@@ -41,6 +54,22 @@ def test_the_next_report_is_read_by_the_same_process(small: Path) -> None:
     assert read.read_report(small).launches[0].values == first.launches[0].values
     read.launch_detail(small, 0)
     assert spare_pid() == pid
+
+
+def test_the_next_csv_is_read_by_the_same_process(small_csv: Path) -> None:
+    def csv_pid() -> int:
+        with borrow_csv_worker(read.MEMORY_BYTES) as worker:
+            return worker.start().pid
+
+    first = read.read_report(small_csv)
+    pid = csv_pid()
+    assert read.read_report(small_csv) == first
+    assert csv_pid() == pid
+    bad = small_csv.with_name("bad.csv")
+    bad.write_text('"ID","Kernel Name","Metric Name"\n')
+    with pytest.raises(UnreadableReport):
+        read.read_report(bad)
+    assert csv_pid() != pid
 
 
 def test_a_worker_that_met_a_damaged_report_reads_no_other(small: Path, made_reports: Path) -> None:
