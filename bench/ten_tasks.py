@@ -48,7 +48,12 @@ IDLE = """document.querySelector('[data-test-script-state="notRunning"]')
     && document.querySelector('.stMain .k')"""
 IS_IN_VIEW = """element => { const box = element.getBoundingClientRect()
     return box.height > 0 && box.top >= 0 && box.bottom <= innerHeight }"""
-MARKED = "document.querySelector('#k-found [aria-selected=\"true\"] span')?.textContent ?? ''"
+# The words of the marked entry of the palette, and of the group that it stands in.
+MARKED = """(() => {
+  const entry = document.querySelector('#k-found [aria-selected="true"]');
+  return [entry?.querySelector('span').textContent, entry?.closest('[role=group]').ariaLabel];
+})()"""
+HERE = "on this page"
 IS_DARK = "getComputedStyle(document.querySelector('.stApp')).backgroundColor === 'rgb(18, 21, 27)'"
 
 
@@ -137,14 +142,14 @@ class Hands:
         place.wait_for()
         if self.by_keyboard:
             label = place.evaluate("place => (place.textContent.trim() || place.ariaLabel || '').trim()")
-            self.choose(label)
+            self.choose(label, HERE)
         else:
             self.actions += 1
             place.click()
         self.wait()
 
-    def choose(self, label: str) -> None:
-        """Type words into the palette, and take the entry that has them."""
+    def choose(self, label: str, group: str = "actions") -> None:
+        """Type words into the palette, and take the entry of a group that has them."""
         self.key("Control+k")
         self.page.keyboard.type(label)
         self.actions += 1
@@ -155,7 +160,7 @@ class Hands:
             if time.monotonic() > deadline:
                 raise NotDone(f"the palette does not list {label}")
             time.sleep(0.5)
-            seen = seen + 1 if self.page.evaluate(MARKED) == label else 0
+            seen = seen + 1 if self.page.evaluate(MARKED) == [label, group] else 0
             if not seen:
                 self.page.keyboard.press("ArrowDown")
         self.key("Enter")
