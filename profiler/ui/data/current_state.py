@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from datetime import UTC, date, datetime
 
 import streamlit as st
@@ -24,6 +25,8 @@ from profiler.regressions import (
 )
 from profiler.ui.data import lineages
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, pairing, store
+
+_WORSE_ENTRIES = 2
 
 
 @st.cache_resource(show_spinner=False, max_entries=4)
@@ -88,10 +91,25 @@ def worse_now(data_version: DataVersion, family: str | None = None) -> WorseNow:
 
     Every page that says how much is worse takes count, rows and address from here.
     """
-    return _worse_now(data_version, tuple(decision_ids(open_root())), _today()).of_family(family)
+    question = (data_version, tuple(decision_ids(open_root())), _today())
+    worse = _worse_now(*question)
+    if question not in (answered := _answered()):
+        answered.append(question)
+    return worse.of_family(family)
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+def is_worse_known(data_version: DataVersion) -> bool:
+    """Whether `worse_now` answers at once: some session of this server asked before."""
+    return (data_version, tuple(decision_ids(open_root())), _today()) in _answered()
+
+
+@st.cache_resource(show_spinner=False)
+def _answered() -> deque[tuple[DataVersion, tuple[str, ...], date]]:
+    """What `_worse_now` was last asked, as many as its cache has."""
+    return deque(maxlen=_WORSE_ENTRIES)
+
+
+@st.cache_resource(show_spinner=False, max_entries=_WORSE_ENTRIES)
 def _worse_now(data_version: DataVersion, decisions: tuple[str, ...], today: date) -> WorseNow:
     report = _regressions(data_version, decisions, today)
     known = _known_causes(data_version)

@@ -14,9 +14,9 @@ runs = results.runs(data_version)
 title_box, family_box, words_box = st.columns([3, 1, 1], vertical_alignment="bottom", gap="medium")
 title_box.html(markup.page_head("Runs", run_list.count(runs)))
 table_box, import_box = st.container(key="runs_top").columns([5, 3], gap="medium")
-with import_box:
-    import_form.show()
 if not runs:
+    with import_box:
+        import_form.show()
     table_box.html(markup.empty_page("No run yet. Drop a report on this page, or:", "profiler import PATH"))
     st.stop()
 
@@ -32,6 +32,8 @@ with table_box:  # above the runs, of which there may be a hundred
     mixed_families.show(data_version, family)
     # Its height stands before its rows do, so that they push nothing away; many scroll in it.
     st.container(height=run_list.table_height(matches), border=False).html(run_list.table(matches, run))
+with import_box:  # after the runs, which stand above it on a phone
+    import_form.show()
 filters.write_url()
 if run is None:
     st.stop()

@@ -16,23 +16,27 @@ from profiler.ui.data import current_state, lineages, predictions
 from profiler.ui.data.index import DataVersion
 from profiler.ui.views import best_versions, known_facts, lineage_summary, lineage_versions, worse_now
 
-_WORSE_KNOWN = "overview_worse_known"  # of which data and family this session saw what is worse
-
 
 def show(data_version: DataVersion, lineage: Lineage) -> None:
     """Tiles, the best versions or what is known, how to measure the rest, the newest versions."""
     places = lineage_versions.Places.of(lineage)
     best = lineages.best_versions(data_version, lineage.family)
     predicted = None if best else predictions.predictions(data_version, lineage.family)
-    tiles_box, best_box = st.empty(), st.empty()
+    tiles_box = st.empty()
+    if best:
+        caption = best_versions.caption(lineage, best)
+        st.html(markup.section_head("Best correct version per GPU and workload", caption))
+    best_box = st.empty()
     # What is worse takes seconds where nobody asked before: all else is drawn first, in places that stay.
-    asked = (data_version, lineage.family)
-    if st.session_state.get(_WORSE_KNOWN) != asked:
-        _show_tiles_and_best(lineage, best, None, tiles_box, best_box, predicted)
+    is_known = current_state.is_worse_known(data_version)
+    worse = current_state.worse_now(data_version, lineage.family) if is_known else None
+    _show_tiles_and_best(lineage, best, worse, tiles_box, best_box, predicted)
     if not best:
         _show_known_facts(lineage, places, predicted)
         _show_measuring(lineage)
     worse_box, newest_box = st.columns([3, 5], gap="medium") if best else (st.empty(), st.container())
+    if best and worse is not None:
+        _show_worse(worse, worse_box)
     speedups = lineages.speedups(data_version, lineage.family, places.workload, places.gpu)
     newest_box.html(markup.section_head("Newest versions", lineage_versions.caption(lineage, places)))
     newest_box.html(lineage_versions.table(lineage, places, speedups))
@@ -40,12 +44,16 @@ def show(data_version: DataVersion, lineage: Lineage) -> None:
         _show_measuring(lineage)
     if any(status.is_wrong for status in lineage.statuses):
         st.html(lineage_summary.wrong_folded(lineage))
-    worse = current_state.worse_now(data_version, lineage.family)
-    _show_tiles_and_best(lineage, best, worse, tiles_box, best_box, predicted)
-    if best:
-        worse_box.html(markup.section_head("Worse now", worse_now.caption(worse)))
-        worse_box.html(worse_now.table(worse))
-    st.session_state[_WORSE_KNOWN] = asked
+    if worse is None:
+        worse = current_state.worse_now(data_version, lineage.family)
+        _show_tiles_and_best(lineage, best, worse, tiles_box, best_box, predicted)
+        if best:
+            _show_worse(worse, worse_box)
+
+
+def _show_worse(worse: WorseNow, box: DeltaGenerator) -> None:
+    box.html(markup.section_head("Worse now", worse_now.caption(worse)))
+    box.html(worse_now.table(worse))
 
 
 def _show_tiles_and_best(
@@ -59,12 +67,8 @@ def _show_tiles_and_best(
     """The tiles, and the best versions with the marks where they got worse; `worse` None: not known yet."""
     tiles_box.html(lineage_summary.tiles(lineage, best, worse, predicted))
     if best:
-        with best_box.container():
-            caption = best_versions.caption(lineage, best)
-            st.html(markup.section_head("Best correct version per GPU and workload", caption))
-            # The sparklines are SVG, which only st.markdown keeps.
-            table = best_versions.table(lineage, best, _worse_since(worse) if worse else {})
-            st.markdown(table, unsafe_allow_html=True)
+        table = best_versions.table(lineage, best, _worse_since(worse) if worse else {})
+        best_box.markdown(table, unsafe_allow_html=True)  # the sparklines are SVG, which nothing else keeps
 
 
 def _show_known_facts(
