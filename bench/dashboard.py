@@ -44,6 +44,8 @@ st.plotly_chart(go.Figure(go.Scatter(x=list(range(30)), y=[n % 7 for n in range(
 """
 # Plotly's, or Overview's own: what is timed has a track or, of several runs, a small line.
 _CHART = ".js-plotly-plot .main-svg, [data-testid=stMain] :is(span.track, .k svg)"
+# Before a page is opened: what a closed page still asks of server and browser must not slow the next one.
+_REST_S = 1.5
 _CONTENT = "[data-testid=stMain] :is(h1, p, [data-testid=stHtml] *)"
 # Looked at within the page, before every frame is painted: who asks from outside hears of it only once the
 # page has time to answer, which is after a chart that follows at once.
@@ -229,6 +231,7 @@ def in_browser(folder: Path, rounds: int, pages: Sequence[str], viewer: str, rep
         taken: dict[str, list[tuple[float, float]]] = {name: [] for name in addresses}
         for number in range(rounds + 1):
             for name, address in addresses.items():
+                time.sleep(_REST_S)
                 seconds = opened(browser, address)
                 if number:  # the first fills caches
                     taken[name].append(seconds)
