@@ -57,7 +57,7 @@ def _load(scripts: Iterable[Path]) -> None:
 def _answer_first_questions() -> None:
     """Fill the caches with what several pages ask, and load compiled loops by a series that has a step."""
     from profiler.statistics import change_points
-    from profiler.ui.data import current_state, index, lineages, results, series
+    from profiler.ui.data import current_state, index, lineages, results, series, version_tables
 
     index.store()  # raises where there is no index, which current_version would try to show
     data_version = index.current_version()
@@ -65,6 +65,11 @@ def _answer_first_questions() -> None:
     for family in list(lineages.lineages_by_family(data_version))[:1]:  # which pages show unasked
         series.family_latencies(data_version, family)
     current_state.worse_now(data_version)
+    versions = lineages.versions(data_version)
+    compared, _ = version_tables.known_names(
+        data_version, version_tables.default_versions(data_version, versions, "")
+    )
+    version_tables.places(data_version, tuple(compared))
     change_points([1.0, 1.1] * 10 + [2.0, 2.1] * 10)
 
 
