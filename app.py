@@ -8,7 +8,7 @@ import profiler
 from profiler.ui import warm_up
 
 warm_up.wait_for_imports()
-from profiler.ui import preloads
+from profiler.ui import late_fields, preloads
 from profiler.ui.errors import errors_shown
 from profiler.ui.theme import style_sheet
 from profiler.ui.toolbar import component as toolbar
@@ -43,7 +43,8 @@ with st.container(height=1, border=False):
         [*((listed.title, listed.url_path) for listed in LISTED), (BY_NAME.title, BY_NAME.url_path)]
     )
 toolbar.announce_new_runs()
-preloads.wait_for_first_kinds()
-with errors_shown():  # what no page shows nearer to its cause, such as an index that cannot be opened
+may_wait = preloads.wait_for_first_kinds()
+# An error that no page shows nearer to its cause is shown here, such as an index that cannot be opened.
+with late_fields.drawn_at_the_end(may_wait), errors_shown():
     toolbar.put_address_right()
     page.run()

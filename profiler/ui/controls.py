@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from profiler.evidence import Evidence
-from profiler.ui import markup
+from profiler.ui import late_fields, markup
 from profiler.ui.addresses import parse_version
 from profiler.ui.data import readable_names
 from profiler.ui.data.cells import WorkloadOnGpu
@@ -55,7 +56,10 @@ class Filters:
         )
         if st.session_state[key] not in options:
             st.session_state[key] = first
-        return self._choose(name, st.selectbox(label, options, key=key, format_func=format_option))
+        return self._choose(
+            name,
+            late_fields.choose(key, lambda: st.selectbox(label, options, key=key, format_func=format_option)),
+        )
 
     def _meant_option(
         self, label: str, name: str, text: str, options: Sequence[str], shown: str
@@ -123,7 +127,8 @@ class Filters:
         key = self._adopt(name, lambda text: text if text in options else None, first, first)
         if st.session_state[key] not in options:  # a second click on the chosen one clears it
             st.session_state[key] = first
-        value = st.segmented_control(label, options, key=key, label_visibility="collapsed")
+        draw = partial(st.segmented_control, label, options, key=key, label_visibility="collapsed")
+        value = late_fields.choose(key, draw, options)
         return self._choose(name, value or first)
 
     def chips(self, label: str, options: Sequence[str], name: str, default: str = NONE) -> str:
@@ -139,7 +144,8 @@ class Filters:
         )
         if st.session_state[key] not in options:
             st.session_state[key] = None
-        value = st.pills(label, options, key=key, label_visibility="collapsed")
+        draw = partial(st.pills, label, options, key=key, label_visibility="collapsed")
+        value = late_fields.choose(key, draw, options)
         self._choose(name, value or NONE)
         return value or ""
 
@@ -174,9 +180,9 @@ class Filters:
     def text(self, label: str, name: str, placeholder: str = "", labelled: bool = True) -> str:
         """A text field; empty text leaves the URL."""
         key = self._adopt(name, str, "", "")
-        value = st.text_input(
-            label, key=key, placeholder=placeholder, label_visibility="visible" if labelled else "collapsed"
-        )
+        visibility = "visible" if labelled else "collapsed"
+        draw = partial(st.text_input, label, key=key, placeholder=placeholder, label_visibility=visibility)
+        value = late_fields.choose(key, draw)
         return self._choose(name, value.strip())
 
     def multiselect(
@@ -197,7 +203,10 @@ class Filters:
         if st.session_state[key] and fitting != st.session_state[key]:
             st.session_state[key] = fitting
         offered = list(dict.fromkeys([*options, *st.session_state[key]]))
-        value = st.multiselect(label, offered, key=key, format_func=format_option, accept_new_options=True)
+        draw = partial(
+            st.multiselect, label, offered, key=key, format_func=format_option, accept_new_options=True
+        )
+        value = late_fields.choose(key, draw)
         self._choose(name, ",".join(value))
         return value
 

@@ -347,6 +347,11 @@ def empty_page(sentence: str, command: str) -> Html:
     return Html(f'<div class="k k-empty">{escaped(sentence)} <span class="c">{escaped(command)}</span></div>')
 
 
+def field_place(labels: Sequence[str] = ()) -> Html:
+    """What nobody sees, as high as a field of a line or, with their labels, as a row of buttons."""
+    return Html(f'<div class="k-place">{"".join(f"<i>{escaped(label)}</i>" for label in labels)}</div>')
+
+
 def error_box(message: str) -> Html:
     """What happened, where, and the way out, in the place of the thing that failed."""
     return Html(f'<div class="k k-error">{backticks_as_code(message)}</div>')

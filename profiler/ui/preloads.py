@@ -31,8 +31,10 @@ def is_serving() -> bool:
     return WithPreloads.is_used
 
 
-def wait_for_first_kinds() -> None:
+def wait_for_first_kinds() -> bool:
     """Wait a moment in a session's first run, between what app.py draws and what the page does.
+
+    Returns whether it is that run, and the pages are served with `head_parts`.
 
     When the browser draws the first elements of a kind it has to wait for their code, even for code that it
     has, and React then shows them half a second after the last grey bar. So the first elements are those of
@@ -40,9 +42,11 @@ def wait_for_first_kinds() -> None:
     """
     import streamlit as st
 
-    if is_serving() and not st.session_state.get("k-has-waited"):
-        st.session_state["k-has-waited"] = True
-        time.sleep(_WAIT_S)
+    if not is_serving() or st.session_state.get("k-has-waited"):
+        return False
+    st.session_state["k-has-waited"] = True
+    time.sleep(_WAIT_S)
+    return True
 
 
 @cache

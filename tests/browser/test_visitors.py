@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import threading
 import urllib.error
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -54,6 +55,17 @@ def test_a_page_of_another_site_gets_no_web_socket_and_no_answer(address: str) -
     assert asked(address, "/", Host="evil.example")[0] == 403
     with Visitor(address) as visitor:
         assert visitor.open("runs").texts
+
+
+def test_in_a_sessions_first_run_the_fields_of_trends_come_after_its_chart(address: str) -> None:
+    fields = {"selectbox", "button_group", "multiselect", "text_input"}
+    with Visitor(address) as visitor:
+        first, again = visitor.open("trends").kinds, visitor.open("trends").kinds
+    assert fields <= set(first)
+    assert min(map(first.index, fields)) > first.index("plotly_chart")
+    assert max(map(again.index, fields)) < again.index("plotly_chart")
+    counts = [Counter(kind for kind in kinds if kind in fields) for kinds in (first, again)]
+    assert counts[0] == counts[1]
 
 
 def test_a_pattern_in_the_address_costs_no_visitor_anything(address: str) -> None:

@@ -22,6 +22,7 @@ class Page:
     """What one run of the script sent."""
 
     seconds: float  # from asking to its end
+    kinds: list[str] = field(default_factory=list)  # of elements, in the order in which they came
     texts: list[str] = field(default_factory=list)  # of HTML elements
     widgets: dict[str, str] = field(default_factory=dict)  # ids by label
     forms: list[str] = field(default_factory=list)
@@ -125,6 +126,7 @@ def _note(delta: Any, seen: Page) -> None:
         return
     element = delta.new_element
     kind = element.WhichOneof("type")
+    seen.kinds.append(kind)
     if kind == "html":
         seen.texts.append(element.html.body)
     elif kind == "exception":

@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from profiler.evidence import Evidence
-from profiler.ui import addresses, controls, markup
+from profiler.ui import addresses, controls, late_fields, markup
 from profiler.ui.data import index, lineages, results, trend_choice, trend_view
 from profiler.ui.data.cells import evidence_of_family, workloads_on_gpus
 from profiler.ui.data.family_series import TrendsChoice
@@ -27,6 +27,7 @@ if not versions:
     )
     st.stop()
 
+late_fields.wait()
 filters = controls.Filters("trends")
 boxes = st.columns([1, 1, 1.2, 1.2], vertical_alignment="bottom", gap="medium")
 head = boxes[0].empty()
@@ -44,6 +45,7 @@ if view == "roofline":  # of measured launches, over versions: the other filters
         kernels = filters.text("kernels", "kernels", "all, or name, *pattern*, regex:…")
     with errors_shown():
         roofline.show_path(data_version, family, names, kernels, filters)
+    late_fields.draw_after_chart()
     filters.write_url()
     st.stop()
 with row:
@@ -72,7 +74,7 @@ with row:
         has_place = any(map(filters.parameter, ("at", *trend_lines.ZOOM)))
         opened = ALL if has_place else trend_view.default_range(runs)
         since = filters.switch("range", (*RANGES, ALL), "range", opened)
-    with st.popover("versions, metrics, kernels"):
+    with late_fields.popover("versions, metrics, kernels"):
         shown = filters.multiselect("versions", names, "show", [])
         kernels = filters.text("kernels", "kernels", "all, or name, *pattern*, regex:…")
         chosen = filters.multiselect(

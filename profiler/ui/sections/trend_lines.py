@@ -14,7 +14,7 @@ import streamlit as st
 from profiler.compare import NoiseModel
 from profiler.evidence import Evidence
 from profiler.history import LATENCY, Place, RunSpread, TrendPoint, opcode_mix, stall_mix
-from profiler.ui import addresses, controls, markup
+from profiler.ui import addresses, controls, late_fields, markup
 from profiler.ui.charts import share_areas, style
 from profiler.ui.charts.style import Figure
 from profiler.ui.data import index, series, trend_choice, trend_point, trend_view
@@ -135,6 +135,7 @@ def _show_chart(
             on_select=partial(_take_click, chart_key, isolated),
             selection_mode="points",
         )
+        late_fields.draw_after_chart()
         _show_point(data_version, choice, filters, drawing, dict(spreads))
         if zoom:
             whole = markup.link(filters.address(**dict.fromkeys(ZOOM, "")), "the whole range")

@@ -1,0 +1,120 @@
+"""Fields that a browser gets after the chart of their page, each in the place where the page asks for it.
+
+A browser that gets its first fields is busy with them for a third of a second, in which it neither shows
+texts nor asks for the code of charts. So in a session's first run the fields of a page that calls `wait`
+come after the chart. In later runs they do not: what a browser shows must not vanish for a moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from profiler.ui import markup
+
+Chosen = TypeVar("Chosen")
+
+_WAIT_S = 0.4  # what a browser needs to show the texts and to ask for the code of charts
+
+
+@dataclass
+class _Fields:
+    """What draws the fields that wait, in the order in which the page asked for them."""
+
+    wait: bool
+    is_popover: bool = False  # has one place for all its fields
+    draws: list[Callable[[], object]] = field(default_factory=list)
+
+
+_fields: ContextVar[_Fields | None] = ContextVar("fields that may wait", default=None)
+
+
+@contextmanager
+def drawn_at_the_end(may_wait: bool) -> Iterator[None]:
+    """Run a page whose fields may wait, and draw those that still do, after an error too."""
+    token = _fields.set(_Fields(wait=False) if may_wait else None)
+    try:
+        yield
+    finally:
+        _draw_all()
+        _fields.reset(token)
+
+
+def wait() -> None:
+    """Let the fields that the page asks for from here on wait for `draw_after_chart`."""
+    fields = _fields.get()
+    if fields is not None:
+        fields.wait = True
+
+
+def draw_after_chart() -> None:
+    """Draw the fields that wait, a moment after the chart that was drawn last; later fields do not wait.
+
+    Also to be called before `st.stop`, after which Streamlit draws nothing.
+    """
+    fields = _fields.get()
+    if fields is not None and fields.draws:
+        time.sleep(_WAIT_S)
+        _draw_all()
+
+
+def choose(key: str, draw: Callable[[], Chosen], labels: Sequence[str] = ()) -> Chosen:
+    """What is chosen in a field, by its key in the session's state; `draw` draws the field.
+
+    `labels` are those of the buttons, where the field is a row of them: their place is kept meanwhile.
+    """
+    fields = _fields.get()
+    if fields is None or not fields.wait:
+        return draw()
+    fields.draws.append(draw if fields.is_popover else partial(_draw_in, _place(labels), draw))
+    chosen: Chosen = st.session_state[key]
+    return chosen
+
+
+@contextmanager
+def popover(label: str) -> Iterator[None]:
+    """A popover that has nothing but fields."""
+    fields = _fields.get()
+    if fields is None or not fields.wait:
+        with st.popover(label):
+            yield
+        return
+    place, inside = _place([label]), _Fields(wait=True, is_popover=True)
+    fields.draws.append(partial(_draw_popover, place, label, inside.draws))
+    token = _fields.set(inside)
+    try:
+        yield
+    finally:
+        _fields.reset(token)
+
+
+def _place(labels: Sequence[str]) -> Any:
+    """An element as high as the field that will take its place, so that nothing moves then."""
+    place = st.empty()
+    place.html(markup.field_place(labels), width="content" if labels else "stretch")
+    return place
+
+
+def _draw_all() -> None:
+    fields = _fields.get()
+    _fields.set(None)
+    for draw in fields.draws if fields is not None else ():
+        draw()
+
+
+def _draw_in(place: Any, draw: Callable[[], object]) -> None:
+    with place:
+        draw()
+
+
+def _draw_popover(place: Any, label: str, draws: Sequence[Callable[[], object]]) -> None:
+    with place.popover(label):
+        for draw in draws:
+            draw()
