@@ -12,6 +12,7 @@ from profiler.evidence import State, Value, formatting
 from profiler.statistics import Verdict
 
 _NAME_END = 6  # letters of a name that are always seen: as many as `.mid` leaves room for
+_NARROW_UNIT = 12  # letters; of longer ones the label or the tooltip of the row speaks
 _SHORT_UNIT = 3  # letters: ns, GB/s … and Hz are symbols, longer ones are words
 _SHORT_STATES = {State.NOT_AVAILABLE: "not available"}
 _WITH_UNIT = re.compile(r"[+−]?[\d.]+ (?:ns|µs|ms|s|%)(?!\w)")
@@ -118,10 +119,12 @@ def _with_number(shown: Html, metric: Value) -> Html:
     return Html(f'<span data-value="{metric.number!r}"{unit}>{shown}</span>')
 
 
-def short_value(metric: Value) -> Html:
-    """A value for a narrow column: of a state only the words that have room there."""
+def short_value(metric: Value, *, with_long_unit: bool = True) -> Html:
+    """A value for a narrow column: of a state, or where it must be of a unit, what has room there."""
     if metric.state is State.PRESENT:
-        return value(metric)
+        unit = formatting.quantity(metric).unit
+        is_long = unit == metric.unit and len(unit) > _NARROW_UNIT
+        return value(metric if with_long_unit or not is_long else metric._replace(unit=""))
     words = _SHORT_STATES.get(metric.state) or formatting.state_words(metric)
     return tag("span", state(words))
 
@@ -288,6 +291,12 @@ def section_head(title: object, caption: object = "") -> Html:
     return Html(
         f'<div class="k k-h"><span role="heading" aria-level="2">{escaped(title)}</span>{small}</div>'
     )
+
+
+def long_section(title: object, caption: object, body: Iterable[Html]) -> Html:
+    """A block with its head that a phone shows folded, for it is long and read rarely."""
+    head = section_head(title, caption)
+    return Html(f'<details class="k k-long" open><summary>{head}</summary>{"".join(body)}</details>')
 
 
 def grey_strip(parts: Iterable[object]) -> Html:

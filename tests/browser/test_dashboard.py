@@ -221,7 +221,21 @@ def test_no_page_scrolls_sideways_on_a_phone_and_names_are_whole(
     elif path == DIFF:  # names of kernels are whole
         phone.get_by_text("Verdict").first.wait_for()
         assert "set_halo_values_x_419_gpu" in text(phone)
+        assert folded(phone) == [True], "Opcode mix, until somebody opens it"
+        phone.get_by_text("Opcode mix").click()
+        phone.get_by_role("columnheader", name="opcode").wait_for()
+        assert folded(phone) == [False]
     assert errors == []
+
+
+def folded(page: Any) -> list[bool]:
+    """Of each long part of the page whether it is folded."""
+    answer: list[bool] = page.eval_on_selector_all(".k-long", "parts => parts.map(part => !part.open)")
+    return answer
+
+
+def test_a_wide_page_folds_no_long_part(diff: tuple[Any, list[str]]) -> None:
+    assert folded(diff[0]) == [False]
 
 
 def test_the_first_page_opens_by_its_typed_name_too(filled: Any, dashboard: str) -> None:

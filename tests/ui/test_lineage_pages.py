@@ -209,6 +209,25 @@ class TestPages:
         assert sites["text"][-4:] != ["0"] * 4
         assert "12" in sites["text"], "v2e multiplies by HGMMA alone"
 
+    @pytest.mark.parametrize("name", ["overview", "lineage"])
+    def test_a_phone_which_has_no_room_for_the_chart_has_the_modelled_times_in_the_table(
+        self, real: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        app = page(name, real, monkeypatch)
+        tables = " ".join(element.value for element in [*app.html, *app.markdown])
+        cells = re.findall(r'<td class="(?:r )?phone(?: r)?">(.*?)</td>', tables)
+        words = [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in cells]
+        assert sum(bool(re.match(r"[\d.]+ [mµ]s modelled", cell)) for cell in words) > 10
+        assert any(cell.startswith("no model") for cell in words), "v2g"
+
+    def test_what_is_missing_a_model_is_named_with_its_opcode(
+        self, real: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = page("trends", real, monkeypatch, family="attention")
+        (note,) = [element.value for element in app.html if "no model of" in element.value]
+        assert "`" not in note
+        assert "FENCE" in note
+
     def test_trends_of_the_model_begin_with_modelled_times_and_their_ranges(
         self, real: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

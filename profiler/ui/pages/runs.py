@@ -63,8 +63,7 @@ launches = results.launches(data_version, run.run_id)
 if run.kind == COLLECT and not launches:  # nothing was profiled: its cells and static facts are shown
     with launches_box, errors_shown():
         bundled = results.bundled_run(data_version, run.run_id)
-        st.html(markup.section_head("Cells", run_results.caption(bundled)))
-        st.html(run_results.table(bundled))
+        st.html(markup.long_section("Cells", run_results.caption(bundled), [run_results.table(bundled)]))
     occupancy.show_static(data_version, results.facts(data_version, run.run_id), filters)
     filters.write_url()
     st.stop()

@@ -133,18 +133,17 @@ def _show_metric_table(opened: OpenedDiff, pair: PairComparison, filters: contro
 
 
 def _show_opcodes(opened: OpenedDiff, pair: PairComparison) -> None:
-    st.html(markup.section_head("Opcode mix", metric_changes.OPCODE_CAPTIONS[opened.evidence]))
-    st.html(metric_changes.opcodes(pair.opcodes))
+    caption = metric_changes.OPCODE_CAPTIONS[opened.evidence]
+    st.html(markup.long_section("Opcode mix", caption, [metric_changes.opcodes(pair.opcodes)]))
 
 
 def show_sources(opened: OpenedDiff) -> None:
     """Both sources side by side, where both are versions of a catalogue."""
     if not opened.sources:
         return
-    st.html(markup.section_head("Source", version_sources.caption(*opened.sources)))
-    if flags := version_sources.flags(*opened.sources):
-        st.html(flags)
-    st.html(version_sources.side_by_side(*opened.sources))
+    parts = [version_sources.flags(*opened.sources), version_sources.side_by_side(*opened.sources)]
+    caption = version_sources.caption(*opened.sources)
+    st.html(markup.long_section("Source", caption, filter(None, parts)))
 
 
 def _show_compiled_code(opened: OpenedDiff) -> None:

@@ -20,9 +20,6 @@ def show_verdict_and_entries(opened: OpenedDiff) -> None:
         st.html(markup.section_head("Verdict", fact_verdicts.CAPTIONS[opened.evidence]))
         st.html(fact_verdicts.verdict(opened.comparison, opened.pair))
         _show_modelled_times(opened)
-        if opened.sources:
-            st.html(markup.section_head("Catalogue", "what the two entries say"))
-            st.html(version_sources.entries(*opened.sources))
     with elsewhere_box:
         st.html(markup.section_head("The same pair elsewhere", fact_verdicts.ELSEWHERE_CAPTION))
         shared = shared_workloads_on_gpus(opened.cells, opened.names, opened.evidence)
@@ -38,6 +35,9 @@ def show_verdict_and_entries(opened: OpenedDiff) -> None:
         else:
             st.html(markup.note("No workload on which both were examined."))
         _show_advice(opened)
+        if opened.sources:
+            entries = version_sources.entries(*opened.sources)
+            st.html(markup.long_section("Catalogue", "what the two entries say", [entries]))
 
 
 def _show_modelled_times(opened: OpenedDiff) -> None:

@@ -23,7 +23,7 @@ _CLICKS = "diff_why_clicks"
 
 
 def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> DeltaGenerator | None:
-    """Left the verdict and the samples; right why. Without counters both hold the rest.
+    """Left the verdict and the samples; right why. Where no cause is drawn the right one has the rest.
 
     Returns the place of the waterfall, which is drawn once it is known what is open behind it.
     """
@@ -49,7 +49,8 @@ def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> De
             st.html(line)
         if opened.explanation is not None:
             waterfall_box = _show_causes(opened.explanation)
-    with verdict_box if opened.pair is not None else right_box:
+    is_drawn = opened.explanation is not None and opened.explanation.split is not None
+    with verdict_box if is_drawn else right_box:
         if opened.timed and len(opened.comparison.latency) > 1:
             st.html(markup.section_head("Modes", "how calls were timed"))
             st.html(latency_verdict.modes(opened.comparison, opened.timed, opened.view))

@@ -39,7 +39,7 @@ def show(data_version: DataVersion, lineage: Lineage) -> None:
         _show_worse(worse, worse_box)
     speedups = lineages.speedups(data_version, lineage.family, places.workload, places.gpu)
     newest_box.html(markup.section_head("Newest versions", lineage_versions.caption(lineage, places)))
-    newest_box.html(lineage_versions.table(lineage, places, speedups))
+    newest_box.html(lineage_versions.table(lineage, places, speedups, predicted))
     if best:
         _show_measuring(lineage)
     if any(status.is_wrong for status in lineage.statuses):

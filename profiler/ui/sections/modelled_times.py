@@ -70,5 +70,5 @@ def _figure(names: Sequence[str], found: Sequence[StoredPrediction], title: str)
 def _note(stored: StoredPredictions, found: Sequence[StoredPrediction]) -> markup.Html:
     missing = [f"{p.version}: {p.no_model}" for p in found if p.time_ns is None]
     parts = [markup.join((markup.evidence_badge("modelled"), stored.note))]
-    parts += [markup.escaped(f"no model of {'; '.join(missing)}")] if missing else []
+    parts += [markup.backticks_as_code(f"no model of {'; '.join(missing)}")] if missing else []
     return markup.note(markup.join(parts, " · "))

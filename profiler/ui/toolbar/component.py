@@ -15,7 +15,18 @@ from profiler.ui.data import finder, index, readable_names, results
 from profiler.ui.errors import errors_shown
 
 # Joined in this order into the one module that the browser loads.
-_SCRIPTS = ("navigation", "theme", "keys", "ticks", "palette", "exports", "zoom", "panels", "toolbar")
+_SCRIPTS = (
+    "navigation",
+    "theme",
+    "keys",
+    "ticks",
+    "palette",
+    "exports",
+    "zoom",
+    "panels",
+    "folds",
+    "toolbar",
+)
 _KEY = "toolbar"
 _LOOKS_FOR_RUNS_EVERY_S = 30.0
 

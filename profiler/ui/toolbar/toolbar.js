@@ -34,4 +34,5 @@ function listen(root) {
   offerExports(listening.signal);
   rememberZooms(listening.signal);
   keepTitlesInSight(listening.signal);
+  foldOnPhone(listening.signal);
 }

@@ -108,7 +108,8 @@ def table(
         latency = choice.latency(status) if is_measured_too else None
         times = [_modelled_time(status, predicted, latency)] if predicted else []
         times += [_latency(status, choice)] if is_timed else []
-        return _cells(status, lineage, choice, scale, speedup, times)
+        own = (predicted or {}).get(status.version.id)
+        return _cells(status, lineage, choice, scale, speedup, times, own)
 
     own = [status for status in lineage.statuses if status.state != BASELINE]
     pictures = lineage_graph.row_pictures(_nodes(own, lineage, choice))
@@ -166,12 +167,13 @@ def _cells(
     scale: latency_track.Scale | None,
     speedup: Speedup | None,
     times: Sequence[Html],
+    predicted: StoredPrediction | None,
 ) -> tuple[object, ...]:
     static, modelled = choice.static(status), choice.modelled(status)
     against = _against(status, lineage, choice, speedup)
     return (
         _name(status.version, f"{lineage.family}/{status.version.id}"),
-        _two_lines(_short_state(status, choice), against.line),
+        _two_lines(_short_state(status, choice, predicted), against.line),
         _state(status, static),
         _fact(static, "static__registers", without_unit=True),
         _fact(static, "static__spill_bytes"),
@@ -208,13 +210,15 @@ def _state(status: VersionStatus, static: Launch | None) -> Html:
     return _two_lines(state, markup.tag("span", reason, "m", reason)) if reason else state
 
 
-def _short_state(status: VersionStatus, choice: Choice) -> Html:
-    """The latency, or why there is none, in one line."""
+def _short_state(status: VersionStatus, choice: Choice, predicted: StoredPrediction | None) -> Html:
+    """The latency, else the modelled time, or why there is neither, in one line."""
     if status.is_wrong:
         return markup.status_tag(status.state)
     latency = choice.latency(status)
     if latency is not None:
         return markup.value(Value(latency.ns, "ns"))
+    if predicted is not None:
+        return short_modelled_time(predicted)
     return markup.muted(status.state) if status.state == PLANNED else markup.state("not measured")
 
 
@@ -253,6 +257,13 @@ def _modelled_time(
         return markup.tag("span", number, title=title)
     ratio = f"{own.time_ns / ancestor.time_ns:.2f} {formatting.TIMES} {ancestor.version}"
     return markup.tag("span", _two_lines(number, markup.tag("span", ratio, "u")), title=title)
+
+
+def short_modelled_time(prediction: StoredPrediction) -> Html:
+    """The modelled time and that it is one, or that there is no model."""
+    if prediction.time_ns is None:
+        return markup.tag("span", markup.state("no model"), title=prediction.no_model)
+    return markup.join((markup.value(Value(prediction.time_ns, "ns")), markup.tag("span", "modelled", "u")))
 
 
 def limiter_words(prediction: StoredPrediction) -> str:
@@ -369,8 +380,9 @@ def _against(status: VersionStatus, lineage: Lineage, choice: Choice, speedup: S
     # Nothing is compared with a wrong version: the reader is told why the row skips its parent.
     if ancestor.id != status.version.parent:
         parent = lineage.by_id[status.version.parent or ""]
-        hint = f"its parent {parent.version.id} is {parent.state}"
-        words = markup.join((words, f"parent {parent.state}"))
+        skipped = f"its parent {parent.version.id} is {parent.state}"
+        hint = f"{hint}; {skipped}" if hint else skipped
+        words = words or f"parent {parent.state}"
     cell = _two_lines(link, markup.tag("span", words, "u", hint)) if words else link
     return _Against(cell, line)
 

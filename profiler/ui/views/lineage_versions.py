@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from profiler.catalog import Claim
 from profiler.evidence import NOT_COLLECTED, TENSOR_OPCODES, Launch, Value, formatting
 from profiler.history import Lineage, Speedup, VersionStatus
+from profiler.model.stored_predictions import StoredPredictions
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views import lineage_table
 from profiler.ui.views.best_versions import short_gpu, since_parent
 
 SHOWN_MEASURED = 3  # rows where something was timed; else every correct version, for no other table has them
@@ -72,25 +74,43 @@ def caption(lineage: Lineage, places: Places) -> Html:
     return markup.join(parts, " · ")
 
 
-def table(lineage: Lineage, places: Places, speedups: Mapping[str, Speedup]) -> Html:
-    """One row a version, the newest first; where nothing was timed, all correct ones."""
+def table(
+    lineage: Lineage,
+    places: Places,
+    speedups: Mapping[str, Speedup],
+    predicted: StoredPredictions | None = None,
+) -> Html:
+    """One row a version, the newest first; where nothing was timed, all correct ones.
+
+    predicted: where nothing was timed, a phone has these times in the table, for it has no room for a chart.
+    """
     statuses = lineage.newest_correct_first
     shown = statuses[:SHOWN_MEASURED] if places.workload else statuses
     timed = bool(places.workload)
+    modelled = None
+    if predicted is not None and predicted.predictions and not timed:
+        modelled = predicted.on(predicted.workloads[0], predicted.gpus[0])
     columns = (
         Column("version"),
         *(() if timed else (Column("idea", cut=2, wide=True),)),
         *((Column("latency", right=True), Column("since its parent")) if timed else ()),
+        *((Column("time", right=True, phone=True),) if modelled is not None else ()),
         *(() if timed else (Column("claimed", right=True),)),
         Column("registers", right=True),
         Column("instructions", right=True, wide=True),
         Column("tensor sites", right=True, wide=True),
         Column("spills", right=True, wide=True),
         Column("occupancy", right=True, wide=True),
-        Column("conflicts", right=True),
+        Column("conflicts", right=True, wide=modelled is not None),
         *(() if timed else (Column("max error", right=True, wide=True),)),
     )
-    rows = [_row(lineage, status, places, speedups.get(status.version.id), timed) for status in shown]
+    rows = []
+    for status in shown:
+        number = None
+        if modelled is not None:
+            own = modelled.get(status.version.id)
+            number = lineage_table.short_modelled_time(own) if own else markup.muted("–")
+        rows.append(_row(lineage, status, places, speedups.get(status.version.id), timed, number))
     if len(shown) < len(statuses):
         all_versions = markup.link(markup.href("lineage", {"family": lineage.family}), "Lineage")
         more = f"{len(statuses) - len(shown)} more correct versions:"
@@ -105,7 +125,12 @@ def claimed_latency(status: VersionStatus, workload: str = "") -> Claim | None:
 
 
 def _row(
-    lineage: Lineage, status: VersionStatus, places: Places, speedup: Speedup | None, timed: bool
+    lineage: Lineage,
+    status: VersionStatus,
+    places: Places,
+    speedup: Speedup | None,
+    timed: bool,
+    modelled: Html | None,
 ) -> Row:
     name = f"{lineage.family}/{status.version.id}"
     parent = status.correct_ancestor
@@ -123,7 +148,8 @@ def _row(
             change = since_parent(speedup, parent.id)
         cells += [number, change]
     else:
-        cells += [markup.tag("span", idea, "m", idea), _claim(status)]
+        times = [] if modelled is None else [modelled]
+        cells += [markup.tag("span", idea, "m", idea), *times, _claim(status)]
     error = () if timed else (_number(places.of_model(status, "max_abs_error")),)
     return Row(
         (

@@ -214,8 +214,8 @@ def _metric_row(change: MetricChange, with_names: bool) -> Row:
     cells = (
         markup.tag("span", change.label, title=hint),
         *((markup.code(change.metric),) if with_names else ()),
-        markup.short_value(change.a),
-        markup.short_value(change.b),
+        markup.short_value(change.a, with_long_unit=with_names),  # without them the table has half the page
+        markup.short_value(change.b, with_long_unit=with_names),
         markup.change(change.a, change.b),
         markup.change_bar(_bar_share(change), change.verdict.traits.colour),
         markup.verdict(change.verdict, reason=change.reason),
