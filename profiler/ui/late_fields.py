@@ -1,8 +1,8 @@
-"""Fields that a browser gets after the chart of their page, each in the place where the page asks for it.
+"""Fields that a browser gets after all else of their page, each in the place where the page asks for it.
 
 A browser that gets its first fields is busy with them for a third of a second, in which it neither shows
 texts nor asks for the code of charts. So in a session's first run the fields of a page that calls `wait`
-come after the chart. In later runs they do not: what a browser shows must not vanish for a moment.
+come after everything else. In later runs they do not: what a browser shows must not vanish for a moment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from profiler.ui import markup
 
 Chosen = TypeVar("Chosen")
 
-_WAIT_S = 0.4  # what a browser needs to show the texts and to ask for the code of charts
+_AFTER_CHART_S = 0.3  # what a browser needs to show the texts and to ask for the code of charts
 
 
 @dataclass
@@ -30,6 +30,7 @@ class _Fields:
 
     wait: bool
     is_popover: bool = False  # has one place for all its fields
+    not_before: float = 0.0  # on the monotonic clock, in seconds
     draws: list[Callable[[], object]] = field(default_factory=list)
 
 
@@ -43,37 +44,47 @@ def drawn_at_the_end(may_wait: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        _draw_all()
+        draw()
         _fields.reset(token)
 
 
 def wait() -> None:
-    """Let the fields that the page asks for from here on wait for `draw_after_chart`."""
+    """Let the fields that the page asks for from here on wait."""
     fields = _fields.get()
     if fields is not None:
         fields.wait = True
 
 
-def draw_after_chart() -> None:
-    """Draw the fields that wait, a moment after the chart that was drawn last; later fields do not wait.
+def chart_is_drawn() -> None:
+    """Let the fields that wait come no sooner than a moment from now."""
+    fields = _fields.get()
+    if fields is not None:
+        fields.not_before = time.monotonic() + _AFTER_CHART_S
 
-    Also to be called before `st.stop`, after which Streamlit draws nothing.
+
+def draw() -> None:
+    """Draw the fields that wait; later ones do not.
+
+    For what ends a page by `st.stop`, after which Streamlit draws nothing; else it happens by itself.
     """
     fields = _fields.get()
+    _fields.set(None)
     if fields is not None and fields.draws:
-        time.sleep(_WAIT_S)
-        _draw_all()
+        time.sleep(max(0.0, fields.not_before - time.monotonic()))
+        for draw_field in fields.draws:
+            draw_field()
 
 
-def choose(key: str, draw: Callable[[], Chosen], labels: Sequence[str] = ()) -> Chosen:
-    """What is chosen in a field, by its key in the session's state; `draw` draws the field.
+def choose(key: str, draw_field: Callable[[], Chosen], labels: Sequence[str] = ()) -> Chosen:
+    """What is chosen in a field, by its key in the session's state; `draw_field` draws it and says the same.
 
     `labels` are those of the buttons, where the field is a row of them: their place is kept meanwhile.
     """
     fields = _fields.get()
     if fields is None or not fields.wait:
-        return draw()
-    fields.draws.append(draw if fields.is_popover else partial(_draw_in, _place(labels), draw))
+        return draw_field()
+    late = draw_field if fields.is_popover else partial(_draw_in, _place(labels), draw_field)
+    fields.draws.append(late)
     chosen: Chosen = st.session_state[key]
     return chosen
 
@@ -102,19 +113,12 @@ def _place(labels: Sequence[str]) -> Any:
     return place
 
 
-def _draw_all() -> None:
-    fields = _fields.get()
-    _fields.set(None)
-    for draw in fields.draws if fields is not None else ():
-        draw()
-
-
-def _draw_in(place: Any, draw: Callable[[], object]) -> None:
+def _draw_in(place: Any, draw_field: Callable[[], object]) -> None:
     with place:
-        draw()
+        draw_field()
 
 
 def _draw_popover(place: Any, label: str, draws: Sequence[Callable[[], object]]) -> None:
     with place.popover(label):
-        for draw in draws:
-            draw()
+        for draw_field in draws:
+            draw_field()

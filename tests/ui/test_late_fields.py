@@ -1,4 +1,4 @@
-"""Fields that come after their page's chart: what is chosen meanwhile, and that none is lost."""
+"""Fields that come after all else of their page: what is chosen meanwhile, and that none is lost."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def _page(is_late: bool, ending: str) -> None:
         st.text(f"{family} {view} {kernels} {shown} {chip}")
         if ending == "error":
             raise ProfilerError("cannot be opened")
-        late_fields.draw_after_chart()
+        late_fields.chart_is_drawn()
         if ending == "stop":
+            late_fields.draw()
             st.stop()
         below = filters.select("below", ["c", "d"], "below")
         st.text(below)
@@ -52,7 +53,7 @@ def fields(app: AppTest) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late_fields, "_WAIT_S", 0.0)
+    monkeypatch.setattr(late_fields, "_AFTER_CHART_S", 0.0)
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,12 @@ if not versions:
     st.stop()
 
 filters = controls.Filters("regressions")
-head_box, family_box = st.columns([4, 1], vertical_alignment="bottom", gap="medium")
+families = families_of(versions)
+head_box, family_box = st.container(), st.container()
+if len(families) > 1:
+    head_box, family_box = st.columns([4, 1], vertical_alignment="bottom", gap="medium")
 head_box.html(markup.page_head("Regressions", regression_list.CAPTION))
 with family_box:
-    families = families_of(versions)
     options = [regression_list.ALL, *families] if len(families) > 1 else families
     family = filters.select_if_several("family", options, "family")
 filters.write_url()

@@ -68,7 +68,7 @@ def missing(document: LaunchDocument) -> Html:
         parts += [markup.muted(section.note)] if section.note else []
         takes = markup.join(parts, " · ")
         rows.append(Row((section.what, markup.state(section.state), takes)))
-    columns = (Column("not shown"), Column("state"), Column("what it takes", wrap=True))
+    columns = (Column("not shown", wrap=True), Column("state"), Column("what it takes", wrap=True))
     return markup.table("what is missing", columns, rows)
 
 
