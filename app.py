@@ -43,8 +43,8 @@ with st.container(height=1, border=False):
         [*((listed.title, listed.url_path) for listed in LISTED), (BY_NAME.title, BY_NAME.url_path)]
     )
 toolbar.announce_new_runs()
-may_wait = preloads.wait_for_first_kinds()
+is_first_run = preloads.wait_for_first_kinds()
 # An error that no page shows nearer to its cause is shown here, such as an index that cannot be opened.
-with late_fields.drawn_at_the_end(may_wait), errors_shown():
+with late_fields.may_wait(is_first_run), errors_shown():
     toolbar.put_address_right()
     page.run()

@@ -38,13 +38,19 @@ _fields: ContextVar[_Fields | None] = ContextVar("fields that may wait", default
 
 
 @contextmanager
-def drawn_at_the_end(may_wait: bool) -> Iterator[None]:
-    """Run a page whose fields may wait, and draw those that still do, after an error too."""
-    token = _fields.set(_Fields(wait=False) if may_wait else None)
+def may_wait(is_first_run: bool) -> Iterator[None]:
+    """Run a page, whose fields may wait in a session's first run until it calls `draw`.
+
+    After an error that keeps it from that the page is run again, for to Streamlit a field that is drawn out
+    here is another one than the page's own.
+    """
+    fields = _Fields(wait=False) if is_first_run else None
+    token = _fields.set(fields)
     try:
         yield
+        if fields is not None and fields.draws:
+            st.rerun()
     finally:
-        draw()
         _fields.reset(token)
 
 
@@ -63,16 +69,15 @@ def chart_is_drawn() -> None:
 
 
 def draw() -> None:
-    """Draw the fields that wait; later ones do not.
-
-    For what ends a page by `st.stop`, after which Streamlit draws nothing; else it happens by itself.
-    """
+    """Draw the fields that wait, at the end of a page or before its `st.stop`; later ones do not wait."""
     fields = _fields.get()
-    _fields.set(None)
-    if fields is not None and fields.draws:
-        time.sleep(max(0.0, fields.not_before - time.monotonic()))
-        for draw_field in fields.draws:
-            draw_field()
+    if fields is None or not fields.draws:
+        return
+    time.sleep(max(0.0, fields.not_before - time.monotonic()))
+    fields.wait = False
+    for draw_field in fields.draws:
+        draw_field()
+    fields.draws.clear()
 
 
 def choose(key: str, draw_field: Callable[[], Chosen], labels: Sequence[str] = ()) -> Chosen:

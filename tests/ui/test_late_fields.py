@@ -16,7 +16,9 @@ def _page(is_late: bool, ending: str) -> None:
     from profiler.ui.controls import Filters
     from profiler.ui.errors import errors_shown
 
-    with late_fields.drawn_at_the_end(is_late), errors_shown():
+    is_first = "ran" not in st.session_state
+    st.session_state["ran"] = True
+    with late_fields.may_wait(is_late and is_first), errors_shown():
         late_fields.wait()
         filters = Filters("test")
         family = filters.select("family", ["a", "b"], "family")
@@ -36,6 +38,7 @@ def _page(is_late: bool, ending: str) -> None:
         below = filters.select("below", ["c", "d"], "below")
         st.text(below)
         filters.write_url()
+        late_fields.draw()
 
 
 def run(is_late: bool, ending: str = "", **query: str) -> AppTest:

@@ -113,3 +113,4 @@ trend_lines.show(
     data_version, choice, only_fitting(chosen), filters, trend_lines.LineChoice(scale, since, zoom)
 )
 filters.write_url()
+late_fields.draw()
