@@ -29,6 +29,7 @@ LANDSCAPE = Path(__file__).resolve().parent.parent.parent / "bench" / "search_la
 WORKLOAD = "2x8x2048x64"
 GPU = "H100-SXM"
 BUDGET = 99 << 10  # bytes of shared memory, as the versions have it
+LAST_EVENT = 200  # of a worker that is killed; a candidate takes about 80, a start 45
 
 
 @cache
@@ -136,20 +137,36 @@ def summary(journal: Journal) -> dict[str, Any]:
 
 
 def kill_workers(journal: Journal, total: int, kills: int, seed: int) -> int:
-    """Workers, one at a time, that SIGKILL ends at any moment; how many were alive when it came."""
+    """Workers, one at a time, each ended by SIGKILL at one of the things that it does; how many were.
+
+    Not at moments of time: a fast machine would be through with all candidates before the kills are.
+    """
     rng, met = random.Random(seed), 0
     while met < kills and len(Journal(journal.folder).records()) <= total:
+        kill_at = rng.randrange(1, LAST_EVENT)
         pid = os.fork()
         if pid == 0:
             try:
+                _end_at_event(kill_at)
                 run_search(Journal(journal.folder), total, LandscapeJudge(0.004))
             finally:
                 os._exit(0)
-        time.sleep(rng.uniform(0.0, 0.06))
-        os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         met += os.WIFSIGNALED(status)
     return met
+
+
+def _end_at_event(kill_at: int) -> None:
+    """Kill this process at its nth access to files, or nap."""
+    events = 0
+
+    def count(event: str, _: tuple[Any, ...]) -> None:
+        nonlocal events
+        events += event.startswith(("open", "os.", "time.sleep"))
+        if events == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
 
 
 def work_together(journal: Journal, total: int, workers: int) -> None:

@@ -83,7 +83,7 @@ def test_fifty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     assert int(apart("kills", killed.folder, 45, 50)) == 50
     done_by_killed = len(killed.records())
     run_search(killed, 45)
-    assert done_by_killed < 46  # they were killed in the middle of it
+    assert 5 < done_by_killed < 46  # they were killed in the middle of it
     assert summary(killed) == summary(undisturbed)
 
 
