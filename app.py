@@ -40,7 +40,8 @@ st.html("<style> </style>" if preloads.is_serving() else style_sheet())
 # The toolbar's place is a pixel high from the first moment on: nothing moves when it is there.
 with st.container(height=1, border=False):
     toolbar.mount(
-        [*((listed.title, listed.url_path) for listed in LISTED), (BY_NAME.title, BY_NAME.url_path)]
+        [*((listed.title, listed.url_path) for listed in LISTED), (BY_NAME.title, BY_NAME.url_path)],
+        page.url_path,
     )
 toolbar.announce_new_runs()
 is_first_run = preloads.wait_for_first_kinds()

@@ -117,13 +117,19 @@ def waits_ms() -> float:
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory, made_reports: Path) -> Iterator[str]:
+def two_families(tmp_path_factory: pytest.TempPathFactory, made_reports: Path) -> Iterator[Dashboard]:
     """A dashboard over two families of made reports, and a search that is at its end."""
     folder = tmp_path_factory.mktemp("two_families")
     import_paths([made_reports / name for name in ("ncar", "llm.c")], data=str(folder / "data"))
     run_search(make_search(folder / "data", seed=3, target_ns=5e4), 30)
     with served(folder) as dashboard:
-        yield dashboard.address
+        yield dashboard
+
+
+@pytest.fixture(scope="session")
+def address(two_families: Dashboard) -> str:
+    """Where that dashboard answers."""
+    return two_families.address
 
 
 @pytest.fixture(scope="session")

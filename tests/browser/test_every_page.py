@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
+import os
 import re
+import signal
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,12 +18,14 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.browser.conftest import (
+    HAS_CHARTS,
     IS_DARK,
     PHONE,
     ROOT,
     SMALL_DESKTOP,
     STANDS_STILL,
     TOO_WIDE,
+    Dashboard,
     opened,
     settle,
     waits_ms,
@@ -266,6 +270,28 @@ def test_the_palette_finds_a_version_and_opens_it_by_keyboard_alone(desktop: Any
     page.keyboard.press("Enter")
     page.wait_for_function(IS_DARK)
     page.evaluate("localStorage.clear()")  # the choice is every page's
+    assert errors == []
+    page.close()
+
+
+def test_the_palette_answers_who_asks_while_a_slow_server_has_not_begun_with_the_next_page(
+    desktop: Any, two_families: Dashboard
+) -> None:
+    page, errors = opened(desktop, f"{two_families.address}/runs")
+    os.kill(two_families.pid, signal.SIGSTOP)
+    try:
+        page.locator('[data-testid="stTopNavLink"]', has_text="Trends").first.click()
+        page.wait_for_url("**/trends*")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("theme: dark")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(300)  # what is asked at once has been asked
+    finally:
+        os.kill(two_families.pid, signal.SIGCONT)
+    page.wait_for_function(IS_DARK)
+    page.wait_for_function("document.title.startsWith('Trends')")
+    page.wait_for_function(HAS_CHARTS)
+    page.evaluate("localStorage.clear()")
     assert errors == []
     page.close()
 

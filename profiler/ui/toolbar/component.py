@@ -45,8 +45,11 @@ _component = st.components.v2.component(
 
 
 @st.fragment
-def mount(pages: Sequence[tuple[str, str]]) -> None:
-    """Draw the toolbar; `pages` are the titles of all pages with their addresses, "" for the first.
+def mount(pages: Sequence[tuple[str, str]], page: str) -> None:
+    """Draw the toolbar.
+
+    `pages` are the titles of all pages with their addresses, "" for the first; `page` is the address of
+    the page that is drawn.
 
     A fragment: what is typed into the palette draws no page anew.
     """
@@ -59,7 +62,7 @@ def mount(pages: Sequence[tuple[str, str]]) -> None:
             found = {"text": asked, "groups": [_group(name, group) for name, group in groups.items()]}
     _component(
         key=_KEY,
-        data={"pages": [address for _, address in pages], "found": found},
+        data={"pages": [address for _, address in pages], "page": page, "found": found},
         height="content",
         on_query_change=_ignore,
     )

@@ -18,6 +18,12 @@ function pageAddress(link) {
   return toolbar.pages.has(page) ? address : null;
 }
 
+// Whether the address has another page of ours than the server has drawn last.
+function isPageOnItsWay() {
+  const page = location.pathname.replace(/^.*\//, "");
+  return toolbar.pages.has(page) && page !== toolbar.page;
+}
+
 // Family, workload and GPU of this view: what the page says that it shows, else what its address asks for.
 function viewContext() {
   const asked = new URLSearchParams(location.search);

@@ -17,7 +17,14 @@ function ask(text) {
   askedLast = text;
   drawChoices();
   clearTimeout(ask.timer);
-  ask.timer = setTimeout(() => toolbar.trigger("query", { text }), text ? 80 : 0);
+  ask.timer = setTimeout(() => send(text), text ? 80 : 0);
+}
+
+// Until the server has begun with the page of the address, Streamlit would send the question with the page before,
+// whose run the server drops or draws in place of the new page's (1.67).
+function send(text) {
+  if (isPageOnItsWay()) ask.timer = setTimeout(() => send(text), 20);
+  else toolbar.trigger("query", { text });
 }
 
 const words = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);

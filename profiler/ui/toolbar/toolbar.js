@@ -3,6 +3,7 @@
 const toolbar = {
   root: document.body,
   pages: new Set(),
+  page: "", // that the server has drawn last
   found: null,
   trigger: () => {},
   part: (selector) => toolbar.root.querySelector(selector),
@@ -13,6 +14,7 @@ const DOES = { find: () => openPalette(), copy: copyLink, theme: () => chooseThe
 export default function ({ data, parentElement, setTriggerValue }) {
   toolbar.trigger = setTriggerValue;
   toolbar.pages = new Set(data.pages);
+  toolbar.page = data.page;
   toolbar.found = data.found;
   if (toolbar.root !== parentElement || !parentElement.dataset.listens) listen(parentElement);
   showTheme();
