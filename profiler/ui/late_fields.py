@@ -7,7 +7,6 @@ come after everything else. In later runs they do not: what a browser shows must
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,20 +16,18 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from profiler.ui import markup
+from profiler.ui import first_chart, markup
 
 Chosen = TypeVar("Chosen")
-
-_AFTER_CHART_S = 0.3  # what a browser needs to show the texts and to ask for the code of charts
 
 
 @dataclass
 class _Fields:
     """What draws the fields that wait, in the order in which the page asked for them."""
 
-    wait: bool
+    token: str  # that the browser comes with when the chart is drawn
+    wait: bool = False
     is_popover: bool = False  # has one place for all its fields
-    not_before: float = 0.0  # on the monotonic clock, in seconds
     draws: list[Callable[[], object]] = field(default_factory=list)
 
 
@@ -44,7 +41,7 @@ def may_wait(is_first_run: bool) -> Iterator[None]:
     After an error that keeps it from that the page is run again, for to Streamlit a field that is drawn out
     here is another one than the page's own.
     """
-    fields = _Fields(wait=False) if is_first_run else None
+    fields = _Fields(first_chart.expect()) if is_first_run else None
     token = _fields.set(fields)
     try:
         yield
@@ -52,6 +49,8 @@ def may_wait(is_first_run: bool) -> Iterator[None]:
             st.rerun()
     finally:
         _fields.reset(token)
+        if fields is not None:
+            first_chart.forget(fields.token)
 
 
 def wait() -> None:
@@ -61,11 +60,14 @@ def wait() -> None:
         fields.wait = True
 
 
-def chart_is_drawn() -> None:
-    """Let the fields that wait come no sooner than a moment from now."""
+def wait_for_chart() -> None:
+    """Where fields wait, send nothing until the browser has drawn the chart that was sent last.
+
+    What comes before a chart is drawn is drawn before it.
+    """
     fields = _fields.get()
-    if fields is not None:
-        fields.not_before = time.monotonic() + _AFTER_CHART_S
+    if fields is not None and fields.draws:
+        first_chart.wait(fields.token)
 
 
 def draw() -> None:
@@ -73,7 +75,6 @@ def draw() -> None:
     fields = _fields.get()
     if fields is None or not fields.draws:
         return
-    time.sleep(max(0.0, fields.not_before - time.monotonic()))
     fields.wait = False
     for draw_field in fields.draws:
         draw_field()
@@ -88,7 +89,7 @@ def choose(key: str, draw_field: Callable[[], Chosen], labels: Sequence[str] = (
     fields = _fields.get()
     if fields is None or not fields.wait:
         return draw_field()
-    late = draw_field if fields.is_popover else partial(_draw_in, _place(labels), draw_field)
+    late = draw_field if fields.is_popover else partial(_draw_in, _place(labels, fields.token), draw_field)
     fields.draws.append(late)
     chosen: Chosen = st.session_state[key]
     return chosen
@@ -102,7 +103,7 @@ def popover(label: str) -> Iterator[None]:
         with st.popover(label):
             yield
         return
-    place, inside = _place([label]), _Fields(wait=True, is_popover=True)
+    place, inside = _place([label], fields.token), _Fields(fields.token, wait=True, is_popover=True)
     fields.draws.append(partial(_draw_popover, place, label, inside.draws))
     token = _fields.set(inside)
     try:
@@ -111,10 +112,10 @@ def popover(label: str) -> Iterator[None]:
         _fields.reset(token)
 
 
-def _place(labels: Sequence[str]) -> Any:
+def _place(labels: Sequence[str], token: str) -> Any:
     """An element as high as the field that will take its place, so that nothing moves then."""
     place = st.empty()
-    place.html(markup.field_place(labels), width="content" if labels else "stretch")
+    place.html(markup.field_place(labels, token), width="content" if labels else "stretch")
     return place
 
 

@@ -356,9 +356,13 @@ def empty_page(sentence: str, command: str) -> Html:
     return Html(f'<div class="k k-empty">{escaped(sentence)} <span class="c">{escaped(command)}</span></div>')
 
 
-def field_place(labels: Sequence[str] = ()) -> Html:
-    """What nobody sees, as high as a field of a line or, with their labels, as a row of buttons."""
-    return Html(f'<div class="k-place">{"".join(f"<i>{escaped(label)}</i>" for label in labels)}</div>')
+def field_place(labels: Sequence[str], token: str) -> Html:
+    """What nobody sees, as high as a field of a line or, with their labels, as a row of buttons.
+
+    `token` is what the browser says when the first chart is drawn.
+    """
+    buttons = "".join(f"<i>{escaped(label)}</i>" for label in labels)
+    return Html(f'<div class="k-place" data-waits="{token}">{buttons}</div>')
 
 
 def error_box(message: str) -> Html:

@@ -94,6 +94,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from starlette.middleware import Middleware
     from streamlit.starlette import App
 
+    from profiler.ui.first_chart import WithFirstChart
     from profiler.ui.origins import WithOrigins, parse_origin
     from profiler.ui.preloads import WithPreloads
     from profiler.ui.static_files import WithStaticFiles
@@ -131,6 +132,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     middleware = [
         Middleware(WithHeaders),
         Middleware(WithOrigins, origins=origins),
+        Middleware(WithFirstChart),
         Middleware(WithStaticFiles),
         Middleware(WithUploadLimits, limits=limits),
         Middleware(WithPreloads),

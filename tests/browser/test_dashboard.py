@@ -31,6 +31,18 @@ pytestmark = pytest.mark.browser
 NAMES = ("MW_Baseline", "MW_DivToMult")
 DIFF = "/diff?a=ncar%2FMW_Baseline&b=ncar%2FMW_DivToMult"
 WATERFALL = "document.querySelector('[class*=st-key-diff_why] .js-plotly-plot')"
+# When the first field and the first chart of a page came, in the order of the steps in which they did.
+SEES_WHAT_COMES_FIRST = """(() => {
+  const kinds = {field: ".stMain .stSelectbox", chart: ".stMain .js-plotly-plot .main-svg"};
+  window.came = {};
+  let step = 0;
+  new MutationObserver(() => {
+    step += 1;
+    for (const [kind, selector] of Object.entries(kinds)) {
+      if (!window.came[kind] && document.querySelector(selector)) window.came[kind] = step;
+    }
+  }).observe(document, {childList: true, subtree: true});
+})()"""
 # Each page is resized to a phone in test_every_page; here those are opened on one whose content is widest.
 ON_A_PHONE = [
     DIFF,
@@ -236,6 +248,34 @@ def folded(page: Any) -> list[bool]:
 
 def test_a_wide_page_folds_no_long_part(diff: tuple[Any, list[str]]) -> None:
     assert folded(diff[0]) == [False]
+
+
+def test_the_fields_of_trends_come_once_the_browser_has_drawn_its_chart(filled: Any, dashboard: str) -> None:
+    page = filled.new_page()
+    errors = watch(page)
+    words: list[int] = []
+    page.on("response", lambda answer: words.append(answer.status) if "/drawn/" in answer.url else None)
+    page.add_init_script(SEES_WHAT_COMES_FIRST)
+    page.goto(f"{dashboard}/trends?family=ncar")
+    settle(page)
+    page.wait_for_function("window.came.field && window.came.chart")
+    assert page.evaluate("window.came.chart < window.came.field")
+    assert words == [204]
+    assert errors == []
+    page.close()
+
+
+def test_a_click_before_the_chart_is_drawn_is_said_too(filled: Any, dashboard: str) -> None:
+    page = filled.new_page()
+    page.route("**/PlotlyChart.*.js", lambda _: None)  # it never comes
+    page.goto(f"{dashboard}/trends?family=ncar")
+    page.wait_for_selector("[data-waits]", state="attached")
+    with page.expect_response("**/drawn/*") as said:
+        page.locator('[data-testid="stTopNavLink"]', has_text="Runs").first.click()
+    assert said.value.status == 204
+    page.wait_for_function("document.title.startsWith('Runs')")
+    page.unroute_all(behavior="ignoreErrors")
+    page.close()
 
 
 def test_the_first_page_opens_by_its_typed_name_too(filled: Any, dashboard: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from profiler.ui import late_fields
+from profiler.ui import first_chart
 
 
 def _page(is_late: bool, ending: str) -> None:
@@ -31,7 +31,7 @@ def _page(is_late: bool, ending: str) -> None:
         st.text(f"{family} {view} {kernels} {shown} {chip}")
         if ending == "error":
             raise ProfilerError("cannot be opened")
-        late_fields.chart_is_drawn()
+        late_fields.wait_for_chart()
         if ending == "stop":
             late_fields.draw()
             st.stop()
@@ -56,7 +56,7 @@ def fields(app: AppTest) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(late_fields, "_AFTER_CHART_S", 0.0)
+    monkeypatch.setattr(first_chart, "_LONGEST_S", 0.0)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ if view == "roofline":  # of measured launches, over versions: the other filters
         kernels = filters.text("kernels", "kernels", "all, or name, *pattern*, regex:…")
     with errors_shown():
         roofline.show_path(data_version, family, names, kernels, filters)
-    late_fields.chart_is_drawn()
+    late_fields.wait_for_chart()
     late_fields.draw()
     filters.write_url()
     st.stop()

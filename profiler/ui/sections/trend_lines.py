@@ -135,7 +135,7 @@ def _show_chart(
             on_select=partial(_take_click, chart_key, isolated),
             selection_mode="points",
         )
-        late_fields.chart_is_drawn()
+        late_fields.wait_for_chart()
         _show_point(data_version, choice, filters, drawing, dict(spreads))
         if zoom:
             whole = markup.link(filters.address(**dict.fromkeys(ZOOM, "")), "the whole range")

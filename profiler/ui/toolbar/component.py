@@ -25,6 +25,7 @@ _SCRIPTS = (
     "zoom",
     "panels",
     "folds",
+    "drawn",
     "toolbar",
 )
 _KEY = "toolbar"

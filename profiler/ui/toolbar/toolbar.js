@@ -37,4 +37,5 @@ function listen(root) {
   rememberZooms(listening.signal);
   keepTitlesInSight(listening.signal);
   foldOnPhone(listening.signal);
+  sayWhenDrawn(listening.signal);
 }
