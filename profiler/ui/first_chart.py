@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-_LONGEST_S = 2.0  # for a browser that says nothing
+LONGEST_S = 5.0  # for a browser that says nothing, or is slow
 _ADDRESS = re.compile(r"/drawn/([0-9a-f]{32})")
 
 _expected: dict[str, threading.Event] = {}  # by token
@@ -29,8 +29,8 @@ def expect() -> str:
 
 
 def wait(token: str) -> None:
-    """Wait until the browser has come with the token, at most two seconds."""
-    _expected[token].wait(_LONGEST_S)
+    """Wait until the browser has come with the token, at most `LONGEST_S`."""
+    _expected[token].wait(LONGEST_S)
 
 
 def forget(token: str) -> None:

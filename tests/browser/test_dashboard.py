@@ -13,6 +13,7 @@ import pytest
 
 from profiler.evidence import Value, formatting
 from profiler.statistics import Verdict
+from profiler.ui import first_chart
 from tests.browser.conftest import (
     DESKTOP,
     PHONE,
@@ -31,15 +32,17 @@ pytestmark = pytest.mark.browser
 NAMES = ("MW_Baseline", "MW_DivToMult")
 DIFF = "/diff?a=ncar%2FMW_Baseline&b=ncar%2FMW_DivToMult"
 WATERFALL = "document.querySelector('[class*=st-key-diff_why] .js-plotly-plot')"
-# When the first field and the first chart of a page came, in the order of the steps in which they did.
+# When a page's places of fields, its first field and its first chart came, in milliseconds.
 SEES_WHAT_COMES_FIRST = """(() => {
-  const kinds = {field: ".stMain .stSelectbox", chart: ".stMain .js-plotly-plot .main-svg"};
+  const kinds = {
+    place: "[data-waits]",
+    field: ".stMain .stSelectbox",
+    chart: ".stMain .js-plotly-plot .main-svg",
+  };
   window.came = {};
-  let step = 0;
   new MutationObserver(() => {
-    step += 1;
     for (const [kind, selector] of Object.entries(kinds)) {
-      if (!window.came[kind] && document.querySelector(selector)) window.came[kind] = step;
+      if (!window.came[kind] && document.querySelector(selector)) window.came[kind] = performance.now();
     }
   }).observe(document, {childList: true, subtree: true});
 })()"""
@@ -259,7 +262,11 @@ def test_the_fields_of_trends_come_once_the_browser_has_drawn_its_chart(filled: 
     page.goto(f"{dashboard}/trends?family=ncar")
     settle(page)
     page.wait_for_function("window.came.field && window.came.chart")
-    assert page.evaluate("window.came.chart < window.came.field")
+    came = page.evaluate("window.came")
+    # On a busy machine the browser may see the places late, and the server's patience may end.
+    is_patience_over = came["field"] - came["place"] > 0.5e3 * first_chart.LONGEST_S
+    assert came["chart"] < came["field"] or is_patience_over
+    page.wait_for_timeout(100)
     assert words == [204]
     assert errors == []
     page.close()

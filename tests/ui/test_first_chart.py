@@ -33,7 +33,7 @@ def say(path: str) -> int:
 
 @pytest.mark.parametrize("folder", ["", "/behind/a/proxy"])
 def test_a_browsers_word_ends_the_wait(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
-    monkeypatch.setattr(first_chart, "_LONGEST_S", 60.0)
+    monkeypatch.setattr(first_chart, "LONGEST_S", 60.0)
     token = first_chart.expect()
     waiting = threading.Thread(target=first_chart.wait, args=(token,), daemon=True)
     waiting.start()
@@ -46,7 +46,7 @@ def test_a_browsers_word_ends_the_wait(monkeypatch: pytest.MonkeyPatch, folder: 
 
 
 def test_the_word_for_another_page_ends_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_chart, "_LONGEST_S", 0.2)
+    monkeypatch.setattr(first_chart, "LONGEST_S", 0.2)
     token, other = first_chart.expect(), first_chart.expect()
     assert say(f"/drawn/{other}") == 204
     began = time.monotonic()

@@ -56,7 +56,7 @@ def fields(app: AppTest) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_chart, "_LONGEST_S", 0.0)
+    monkeypatch.setattr(first_chart, "LONGEST_S", 0.0)
 
 
 @pytest.mark.parametrize(

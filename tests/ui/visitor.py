@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 import urllib.request
 import uuid
@@ -76,12 +77,19 @@ class Visitor:
                 self.session = heard.new_session.initialize.session_id
             elif kind == "delta":
                 _note(heard.delta, seen)
+                if seen.kinds[-1:] == ["plotly_chart"]:
+                    self._say_that_a_chart_is_drawn(seen)
             elif kind == "script_finished" and heard.script_finished in (
                 ForwardMsg.FINISHED_SUCCESSFULLY,
                 ForwardMsg.FINISHED_WITH_COMPILE_ERROR,
             ):
                 seen.seconds = time.monotonic() - started
                 return seen
+
+    def _say_that_a_chart_is_drawn(self, seen: Page) -> None:
+        token = next(filter(None, (re.search(r'data-waits="(\w+)"', text) for text in seen.texts)), None)
+        if token is not None:
+            urllib.request.urlopen(f"{self.address}/drawn/{token[1]}", timeout=self._wait_s).close()
 
     def upload(self, name: str, content: bytes) -> str:
         """Send a file as the page's uploader does; its id."""

@@ -23,7 +23,7 @@ from profiler.ui.theme import light
 
 # How wide a version's column is beside the others: one that has numbers needs room for them and its name.
 _SHOWN, _GAP, _PLANNED = 1.0, 0.34, 0.8
-_PANEL_PX, _CLAIMS_PX, _AXIS_PX = 50, 64, 38
+_PANEL_PX, _CLAIMS_PX, _AXIS_PX = 50, 72, 38
 _LABEL_PX = 178  # left of the plot, for what each panel shows
 _LABEL_LETTERS = 29  # of a line there
 _MOST_REASON = 34  # letters of a reason that fit beside a hatch
@@ -128,8 +128,10 @@ def _range(panel: FactPanel) -> tuple[float, float, bool]:
     numbers = [point.value for point in (*panel.points.values(), *panel.extra.values())]
     numbers += [point.high for point in panel.extra.values() if point.high is not None]
     low, high, log = value_range(numbers)
-    # Room for the number above the highest mark.
-    return (low, high * (high / low) ** 0.3, True) if log else (low, low + (high - low) * 1.3, False)
+    # Room for the number above the highest mark, and for the lower half of what stands beside a goal.
+    if log:
+        return low * (low / high) ** (0.45 if panel.extra else 0.0), high * (high / low) ** 0.3, True
+    return low, low + (high - low) * 1.3, False
 
 
 def _value_axis(domain: list[float], low: float, high: float, log: bool) -> Figure:

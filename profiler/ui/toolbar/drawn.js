@@ -1,7 +1,7 @@
 // Says once to the server that the page's first chart is drawn, or that somebody does something: the script of a
 // page may wait for it with all that comes after the chart (first_chart.py).
 
-const SAYS_FOR_MS = 20_000; // the server has not waited that long
+const SAYS_FOR_MS = 30_000; // the server does not wait that long
 
 function sayWhenDrawn(signal) {
   const waiting = new AbortController();

@@ -32,6 +32,7 @@ def table(
     groups = "".join(
         f'<th colspan="{count}">{markup.escaped(gpu or "–")}</th>' for gpu, count in gpus.items()
     )
+    group_row = f"<tr><th></th>{groups}<th></th></tr>" if any(gpus) else ""  # a model on the CPU has no GPU
     heads = "".join(f'<th class="r">{markup.escaped(workload or "–")}</th>' for _, workload in places)
     rows = "".join(
         _row(version, places, cells, version == shown.version, address, shown)
@@ -39,7 +40,7 @@ def table(
     )
     return Html(
         f'<div class="k k-box grid">{markup.table_start("version by workload")}<thead>'
-        f"<tr><th></th>{groups}<th></th></tr><tr><th>version</th>{heads}<th>state</th></tr></thead>"
+        f"{group_row}<tr><th>version</th>{heads}<th>state</th></tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
     )
 
