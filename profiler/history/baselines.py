@@ -12,7 +12,8 @@ Callers begin and stop at different steps on purpose, and each has a function of
 - `for_gate`: 2, and where nothing is pinned the gate goes on to the run before (4, `run_before`). A change
   must not make a version worse than it was; that it is slower than its parent is no regression.
 - `for_regressions`: 2, then 3; the version before (4) only where no catalogue says which the parent is. A pin
-  whose run is gone ends the search: nobody asked to be compared with anything else.
+  whose run is gone ends the search: nobody asked to be compared with anything else. A version that the pinned
+  one was made from is compared with its own parent: that the pinned one is faster says nothing of it.
 - `for_advice`: 3 alone. Advice is about the idea that separates a version from the one it was made from,
   whatever is pinned.
 - `newest_and_before`: 4 alone, for the overview, which shows what changed last.

@@ -18,6 +18,7 @@ from profiler.compare import (
 )
 from profiler.evidence import Evidence, MetricTable
 from profiler.history import Baseline, Baselines, Lineage, LostPin
+from profiler.history.baselines import for_advice
 from profiler.history.lineage import REJECTED
 from profiler.regressions.launch_pairs import LaunchPairs
 from profiler.regressions.regression import Regression
@@ -90,6 +91,12 @@ class Search:
     def wrong(self) -> dict[str, dict[str, str]]:
         """The versions without a speed, as the argument of `load_trends`."""
         return {self.family: self.lineage.wrong} if self.lineage else {}
+
+    def parent(self, version: str) -> Baseline | None:
+        """The nearest correct ancestor of a version as its baseline; None without one, or a catalogue."""
+        status = self.lineage.by_id.get(version) if self.lineage else None
+        baseline = for_advice(self.family, status)
+        return baseline if isinstance(baseline, Baseline) else None
 
     def is_regression_against(self, baseline: Baseline, before: str, version: str) -> bool:
         """Whether a version that is slower than the version `before` of its baseline got worse.

@@ -25,7 +25,15 @@ from profiler.compare import (
     noise_command,
 )
 from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value
-from profiler.history import LATENCY, Trend, TrendPoint, change_points, load_latency_trends, load_trends
+from profiler.history import (
+    LATENCY,
+    Baseline,
+    Trend,
+    TrendPoint,
+    change_points,
+    load_latency_trends,
+    load_trends,
+)
 from profiler.history.trend import LATENCY_METRIC
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search, UnclearReason
@@ -441,8 +449,23 @@ def _baseline_pair(
     `points_of` has the points on the line of each version.
     """
     baseline = search.baseline(version, series.workload or "", series.gpu or "", points_of)
-    if baseline is None:
-        return None
+    pair = None if baseline is None else _pair_with(series, search, version, points_of, baseline)
+    is_of_ancestor = pair is not None and pair.slower_than_parent and search.lineage is not None
+    if baseline is None or baseline.pin is None or not is_of_ancestor:
+        return pair
+    # That the pinned version, which was made from this one, is faster says nothing of it: its parent does.
+    parent = search.parent(version)
+    return None if parent is None else _pair_with(series, search, version, points_of, parent)
+
+
+def _pair_with(
+    series: Trend,
+    search: Search,
+    version: str,
+    points_of: Mapping[str, Sequence[TrendPoint]],
+    baseline: Baseline,
+) -> _PointPair | None:
+    """A version's newest result beside that of a baseline; None where there is none to pair it with."""
     candidates = series.points_on_line if baseline.version is None else points_of.get(baseline.version, ())
     of_baseline = [point for point in candidates if baseline.run_id in (None, point.run_id)]
     own = points_of[version]

@@ -239,8 +239,10 @@ def trends(
     kernels: str = "",
     metrics: Sequence[str] = (),
     evidence: str | None = None,
+    over: str | None = None,
+    isolate: str | None = None,
 ) -> str:
-    """The address of a family's history."""
+    """The address of a family's history; `isolate` is the version whose line stands out, along time."""
     return markup.href(
         "trends",
         {
@@ -250,6 +252,8 @@ def trends(
             "kernels": kernels,
             "metrics": ",".join(metrics),
             "evidence": evidence,
+            "over": over,
+            "isolate": isolate,
         },
     )
 

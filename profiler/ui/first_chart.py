@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 LONGEST_S = 5.0  # for a browser that says nothing, or is slow
-_ADDRESS = re.compile(r"/drawn/([0-9a-f]{32})")
+_ADDRESS = re.compile(r".*/drawn/([0-9a-f]{32})")  # below any folder, as behind a proxy
 
 _expected: dict[str, threading.Event] = {}  # by token
 
@@ -46,7 +46,8 @@ class WithFirstChart:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; a browser that comes too late has done nothing wrong."""
-        said = _ADDRESS.search(scope["path"]) if scope["type"] == "http" else None
+        is_asked = scope["type"] == "http" and scope["method"] == "GET"
+        said = _ADDRESS.fullmatch(scope["path"]) if is_asked else None
         if said is None:
             await self._app(scope, receive, send)
             return

@@ -247,6 +247,17 @@ class TestCalls:
         assert cli.main(["baseline", "set", "flash", "v1", "--why", "it ships"]) == 0
         assert look(tmp_path).regressions == ()
 
+    def test_a_version_that_the_pinned_one_was_made_from_is_compared_with_its_own_parent(
+        self, tmp_path: Path
+    ) -> None:
+        lineages.dissected(tmp_path)
+        timed_runs.seal(
+            tmp_path, run({"zero": 180e3, "alpha": 170e3}, 1, family=lineages.FAMILY, workload="1x1x8x64")
+        )
+        assert look(tmp_path).regressions == ()
+        assert cli.main(["baseline", "set", lineages.FAMILY, "alpha", "--why", "it ships"]) == 0
+        assert look(tmp_path).regressions == (), "zero has no parent that it could be slower than"
+
     def test_a_pinned_run_that_was_forgotten_is_no_silent_gap(self, tmp_path: Path) -> None:
         runs = [run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)

@@ -13,7 +13,7 @@ from profiler.ui.first_chart import WithFirstChart
 from tests.ui import asgi
 
 
-def say(path: str) -> int:
+def say(path: str, method: str = "GET") -> int:
     """The status of a browser's word; 200 where Streamlit would answer."""
     sent: list[Any] = []
 
@@ -26,7 +26,8 @@ def say(path: str) -> int:
     async def receive() -> Any:
         return {"type": "http.request"}
 
-    asgi.run(WithFirstChart(streamlit)({"type": "http", "path": path, "headers": []}, receive, send))
+    scope = {"type": "http", "method": method, "path": path, "headers": []}
+    asgi.run(WithFirstChart(streamlit)(scope, receive, send))
     status: int = sent[0]["status"]
     return status
 
@@ -56,6 +57,9 @@ def test_the_word_for_another_page_ends_no_wait(monkeypatch: pytest.MonkeyPatch)
     first_chart.forget(other)
 
 
-@pytest.mark.parametrize("path", ["/", "/trends", "/drawn/", "/drawn/short"])
+@pytest.mark.parametrize(
+    "path", ["/", "/trends", "/drawn/", "/drawn/short", f"/drawn/{'0' * 33}", f"/drawn/{'0' * 32}/x"]
+)
 def test_other_addresses_are_streamlits(path: str) -> None:
     assert say(path) == 200
+    assert say(f"/drawn/{'0' * 32}", "CONNECT") == 200

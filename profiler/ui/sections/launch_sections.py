@@ -16,7 +16,7 @@ from profiler.reports import address_of, place_of, stall_of
 from profiler.sass import CodeLocation
 from profiler.ui import addresses, controls, markup
 from profiler.ui.charts import launch_timeline, style
-from profiler.ui.data import launches, machine_code, predictions, results
+from profiler.ui.data import launches, lineages, machine_code, predictions, results
 from profiler.ui.data.index import DataVersion
 from profiler.ui.errors import errors_shown
 from profiler.ui.markup import Html
@@ -51,7 +51,7 @@ def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoi
         _show_inside(data_version, document, choice, code)
         _show_rules(data_version, document, choice, code)
     else:
-        _show_modelled(data_version, choice)
+        _show_modelled(data_version, choice, document.subject.launch.function)
         _show_unmeasured(document)
     if document.sections.missing:
         st.html(markup.section_head("What is missing", "named with what collects it"))
@@ -91,14 +91,17 @@ def _show_measured(document: LaunchDocument, code: addresses.LaunchCode | None) 
         _section("Schedulers", f"warps a scheduler and cycle{short}", launch_bars.schedulers(document))
 
 
-def _show_modelled(data_version: DataVersion, choice: LaunchChoice) -> None:
+def _show_modelled(data_version: DataVersion, choice: LaunchChoice, role: str) -> None:
     """Time, use of the pipes and warp states by the model, where the family's newest run keeps them."""
     info = choice.info
-    stored = None
+    stored, lineage = None, None
     with errors_shown():
         stored = predictions.predictions(data_version, info.family)
+        lineage = lineages.lineage(data_version, info.family)
+    status = lineage.by_id.get(info.version) if lineage else None
+    roles = status.version.roles if status else {}
     found = (
-        modelled_launch.predictions_of(stored, info.version, info.gpu or "", info.workload or "")
+        modelled_launch.predictions_of(stored, info.version, info.gpu or "", info.workload or "", role, roles)
         if stored
         else []
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from profiler.evidence import Value, formatting
@@ -15,17 +16,35 @@ from profiler.ui.views.lineage_table import limiter_words
 _HEAD_DIM = "head dim "
 _LEAST_PERCENT = 0.1
 _STATES_SHOWN = 8
+_SOURCE_NAME = re.compile(r"_Z(\d+)")
 
 
 def predictions_of(
-    stored: StoredPredictions, version: str, arch: str, static_workload: str
+    stored: StoredPredictions,
+    version: str,
+    arch: str,
+    static_workload: str,
+    role: str = "",
+    roles: Mapping[str, str] | None = None,
 ) -> list[StoredPrediction]:
-    """The predictions of a version's code for an architecture: of its function for that head dimension."""
+    """The predictions of a version's code for an architecture: of its function for that head dimension.
+
+    Of a version with several kernels, whose `roles` its catalogue names by function, only those workloads
+    whose longest launch is of the kernel with that `role`.
+    """
     found = [p for p in stored.predictions if (p.version, p.arch) == (version, arch) and p.time_ns]
+    if roles:
+        found = [p for p in found if not p.function or roles.get(_unmangled(p.function)) == role]
     if not static_workload.startswith(_HEAD_DIM):
         return found
     size = static_workload.removeprefix(_HEAD_DIM)
     return [p for p in found if p.workload.split()[0].rpartition("x")[2] == size]
+
+
+def _unmangled(function: str) -> str:
+    """The name of a function outside of namespaces. Source: Itanium C++ ABI, 5.1.2, `<source-name>`."""
+    encoded = _SOURCE_NAME.match(function)
+    return function if encoded is None else function[encoded.end() :][: int(encoded[1])]
 
 
 def times(found: Sequence[StoredPrediction]) -> Html:

@@ -19,6 +19,7 @@ from profiler.regressions import (
 from profiler.statistics import LevelKind, Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.data.part_names import mode_name
+from profiler.ui.data.run_axis import TIME
 from profiler.ui.markup import Column, Html, Row, Tile
 
 ROWS_SHOWN = 40
@@ -225,12 +226,16 @@ def _links(regression: Regression) -> Html:
         evidence=series.evidence.value,
         mode=series.mode if series.concept == LATENCY else None,
     )
+    # Its own line among those of all versions; of kernels the page names lines in more than one way.
+    is_of_calls = series.concept == LATENCY and not regression.became_wrong
     trend = addresses.trends(
         series.family,
         workload=series.workload,
         gpu=series.gpu,
         metrics=() if regression.became_wrong else (series.concept,),
         evidence=series.evidence.value,
+        over=TIME if is_of_calls else None,
+        isolate=series.version if is_of_calls else None,
     )
     is_to_baseline = regression.kind is RegressionKind.BASELINE
     is_measured = series.evidence is Evidence.MEASURED
