@@ -121,6 +121,7 @@ def caption(view: View) -> Html:
     parts.append("a click on a head sorts, a second reverses; what is wrong or not measured stays last")
     if view.table.time_columns:
         parts.append("bars of latency: logarithmic; of a change: from the centre line, capped at ±100 %")
+        parts.append("a latency is what its verdict compares, Overview and Lineage have medians")
     return markup.note("; ".join(parts))
 
 
