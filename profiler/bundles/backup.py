@@ -26,6 +26,7 @@ from typing import IO, BinaryIO
 
 from profiler.bundles import decisions, search_files, tar_stream
 from profiler.bundles.bundle import (
+    MAX_FILES,
     RUNS_FOLDER,
     Readable,
     StagedRun,
@@ -47,11 +48,12 @@ from profiler.bundles.dropped import (
     parse_dropped,
     stored_files,
 )
+from profiler.bundles.hybrid_clock import order_of
 from profiler.bundles.location import LocalRoot, Root, data_unusable, open_regular
 from profiler.bundles.run import Attachment, ReportFile, Run
 from profiler.bundles.run_json import MAX_RUN_JSON_BYTES, RUN_FILE, brief_error, parse_run
 from profiler.bundles.scratch import scratch_folder, temporary_place
-from profiler.bundles.zip_file import MAX_FILES, MAX_RATIO, MAX_UNPACKED_BYTES
+from profiler.bundles.zip_file import MAX_RATIO, MAX_UNPACKED_BYTES
 from profiler.errors import BadBundle, ProfilerError
 
 SCHEMA = 2
@@ -59,7 +61,6 @@ _SCHEMA_WITHOUT_SEARCHES = 1  # which older versions of this package read too
 HEAD_FILE = "backup.json"
 SUMS_FILE = "SHA256SUMS"
 MAX_HEAD_BYTES = 64 << 10
-MAX_DECISION_BYTES = 16 << 20  # a relabel of a hundred thousand runs
 _FREE_BYTES = 64 << 20  # up to here a backup may be of any ratio
 _PARTIAL = ".backup-part"
 _LEVEL = 6  # of gzip: 9 takes three times as long for two hundredths less
@@ -271,7 +272,8 @@ def check_backup(path: Path) -> None:
 def restore(root: Root, path: Path, progress: Progress | None = None) -> RestoreSummary:
     """Put the runs, decisions and searches of a backup that check_backup found whole into a data folder.
 
-    What is there with the same content stays, and other content is refused by name. Runs that were deleted
+    What is there with the same content stays; other content is refused by name, and so are decisions of
+    a time to come. Runs that were deleted
     here after the backup stay away. A restore that was killed is finished by another one.
     """
     summary = RestoreSummary()
@@ -352,7 +354,7 @@ class _SearchRestore:
 
     def _present(self, name: str) -> bytes | None:
         try:
-            return self._root.read(name)
+            return self._root.read(name, search_files.MAX_FILE_BYTES + 1)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -368,8 +370,13 @@ class _SearchRestore:
 def _restore_decision(root: Root, item: _Decision, summary: RestoreSummary) -> None:
     name = f"{decisions.FOLDER}/{item.record.id}.json"
     try:
-        present = root.read(name)
+        present = root.read(name, decisions.MAX_DECISION_BYTES + 1)
     except FileNotFoundError:
+        order = max(item.record.order, order_of(item.record.id) or 0)
+        if (message := decisions.ahead_words(order)) is not None:
+            message = f"{name} {message} and restore again; it was left out"
+            summary.refused.append((item.record.id, message))
+            return
         try:
             root.write(name, item.content)
         except OSError as error:
@@ -507,7 +514,8 @@ class _Reader:
         member = next(members, None)
         while member is not None and member.name.startswith(f"{decisions.FOLDER}/"):
             name = member.name.removeprefix(f"{decisions.FOLDER}/")
-            content = self._content(member, MAX_DECISION_BYTES, sums)
+            self._check_ratio()
+            content = self._content(member, decisions.MAX_DECISION_BYTES, sums)
             if "/" in name or name.startswith(".") or not name.endswith(".json"):
                 raise BadBundle(f"{member.name[:80]!r} is no decision")
             record = decisions.parse_record(str(self._path), name.removesuffix(".json"), content)
@@ -533,8 +541,10 @@ class _Reader:
                 dropped = parse_dropped(dropped_json, run, member.name)
                 member = next(members, None)
             files = stored_files(run, dropped)
-            if len(files) > MAX_FILES or sum(file.size_bytes for file in files) > MAX_UNPACKED_BYTES:
+            size_bytes = sum(file.size_bytes for file in files)
+            if len(files) > MAX_FILES or size_bytes > MAX_UNPACKED_BYTES:
                 raise BadBundle(f"run {run_id} has more files or bytes than a bundle may")
+            self._check_ratio(size_bytes)
             packed_files = _Files(files, member, members, sums, run_id)
             yield _PackedRun(run, run_json, dropped, dropped_json, packed_files.copy)
             member = packed_files.copied()
@@ -574,8 +584,8 @@ class _Reader:
         sums.write(_sums_line(sha256(content).hexdigest(), member.name))
         return content
 
-    def _check_ratio(self) -> None:
-        if self._tar.tell() > self._most:
+    def _check_ratio(self, coming_bytes: int = 0) -> None:
+        if self._tar.tell() + coming_bytes > self._most:
             raise BadBundle("it unpacks to far more than it weighs: refused as a bomb")
 
     def _check_sums(self, member: tar_stream.Member | None, sums: IO[bytes]) -> None:

@@ -25,6 +25,7 @@ from profiler.errors import BadBundle
 RUNS_FOLDER = "runs"
 UNFINISHED = "unfinished"  # in the provenance of what was written while the collection ran
 STAGING_FOLDER = "staging"
+MAX_FILES = 10_000  # of a bundle from elsewhere
 _IMPORTING = "import-"  # what an import stages; a collection stages under its run id
 _DELETED = "deleted-"  # what a deletion moved away to remove it
 _DIGITS = 8  # of the report's sha256 end an imported run's id, so that it is found without reading it
@@ -115,8 +116,12 @@ def check_arriving(run: Run, where: str) -> None:
     """Raise BadBundle for a run from elsewhere that would not be the same run on every machine.
 
     Two files that differ only in case, or in how an accent is written, are one on macOS and Windows. An
-    imported run's id follows from its time, its labels and its report, and finds the report again.
+    imported run's id follows from its time, its labels and its report, and finds the report again. No launch
+    may be there twice.
     """
+    _refuse_repeated_launches(run, where)
+    if len(run.reports) + len(run.files) > MAX_FILES:
+        raise BadBundle(f"{where} names over {MAX_FILES:,} files")
     paths: dict[str, str] = {_file_key(RUN_FILE): RUN_FILE, _file_key("dropped.json"): "dropped.json"}
     for file in run.contents:
         # A folder may come again, but spelled the same; a file may be no folder of another.
@@ -128,15 +133,35 @@ def check_arriving(run: Run, where: str) -> None:
         digests = {report.sha256[:_DIGITS] for report in run.reports}
         if run.run_id[-_DIGITS:] not in digests:
             raise BadBundle(f"{where}: the id {run.run_id} is of another report than it holds")
-        own_ids = [
-            imported_run_id(run.created, result.family, result.version, report.sha256)
-            for result in run.results
-            for report in run.reports
-        ]
-        if run.run_id not in own_ids:
+        labels = dict.fromkeys((result.family, result.version) for result in run.results)
+        digest = run.run_id[-_DIGITS:]
+        if all(run.run_id != imported_run_id(run.created, *names, digest) for names in labels):
+            own_id = imported_run_id(run.created, *next(iter(labels)), digest)
             raise BadBundle(
-                f"{where}: the id {run.run_id} contradicts its time and labels, which make {own_ids[0]}"
+                f"{where}: the id {run.run_id} contradicts its time and labels, which make {own_id}"
             )
+
+
+def _refuse_repeated_launches(run: Run, where: str) -> None:
+    """Raise BadBundle for a launch that several captures name, or one names twice.
+
+    A launch lies in the range of one cell, so that no ncu gives that. A short run.json could name the
+    launches of a report again and again, and each of them takes memory and rows.
+    """
+    whole: set[str] = set()  # reports all of whose launches are named
+    named: dict[str, set[int]] = {}
+    for capture in (capture for result in run.results for capture in result.captures):
+        report = capture.report
+        ordinals = named.setdefault(report, set())
+        if capture.ordinals is None and (report in whole or ordinals):
+            what = f"launch {min(ordinals)}" if ordinals else "every launch"
+            raise BadBundle(f"{where} names {what} of the report {report[:12]} twice")
+        if capture.ordinals is None:
+            whole.add(report)
+        for ordinal in capture.ordinals or ():
+            if report in whole or ordinal in ordinals:
+                raise BadBundle(f"{where} names launch {ordinal} of the report {report[:12]} twice")
+            ordinals.add(ordinal)
 
 
 def refuse_special_files(folder: Path, run: Run) -> None:

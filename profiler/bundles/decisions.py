@@ -14,16 +14,31 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from profiler.bundles.hybrid_clock import END, microseconds, next_order, order_of, stamp
+from profiler.bundles.hybrid_clock import (
+    END,
+    MAX_AHEAD,
+    is_ahead,
+    microseconds,
+    next_order,
+    order_of,
+    stamp,
+)
 from profiler.bundles.location import Root, check_writable, data_unusable
 from profiler.bundles.run import Json, Labels, Run, check_label
-from profiler.bundles.run_json import brief_error, parse_time, reject_repeated_keys
+from profiler.bundles.run_json import (
+    MAX_RUN_JSON_BYTES,
+    brief_error,
+    parse_time,
+    refuse_what_is_too_large,
+    reject_repeated_keys,
+)
 from profiler.errors import BadBundle, ProfilerError
 
 # The variable that names a request header: on a server, a proxy says there who decides.
 USER_HEADER = "PROFILER_USER_HEADER"
 FOLDER = "decisions"
 SCHEMA = 1
+MAX_DECISION_BYTES = MAX_RUN_JSON_BYTES  # a relabel of a hundred thousand runs
 
 RELABEL = "relabel"  # values: family, version, workload, as far as they change
 RELABEL_RUNS = "relabel-runs"  # subject: a family or ""; values: runs, the values of a relabel by run id
@@ -78,11 +93,16 @@ def write_decision(
     """Write one decision, after all that are there, whatever the clock says.
 
     The file's name comes from order, kind and content, so that no two records collide. Raises ProfilerError
-    where nothing can or may be written, and BadBundle where a record that is there cannot be read.
+    where nothing can or may be written, and BadBundle where a record that is there cannot be read, or is
+    of a time to come: nothing that is decided before that would count.
     """
     check_writable(root)
-    created = (created or datetime.now(UTC)).astimezone(UTC)
-    order = next_order(created, _last_order(root))
+    now = datetime.now(UTC)
+    created = (created or now).astimezone(UTC)
+    last, last_name = _last_order(root)
+    if (message := ahead_words(last, max(now, created))) is not None:
+        raise BadBundle(f"{root.url}/{FOLDER}/{last_name}.json {message}, else remove the file")
+    order = next_order(created, last)
     if order >= END:
         raise ProfilerError(f"this machine's clock says {created:%Y-%m-%d}: set it, and decide again")
     body = {
@@ -97,22 +117,37 @@ def write_decision(
     }
     content = json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True).encode()
     name = f"{stamp(order)}-{kind}-{sha256(content).hexdigest()[:8]}"
+    record = parse_record(f"{root.url}/{FOLDER}", name, content)  # what nobody could read is not written
     try:
         root.write(f"{FOLDER}/{name}.json", content)
     except OSError as error:
         raise data_unusable(root, error) from error
-    return parse_record(f"{root.url}/{FOLDER}", name, content)
+    return record
 
 
-def _last_order(root: Root) -> int:
-    """The order of the last record; -1 where there is none."""
-    last = -1
+def _last_order(root: Root) -> tuple[int, str]:
+    """The order and the id of the last record; -1 where there is none."""
+    last = (-1, "")
     for name in sorted(decision_ids(root), reverse=True):
         order = order_of(name)
         if order is not None:
-            return max(last, order)  # the names of all others are of earlier times
-        last = max(last, _load(root, name).order)  # somebody renamed the file: what it says counts
+            return max(last, (order, name))  # the names of all others are of earlier times
+        last = max(last, (_load(root, name).order, name))  # somebody renamed the file: what it says counts
     return last
+
+
+def ahead_words(order: int, now: datetime | None = None) -> str | None:
+    """What is wrong with a record whose order is days ahead of this machine's clock; None where it is not.
+
+    Whatever anybody decides later has to come after such a record.
+    """
+    now = now or datetime.now(UTC)
+    if not is_ahead(order, now):
+        return None
+    return (
+        f"is of {stamp(order)[:8]}, over {MAX_AHEAD.days} days ahead of this machine's clock ({now:%Y%m%d}): "
+        "set the clock where that is wrong"
+    )
 
 
 def decision_ids(root: Root) -> list[str]:
@@ -138,7 +173,7 @@ def _load(root: Root, name: str) -> DecisionRecord:
 def read_content(root: Root, name: str) -> bytes:
     """The content of a record's file. Raises BadBundle."""
     try:
-        return root.read(f"{FOLDER}/{name}.json")
+        return root.read(f"{FOLDER}/{name}.json", MAX_DECISION_BYTES + 1)
     except OSError as error:
         raise BadBundle(
             f"{root.url}/{FOLDER}/{name}.json cannot be read ({error.strerror or error}): "
@@ -189,6 +224,10 @@ def effective_labels(run: Run, decided: Mapping[str, Labels]) -> Labels:
 
 def parse_record(folder: str, name: str, content: bytes) -> DecisionRecord:
     """The record in the file `name`.json of a folder. Raises BadBundle that names it."""
+    try:
+        refuse_what_is_too_large(content, f"{folder}/{name}.json")
+    except BadBundle as error:
+        raise BadBundle(f"{error}: mend or remove the file") from error
     try:
         body = json.loads(content, object_pairs_hook=reject_repeated_keys)
         for field_name, kind in _FIELDS.items():

@@ -14,7 +14,13 @@ from datetime import UTC, datetime
 from profiler.bundles.bundle import RUNS_FOLDER
 from profiler.bundles.location import Root
 from profiler.bundles.run import Attachment, Json, ReportFile, Run
-from profiler.bundles.run_json import brief_error, check_inside, parse_time, reject_repeated_keys
+from profiler.bundles.run_json import (
+    brief_error,
+    check_inside,
+    parse_time,
+    refuse_what_is_too_large,
+    reject_repeated_keys,
+)
 from profiler.errors import BadBundle
 
 DROPPED_FILE = "dropped.json"
@@ -83,6 +89,7 @@ def parse_dropped(content: bytes, run: Run, where: str) -> DroppedReports:
     """What dropped.json says, every field of it checked. Raises BadBundle that names `where`."""
     if len(content) > MAX_DROPPED_BYTES:
         raise BadBundle(f"{where} has over {MAX_DROPPED_BYTES:,} bytes")
+    refuse_what_is_too_large(content, where)
     try:
         body = json.loads(content, object_pairs_hook=reject_repeated_keys)
         if type(body["schema"]) is not int or body["schema"] > SCHEMA:

@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STAMP = "%Y%m%dT%H%M%S%f"
+# How far a record may be ahead of this machine's clock: a wrong time zone is hours, a wrong day is days.
+MAX_AHEAD = timedelta(days=7)
 LAST_YEAR = 8999  # of an order: after the last time that Python knows nothing could be written
 END = (datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 
@@ -22,6 +24,11 @@ def microseconds(moment: datetime) -> int:
 def next_order(created: datetime, last: int) -> int:
     """The order of a record that is written now, after the one of order `last`; -1 where it is the first."""
     return max(microseconds(created), last + 1)
+
+
+def is_ahead(order: int, now: datetime) -> bool:
+    """Whether an order is farther ahead of a clock than clocks are apart."""
+    return order - microseconds(now) > MAX_AHEAD // timedelta(microseconds=1)
 
 
 def stamp(order: int) -> str:

@@ -31,8 +31,10 @@ from profiler.evidence.launch import one_line
 RUN_FILE = "run.json"
 SCHEMA = 1
 MAX_RUN_JSON_BYTES = 16 << 20  # 100,000 timed calls take 5 MB
-MAX_PARSED_BYTES = 64 << 20  # what Python makes of it, at most
-_VALUE_BYTES, _LIST_BYTES, _MAPPING_BYTES = 40, 88, 240  # of a number, an empty list, a small mapping
+MAX_PARSED_BYTES = 96 << 20  # what Python makes of it, at most
+# Of a number, an empty list, a small mapping, and a key of a mapping.
+_VALUE_BYTES, _LIST_BYTES, _MAPPING_BYTES, _KEY_BYTES = 40, 88, 240, 150
+_MAX_PATH, _MAX_FOLDERS = 1000, 32  # characters and parts of a path in a bundle
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9@+=_.-]{0,239}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _INDEXED_PROVENANCE = (  # what the index has a column of texts for; the rest may be any JSON
@@ -65,15 +67,18 @@ def dump_run(run: Run) -> bytes:
         "results": [dump_result(result) for result in run.results],
     }
     content = json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False).encode()
-    _refuse_what_is_too_large(content, f"{RUN_FILE} of {run.run_id}")
+    refuse_what_is_too_large(content, f"{RUN_FILE} of {run.run_id}")
     return content
 
 
 def parse_run(content: bytes, where: str) -> Run:
-    """The run in run.json, every field of it checked. Raises BadBundle that names `where`."""
-    _refuse_what_is_too_large(content, where)
+    """The run in run.json, every field of it checked. Raises BadBundle that names `where`.
+
+    Its mappings have their keys in the order in which dump_run writes them.
+    """
+    refuse_what_is_too_large(content, where)
     try:
-        body = json.loads(content, object_pairs_hook=reject_repeated_keys)
+        body = json.loads(content, object_pairs_hook=_sorted_mapping)
         schema = _whole(body["schema"], 1)
         if schema > SCHEMA:
             raise BadBundle(f"{where} has schema {schema}; this profiler reads up to {SCHEMA}: update it")
@@ -83,8 +88,8 @@ def parse_run(content: bytes, where: str) -> Run:
             created=parse_time(body["created"]),
             provenance=_parse_provenance(body["provenance"]),
             results=_parse_list(parse_result, body["results"]),
-            reports=_parse_list(lambda report: ReportFile(**_parse_file(report)), body["reports"]),
-            files=_parse_list(lambda file: Attachment(**_parse_file(file)), body["files"]),
+            reports=_parse_list(lambda file: ReportFile(**_parse_file(file, ReportFile)), body["reports"]),
+            files=_parse_list(lambda file: Attachment(**_parse_file(file, Attachment)), body["files"]),
             continues=_text_or_none(body["continues"]),
         )
     except BadBundle:
@@ -101,7 +106,7 @@ def parse_outline(content: bytes, where: str, values: Collection[str] = ()) -> R
     Without samples, captures, checks and problems, which make up most of a run, and unchecked but for their
     places: for a run that has been indexed, which parse_run has read in full. Raises BadBundle as it does.
     """
-    _refuse_what_is_too_large(content, where)
+    refuse_what_is_too_large(content, where)
     try:
         body = json.loads(content)
         return Run(
@@ -141,14 +146,20 @@ def reject_repeated_keys(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     """A mapping of JSON. Raises ValueError for a key that comes twice: programs differ on which counts."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(
-            f"the key {next(key for key in keys if keys.count(key) > 1)[:80]!r} stands there twice"
-        )
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"the key {key[:80]!r} stands there twice")
+            seen.add(key)
     return mapping
 
 
-def _refuse_what_is_too_large(content: bytes, where: str) -> None:
+def _sorted_mapping(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    # dump_run sorts keys. Only so has a run that is imported the rows in the index that its sealed one has.
+    return dict(sorted(reject_repeated_keys(pairs).items()))
+
+
+def refuse_what_is_too_large(content: bytes, where: str) -> None:
     """Raise BadBundle where parsing would take much memory: three bytes of JSON can become 88 of Python."""
     if len(content) > MAX_RUN_JSON_BYTES:
         raise BadBundle(f"{where} has {len(content):,} bytes or more, over {MAX_RUN_JSON_BYTES:,}")
@@ -156,9 +167,10 @@ def _refuse_what_is_too_large(content: bytes, where: str) -> None:
         content.count(b",") * _VALUE_BYTES
         + content.count(b"[") * _LIST_BYTES
         + content.count(b"{") * _MAPPING_BYTES
+        + content.count(b":") * _KEY_BYTES
     )
     if parsed > MAX_PARSED_BYTES:
-        raise BadBundle(f"{where} would take {parsed >> 20} MiB of memory: a {RUN_FILE} takes less than that")
+        raise BadBundle(f"{where} would take {parsed >> 20} MiB of memory, over {MAX_PARSED_BYTES >> 20}")
 
 
 def _check_run(run: Run, where: str) -> None:
@@ -237,7 +249,13 @@ def _parse_provenance(body: Any) -> dict[str, Json]:
     return provenance
 
 
-def _parse_file(body: Any) -> dict[str, Any]:
+def _parse_file(body: Any, kind: type[ReportFile | Attachment]) -> dict[str, Any]:
+    for name in kind._fields:
+        if name not in _any_mapping(body):
+            raise ValueError(f"a file that it names, {str(body.get('path'))[:80]!r}, is without {name!r}")
+    for name in body:
+        if name not in kind._fields:
+            raise ValueError(f"a file that it names has {name[:40]!r}, which means nothing here")
     if not _SHA256.fullmatch(_text(body["sha256"])):
         raise ValueError(f"{body['sha256'][:80]!r} is no sha256")
     _whole(body["size_bytes"])
@@ -433,6 +451,11 @@ def parse_time(value: Any) -> datetime:
 
 def check_inside(path: str, where: str) -> None:
     """Raise BadBundle for a path that leads out of the bundle, or that some system reads in another way."""
+    if len(path) > _MAX_PATH or path.count("/") > _MAX_FOLDERS:
+        raise BadBundle(
+            f"{where} names the file {path[:80]!r}…: a path has at most {_MAX_PATH} characters and "
+            f"{_MAX_FOLDERS} folders"
+        )
     parts = PurePosixPath(path).parts
     bad = not parts or path.startswith("/") or any(mark in path for mark in ("\\", ":", "\0"))
     if not path.isprintable():  # a line end, or what turns the direction of writing round

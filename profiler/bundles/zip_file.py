@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from profiler.bundles.bundle import RUNS_FOLDER, copy_checked, load_run
+from profiler.bundles.bundle import MAX_FILES, RUNS_FOLDER, copy_checked, load_run
 from profiler.bundles.location import Root
 from profiler.bundles.run import Run
 from profiler.bundles.run_json import (
@@ -27,7 +27,6 @@ from profiler.bundles.run_json import (
 )
 from profiler.errors import BadBundle, ProfilerError
 
-MAX_FILES = 10_000
 # What zipfile makes of a directory takes up to 15 times its bytes; an entry has some 150.
 MAX_DIRECTORY_BYTES = 2 << 20
 _END = struct.Struct("<4s4H2LH")  # of central directory: entries are fields 3 and 4, bytes field 5
@@ -103,12 +102,12 @@ def _fill(
 
 
 def is_bundle_zip(path: Path) -> bool:
-    """Whether the file is a zip that holds a run.json at its top or in its only folder."""
+    """Whether the file is a zip with a run.json at its top or in a folder; one with several is refused."""
     if not path.is_file() or not zipfile.is_zipfile(path):
         return False
     try:
         with _opened(path) as archive:
-            return _find_run_file(archive) is not None
+            return bool(_run_files(archive))
     except BadBundle:
         return True  # so that it is refused aloud
     except _ZIP_ERRORS:
@@ -163,9 +162,15 @@ def unpack(path: Path, into: Path) -> Run:
 
 
 def _unpack(archive: zipfile.ZipFile, path: Path, into: Path) -> Run:
-    run_file = _find_run_file(archive)
-    if run_file is None:
+    run_files = _run_files(archive)
+    if not run_files:
         raise BadBundle(f"{path} holds no {RUN_FILE}: it is no bundle")
+    if len(run_files) > 1:
+        raise BadBundle(
+            f"{path} holds {len(run_files)} files {RUN_FILE}, and a bundle has one: "
+            "unpack it, import the folders that have one each"
+        )
+    run_file = run_files[0]
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if any(entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for entry in entries):
         raise BadBundle(f"{path} is packed otherwise than by deflate: pack it again")
@@ -203,14 +208,13 @@ def _unpack(archive: zipfile.ZipFile, path: Path, into: Path) -> Run:
     return run
 
 
-def _find_run_file(archive: zipfile.ZipFile) -> zipfile.ZipInfo | None:
-    """The run.json of the bundle; None where there is none, or several."""
-    run_files = [
+def _run_files(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Each run.json at the top or in a folder at the top; a bundle has one."""
+    return [
         entry
         for entry in archive.infolist()
         if entry.filename == RUN_FILE or re.fullmatch(rf"[^/]+/{re.escape(RUN_FILE)}", entry.filename)
     ]
-    return run_files[0] if len(run_files) == 1 else None
 
 
 def _entry(name: str) -> zipfile.ZipInfo:

@@ -76,6 +76,7 @@ class _Builder:
         self.set_keys: dict[int, int] = {}  # the row key of each metric set seen, by its id()
         self.sets_kept_alive: list[MetricSet] = []  # since Python reuses the id() of a freed object
         self.evidence: set[Evidence] = set()
+        self.by_ordinal: dict[str, dict[int, Launch]] = {}  # the launches of each report
 
     def build(self) -> RunRows:
         """The rows of the run. What its provenance says goes before what its first report says."""
@@ -140,6 +141,7 @@ class _Builder:
         self.version = version_key(self.family, name)
         status, reason = result.outcome
         self.status = {"status": status, "reason": _text(reason)}
+        is_new_version = self.version not in self.rows.versions
         self.rows.versions[self.version] = {"id": self.version, "family": self.family, "name": name}
         about = {
             "problem": dict(result.problem),
@@ -157,7 +159,7 @@ class _Builder:
                 "created": self.created,
                 "hidden": self.labels.hidden,
                 "gpu": self.gpu,
-                "counts": int(all(version != self.version for version, _ in self.rows.cells)),
+                "counts": int(is_new_version),
                 "about": packing.compact_json({name: content for name, content in about.items() if content}),
             },
         )
@@ -196,7 +198,9 @@ class _Builder:
         report = self._report(capture.report)
         launches: Sequence[Launch] = report.launches
         if capture.ordinals is not None:
-            by_ordinal = {launch.ordinal: launch for launch in report.launches}
+            if report.sha256 not in self.by_ordinal:
+                self.by_ordinal[report.sha256] = {launch.ordinal: launch for launch in report.launches}
+            by_ordinal = self.by_ordinal[report.sha256]
             missing = [ordinal for ordinal in capture.ordinals if ordinal not in by_ordinal]
             if missing:
                 raise BadBundle(

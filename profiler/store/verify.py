@@ -66,10 +66,13 @@ def verify_data(
         if progress is not None:
             progress(number, len(run_ids), run_id)
     findings += _folders_without_runs(root, run_ids)
-    decision_ids = decisions.decision_ids(root)
+    decision_ids, folder = decisions.decision_ids(root), f"{root.url}/{decisions.FOLDER}"
     for name in decision_ids:
         try:
-            decisions.parse_record(f"{root.url}/{decisions.FOLDER}", name, decisions.read_content(root, name))
+            content = decisions.read_content(root, name)
+            record = decisions.parse_record(folder, name, content)
+            if (message := decisions.ahead_words(record.order)) is not None:
+                findings.append(Finding(name, f"{folder}/{name}.json {message}, else remove the file"))
         except BadBundle as error:
             findings.append(Finding(name, str(error)))
     if not quick:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import signal
 import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -327,6 +330,84 @@ def test_what_is_no_backup_is_said_in_a_line(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(bytes(2000)))
     with pytest.raises(BadBundle, match="no backup"):
         backup.check_backup(path)
+
+
+def with_decision(packed: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
+    """The backup with another decision, of which its sums are right."""
+
+    def replace_decision(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+        info, content = members[1]
+        before = f"{sha256(content).hexdigest()}  {info.name}\n".encode()
+        info.name, content = f"decisions/{name}.json", change(content)
+        members[1] = info, content
+        after = f"{sha256(content).hexdigest()}  {info.name}\n".encode()
+        members[-1] = members[-1][0], members[-1][1].replace(before, after)
+
+    return repacked(packed, replace_decision)
+
+
+@pytest.mark.parametrize("in_name", [True, False])
+def test_a_decision_of_a_time_to_come_is_left_out_of_a_restore_by_name(
+    packed: Path, tmp_path: Path, in_name: bool
+) -> None:
+    """In the content, or in the name alone, which the next decision would come after."""
+
+    def later(content: bytes) -> bytes:
+        body = json.loads(content)
+        return json.dumps(body if in_name else body | {"order": 221845391999999999}).encode()
+
+    name = "89991231T235959999999-note-0" if in_name else "renamed"
+    restored = restore_into(tmp_path / "new", with_decision(packed, name, later))
+    assert (len(restored.restored), restored.decisions) == (3, 0)
+    [(record, message)] = restored.refused
+    assert record == name
+    assert f"decisions/{name}.json is of 89991231, over 7 days ahead of this machine's clock" in message
+    decisions.write_decision(LocalRoot(tmp_path / "new"), decisions.FORGET, restored.restored[0])
+
+
+def test_a_decision_of_a_clock_an_hour_ahead_is_restored(packed: Path, tmp_path: Path) -> None:
+    order = (datetime.now(UTC) + timedelta(hours=1)).timestamp() * 1e6
+    packed = with_decision(
+        packed, "x", lambda content: json.dumps(json.loads(content) | {"order": int(order)}).encode()
+    )
+    restored = restore_into(tmp_path / "new", packed)
+    assert (restored.decisions, restored.refused) == (1, [])
+
+
+def test_many_decisions_of_a_bomb_are_refused_before_all_are_read(
+    packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "_FREE_BYTES", 1 << 20)
+    member = tarfile.TarInfo("decisions/x.json")
+
+    read: list[str] = []
+    parse = decisions.parse_record
+
+    def counted(folder: str, name: str, content: bytes) -> decisions.DecisionRecord:
+        read.append(name)
+        return parse(folder, name, content)
+
+    monkeypatch.setattr(decisions, "parse_record", counted)
+
+    def repeat(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+        padded = members[1][1] + b" " * (1 << 18)
+        members[2:2] = [(copy(member), padded) for _ in range(100)]
+
+    with pytest.raises(BadBundle, match="refused as a bomb"):
+        backup.check_backup(repacked(packed, repeat))
+    assert 1 < len(read) < 50
+
+
+def test_a_run_that_would_unpack_to_a_bomb_is_refused_before_it_is_read(
+    root: LocalRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(root, tmp_path, 1)
+    packed = backup.write_backup(root, tmp_path / "b.tar.gz").path
+    monkeypatch.setattr(backup, "_FREE_BYTES", 1 << 10)
+    monkeypatch.setattr(backup, "MAX_RATIO", 5)
+    monkeypatch.setattr(backup, "copy_checked", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(BadBundle, match="refused as a bomb"):
+        backup.check_backup(packed)
 
 
 def killed_at(number: int, module: object, name: str, do: Callable[[], object]) -> bool:

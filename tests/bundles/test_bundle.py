@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -647,3 +648,107 @@ def test_a_key_that_comes_twice_in_run_json_is_refused() -> None:
     content = run_json.dump_run(made()).replace(b'"kind":', b'"kind": "collect",\n "kind":', 1)
     with pytest.raises(BadBundle, match="'kind' stands there twice"):
         run_json.parse_run(content, "here")
+
+
+def test_keys_that_come_twice_among_many_are_found_at_once() -> None:
+    """Counting each of 200,000 keys would take minutes."""
+    keys = ",".join(f'"k{number}": 1' for number in range(200_000))
+    content = run_json.dump_run(made()).replace(b'"provenance": {', f'"provenance": {{{keys},'.encode())
+    content = content.replace(b'"k199999": 1', b'"k199999": 1, "k199999": 2')
+    began = process_time()
+    with pytest.raises(BadBundle, match="'k199999' stands there twice"):
+        run_json.parse_run(content, "here")
+    assert process_time() - began < 5
+
+
+def test_many_results_of_many_reports_are_checked_in_linear_time() -> None:
+    """4,000 versions of 4,000 reports would make 16 million ids."""
+    reports = tuple(
+        ReportFile("r", f"{number:08x}{0:056x}", 1, f"reports/{number}") for number in range(4000)
+    )
+    results = tuple(Result("f", f"v{number}") for number in range(4000))
+    run = replace(made(), run_id="20250301T120000-f-v3999-00000f9f", results=results, reports=reports)
+    began = process_time()
+    bundle.check_arriving(run, "here")
+    with pytest.raises(BadBundle, match=r"which make 20250301T120000-f-v0-00000f9f"):
+        bundle.check_arriving(replace(run, run_id="20250301T120000-f-w-00000f9f"), "here")
+    assert process_time() - began < 5
+
+
+def of_captures(*captures: list[int] | None, several_results: bool = False) -> Run:
+    """A run whose captures name these launches of its one report."""
+    digest = made().reports[0].sha256
+    named = [Capture(digest, None if ordinals is None else tuple(ordinals)) for ordinals in captures]
+    each = [(capture,) for capture in named] if several_results else [tuple(named)]
+    return replace(made(), results=tuple(Result("f", "v", captures=own) for own in each))
+
+
+@pytest.mark.parametrize("several_results", [False, True])
+@pytest.mark.parametrize(
+    ("captures", "said"),
+    [
+        ([[0, 1, 0]], "launch 0"),
+        ([[0, 1], [2, 1]], "launch 1"),
+        ([None, None], "every launch"),
+        ([None, [7]], "launch 7"),
+        ([[7], None], "launch 7"),
+    ],
+)
+def test_a_launch_that_is_there_twice_does_not_come_in(
+    captures: list[list[int] | None], said: str, several_results: bool
+) -> None:
+    run = of_captures(*captures, several_results=several_results)
+    with pytest.raises(BadBundle, match=f"^here names {said} of the report [0-9a-f]{{12}} twice$"):
+        bundle.check_arriving(run, "here")
+
+
+@pytest.mark.parametrize("captures", [[[0], [1]], [[], [], None], [None, []]])
+def test_captures_may_share_a_report_but_no_launch(captures: list[list[int] | None]) -> None:
+    run = of_captures(*captures, several_results=True)
+    bundle.check_arriving(run, "here")
+
+
+def test_the_order_of_keys_in_run_json_changes_nothing() -> None:
+    def turned(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: turned(value[key]) for key in sorted(value, reverse=True)}
+        return [turned(item) for item in value] if isinstance(value, list) else value
+
+    content = run_json.dump_run(made(provenance={"b": {"y": 1, "x": 2}, "a": [{"d": 1, "c": 2}]}))
+    other = json.dumps(turned(json.loads(content))).encode()
+    for one, two in ((content, other), (other, content)):
+        assert repr(run_json.parse_run(one, "x")) == repr(run_json.parse_run(two, "x"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("reports", "path"), ("reports", "sha256"), ("files", "kind"), ("files", "name")]
+)
+def test_a_file_without_a_field_is_said_in_plain_words(kind: str, name: str) -> None:
+    body = json.loads(run_json.dump_run(rich()))
+    del body[kind][0][name]
+    with pytest.raises(BadBundle, match=rf"a file that it names, .*, is without '{name}'"):
+        run_json.parse_run(json.dumps(body).encode(), "here")
+    body[kind][0] |= {name: "x", "other": 1}
+    with pytest.raises(BadBundle, match="has 'other', which means nothing here"):
+        run_json.parse_run(json.dumps(body).encode(), "here")
+
+
+@pytest.mark.parametrize("path", ["a/" * 40 + "x", "x" * 1001, "a/" * 500_000 + "x"], ids=len)
+def test_a_path_of_many_folders_or_characters_is_refused(path: str) -> None:
+    with pytest.raises(BadBundle, match="at most 1000 characters and 32 folders"):
+        run_json.parse_run(run_json.dump_run(arriving(path)), "here")
+
+
+def test_a_bundle_from_elsewhere_has_a_limited_number_of_files() -> None:
+    with pytest.raises(BadBundle, match="over 10,000 files"):
+        bundle.check_arriving(arriving(*(f"a/{number}" for number in range(10_000))), "here")
+
+
+def test_a_zip_with_several_run_json_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "two.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("a/run.json", "b/run.json"):
+            archive.writestr(name, run_json.dump_run(made()))
+    assert zip_file.is_bundle_zip(path)
+    with pytest.raises(BadBundle, match=r"holds 2 files run\.json, and a bundle has one"):
+        zip_file.unpack(path, tmp_path)

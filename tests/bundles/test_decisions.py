@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from time import process_time
 
 import pytest
 
@@ -76,6 +77,43 @@ def test_a_renamed_record_and_one_of_an_earlier_profiler_keep_their_place(tmp_pa
 def test_a_clock_at_the_end_of_time_is_refused_before_anything_is_written(where: Root) -> None:
     with pytest.raises(ProfilerError, match="clock says 9999-12-31"):
         decisions.write_decision(where, FORGET, "run-1", created=datetime.max.replace(tzinfo=UTC))
+    assert decisions.load_decisions(where) == []
+
+
+def test_a_record_of_a_time_to_come_is_named_by_whoever_decides_and_the_clock_is_not_blamed(
+    tmp_path: Path,
+) -> None:
+    where, now = LocalRoot(tmp_path), datetime.now(UTC)
+    near = decisions.write_decision(where, FORGET, "run-1", created=now + timedelta(days=6))
+    after = decisions.write_decision(where, REMEMBER, "run-1")
+    assert after.order == near.order + 1
+    far = decisions.write_decision(where, FORGET, "run-2", created=now + timedelta(days=9))
+    with pytest.raises(
+        BadBundle, match=rf"{far.id}\.json is of \d{{8}}, over 7 days ahead .*remove the file"
+    ):
+        decisions.write_decision(where, REMEMBER, "run-2")
+    assert decisions.load_decisions(where) == [near, after, far]
+    (tmp_path / "decisions" / f"{far.id}.json").unlink()
+    assert decisions.write_decision(where, REMEMBER, "run-2").order == after.order + 1
+
+
+@pytest.mark.parametrize(
+    "values", ['{"a": [' + "[]," * 5_000_000 + "0]}", '{"a": "' + "x" * (17 << 20) + '"}']
+)
+def test_a_decision_that_would_take_much_memory_is_refused_at_once(tmp_path: Path, values: str) -> None:
+    where = LocalRoot(tmp_path)
+    made = decisions.write_decision(where, FORGET, "run-1", created=NOON)
+    path = tmp_path / "decisions" / f"{made.id}.json"
+    path.write_text(path.read_text().replace('"values": {}', f'"values": {values}'))
+    began = process_time()
+    with pytest.raises(BadBundle, match=r"forget-\w+\.json (would take|has).*mend or remove the file"):
+        decisions.load_decisions(where)
+    assert process_time() - began < 2
+
+
+def test_a_decision_that_nobody_could_read_is_not_written(where: Root) -> None:
+    with pytest.raises(BadBundle, match="bytes or more"):
+        decisions.write_decision(where, FORGET, "run-1", why="x" * (17 << 20))
     assert decisions.load_decisions(where) == []
 
 

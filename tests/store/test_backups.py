@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,29 @@ def test_verify_finds_a_decision_that_is_none(data: Path) -> None:
     (data / "decisions").mkdir()
     (data / "decisions" / "x.json").write_text("[]")
     assert [finding.subject for finding in verify_data(quick=True).findings] == ["x"]
+
+
+def test_verify_finds_a_decision_of_a_time_to_come(data: Path) -> None:
+    far = decisions.write_decision(
+        LocalRoot(data), decisions.NOTE, "x", created=datetime.now(UTC) + timedelta(days=30)
+    )
+    [finding] = verify_data(quick=True).findings
+    assert finding.subject == far.id
+    assert f"{far.id}.json is of" in finding.message
+
+
+def test_verify_calls_no_index_wrong_whose_bundle_came_with_its_keys_in_another_order(
+    data: Path, tmp_path: Path
+) -> None:
+    run_id = run_ids(data)[0]
+    shutil.move(data / "runs" / run_id, tmp_path / run_id)
+    path = tmp_path / run_id / "run.json"
+    body = json.loads(path.read_text())
+    body["provenance"] = dict(sorted(body["provenance"].items(), reverse=True))
+    body["results"][0]["problem"] = {"b": 1, "a": {"d": 1, "c": 2}}
+    path.write_text(json.dumps(body))
+    assert len(import_paths([tmp_path / run_id]).imported) == 1
+    assert verify_data().findings == ()
 
 
 CHANGES = {
