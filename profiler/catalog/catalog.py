@@ -24,6 +24,7 @@ from profiler.catalog.version import (
 )
 from profiler.errors import BadCatalog, UnknownName
 from profiler.evidence.gpu_arch import ARCH_PATTERN
+from profiler.evidence.plain_file import read_plain, special_kind
 
 DEFAULT_FLAGS = ("-std=c++17", "-O3")
 # Where modules lie now that catalogues may name by an earlier place: a sealed bundle keeps its catalogue as
@@ -35,7 +36,7 @@ MOVED_MODULES = {
 }
 PROJECT_KERNELS = shipped("kernels")
 
-MAX_BYTES = 16 << 20  # of a catalogue: reading a device would never end
+MAX_BYTES = 16 << 20  # of a catalogue
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
@@ -105,8 +106,7 @@ def load_catalog(path: Path | None = None) -> Catalog:
     if os.path.isdir(file_path):  # False for a path that no file can have, where Path.is_dir raises
         file_path = file_path / "catalog.toml"
     try:
-        with file_path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        content = read_plain(file_path, MAX_BYTES)
         if len(content) > MAX_BYTES:
             raise BadCatalog(
                 f"{file_path}: over {MAX_BYTES >> 20} MiB, so no catalogue: name one with --catalog",
@@ -118,7 +118,7 @@ def load_catalog(path: Path | None = None) -> Catalog:
         message = f"no catalogue at {first}{file_path}: name one with --catalog PATH"
         raise BadCatalog(message, option="--catalog") from None
     except (ValueError, OSError) as error:  # no UTF-8, or a NUL in the path
-        raise BadCatalog(f"{file_path}: {error}") from None
+        raise BadCatalog(f"{file_path}: {getattr(error, 'strerror', None) or error}") from None
     return parse_catalog(text, file_path.resolve())
 
 
@@ -149,7 +149,9 @@ def parse_catalog(text: str, path: Path, *, check_files: bool = True) -> Catalog
                 f"{path}: version {version.id} has parent {version.parent}, which no entry before it is"
             )
         if check_files and version.buildable and version.source and not version.source.is_file():
-            raise BadCatalog(f"{path}: version {version.id}: its file {version.source} is not there")
+            kind = special_kind(version.source)
+            said = f"{kind}, not a file" if kind else "not there"
+            raise BadCatalog(f"{path}: version {version.id}: its file {version.source} is {said}")
         versions[version.id] = version
     if not versions:
         raise BadCatalog(f"{path} has no [[version]]")

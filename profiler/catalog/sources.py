@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from profiler.catalog.cases import check_workloads
-from profiler.catalog.catalog import PROJECT_KERNELS, Catalog, parse_catalog
+from profiler.catalog.catalog import MAX_BYTES, PROJECT_KERNELS, Catalog, parse_catalog
 from profiler.catalog.version import Version
 from profiler.errors import BadCatalog, ProfilerError
+from profiler.evidence.plain_file import read_plain, special_kind
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 _DEFINE_BUG = re.compile(r"^\s*#\s*define\s+(BUG_\w+)\s+(\d+)", re.MULTILINE)
@@ -125,7 +126,8 @@ def inconsistencies(catalog: Catalog) -> list[str]:
 
     A file or a bug may be another catalogue's that lies beside it.
     """
-    paths = sorted(path for pattern in ("*.cu", "*.cuh", "*.h") for path in catalog.folder.glob(pattern))
+    found = (path for pattern in ("*.cu", "*.cuh", "*.h") for path in catalog.folder.glob(pattern))
+    paths = sorted(path for path in found if path.is_file())
     texts = {path.resolve(): path.read_text(encoding="utf-8") for path in paths}
     versions = [*catalog.versions, *_versions_beside(catalog)]
     return [
@@ -140,7 +142,8 @@ def _versions_beside(catalog: Catalog) -> Iterator[Version]:
     for path in sorted(catalog.folder.glob("*.toml")):
         if path.resolve() != catalog.path.resolve():
             with contextlib.suppress(BadCatalog, OSError, ValueError):
-                yield from parse_catalog(path.read_text(encoding="utf-8"), path, check_files=False).versions
+                text = read_plain(path, MAX_BYTES)[:MAX_BYTES].decode()
+                yield from parse_catalog(text, path, check_files=False).versions
 
 
 def _unused_files(catalog: Catalog, versions: Sequence[Version], texts: dict[Path, str]) -> Iterator[str]:
@@ -195,7 +198,10 @@ def _python_files(catalog: Catalog, version: Version) -> list[Path]:
     """The file that holds a version's callable; none where no file is found."""
     place = (version.callable or "").partition(":")[0]
     if place.endswith(".py"):
-        return [catalog.folder / place]
+        path = catalog.folder / place
+        if (kind := special_kind(path)) is not None:
+            raise BadCatalog(f"{catalog.path}: version {version.id}: {path} is {kind}, not a file")
+        return [path]
     spec, folders = None, None
     # Name by name: find_spec of a module in a package imports the package, which may be anybody's.
     for name in place.split(".") if place else ():
@@ -213,6 +219,8 @@ def _load_file(path: Path) -> Any:
     """A Python file as a module, loaded once, under a name that no other file's module has."""
     name = f"profiler_catalog_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     if name not in sys.modules:
+        if (kind := special_kind(path)) is not None:
+            raise ImportError(f"{path} is {kind}, not a file")
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
             raise ImportError(f"{path} is no Python file")

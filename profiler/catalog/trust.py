@@ -10,6 +10,7 @@ from pathlib import Path
 from profiler.catalog.catalog import PROJECT_KERNELS, Catalog
 from profiler.errors import ProfilerError
 from profiler.evidence import brief_list
+from profiler.evidence.plain_file import special_kind
 
 TRUST = "PROFILER_TRUST"  # folders whose catalogues are trusted whatever they say, as PATH has them
 
@@ -71,7 +72,7 @@ def _digest(catalog: Catalog) -> str:
     files = [catalog.folder / place for place in _python_places(catalog) if place.endswith(".py")]
     for path in (catalog.path, *files):
         try:
-            content = path.read_bytes()
+            content = b"" if special_kind(path) else path.read_bytes()
         except OSError:  # whoever runs it says that it is missing
             content = b""
         digest.update(hashlib.sha256(content).digest())

@@ -166,8 +166,11 @@ def forget(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Write a run as a zip and say where it is."""
+    from profiler.evidence.plain_file import special_kind
     from profiler.store import export_run
 
+    if (kind := special_kind(arguments.out)) is not None:
+        raise ProfilerError(f"--out {arguments.out}: {kind}, not a file")
     print(export_run(arguments.run, arguments.out))
     return Exit.PASS
 

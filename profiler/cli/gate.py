@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_pairing
+from profiler.cli.output import add_filters, add_pairing, write_bytes
 from profiler.errors import ProfilerError
 from profiler.statistics import Verdict
 
@@ -180,7 +180,5 @@ def _destination(path: Path) -> tuple[Path, str]:
 def _write(document: GateDocument, files: Iterable[tuple[Path, str]]) -> None:
     """Write the answer to files, each in its form; ProfilerError where that cannot be done."""
     for path, form in files:
-        try:  # a file name in the answer may be any bytes
-            path.write_text(render(document, form), encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise ProfilerError(f"--out {path}: {error.strerror}") from None
+        # A file name in the answer may be any bytes.
+        write_bytes(render(document, form).encode("utf-8", "backslashreplace"), path)

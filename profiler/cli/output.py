@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import io
 import json
 import os
@@ -208,12 +209,19 @@ def write_document(document: Document, path: Path) -> None:
     write_bytes(content, path)
 
 
-def write_bytes(content: bytes, path: Path) -> None:
-    """Write a file that --out names; ProfilerError where that cannot be done."""
+def write_bytes(content: bytes, path: Path, option: str = "--out") -> None:
+    """Write a file that an option names; ProfilerError where that cannot be done."""
     try:
-        path.write_bytes(content)
+        # Without O_NONBLOCK, opening a pipe waits for somebody who reads it; with a reader it is written.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o666)
+        os.set_blocking(descriptor, True)
+        with open(descriptor, "wb") as file:
+            file.write(content)
     except OSError as error:
-        raise ProfilerError(f"--out {path}: {error.strerror}") from None
+        is_unread = error.errno == errno.ENXIO
+        reason = "a named pipe that nobody reads, not a file" if is_unread else error.strerror
+        raise ProfilerError(f"{option} {path}: {reason}") from None
 
 
 def print_lines(lines: Iterable[str], indent: str = "") -> None:

@@ -19,7 +19,7 @@ from profiler.cli.build import (
     progress,
     trusted_catalog,
 )
-from profiler.cli.output import add_json, print_document, print_table
+from profiler.cli.output import add_json, print_document, print_table, write_bytes
 
 if TYPE_CHECKING:
     from profiler.build import FunctionResources
@@ -119,7 +119,8 @@ def _write_sarif(document: StaticDocument | CodeFilesDocument, arguments: argpar
     if arguments.sarif:
         from profiler.documents import sarif_log
 
-        arguments.sarif.write_text(json.dumps(sarif_log(document), indent=1) + "\n", encoding="utf-8")
+        log = json.dumps(sarif_log(document), indent=1) + "\n"
+        write_bytes(log.encode(), arguments.sarif, "--sarif")
 
 
 def print_files(document: CodeFilesDocument, arguments: argparse.Namespace) -> None:

@@ -15,6 +15,7 @@ from profiler.bundles import scratch_folder
 from profiler.documents.document import Document
 from profiler.errors import BuildFailed, CannotJudge, Exit, ProfilerError, UnknownName
 from profiler.evidence import Launch, architecture_of, base_opcode, find_architecture
+from profiler.evidence.plain_file import special_kind
 from profiler.model import KernelImage, read_kernels
 from profiler.reports import launch_detail, read_report
 from profiler.sass import (
@@ -216,6 +217,9 @@ def examine_files(paths: Sequence[Path], arches: Sequence[str] | None = None) ->
             errors[str(path)] = "the folder has no *.cubin"
         for file in files:
             name = str(file.relative_to(path)) if path.is_dir() else file.name
+            if (kind := special_kind(file)) is not None:
+                errors[name] = f"{kind}, not a file"
+                continue
             try:
                 if file.suffix.lower() in _REPORTS:
                     functions += _of_report(file, name)

@@ -37,6 +37,8 @@ _SUFFIXES = {
 }
 # Likeness of two names, from 0 to 1, tried out on mistyped names of ncu.
 _CLOSE = 0.55  # below this a proposal would be a guess
+_MOST_LETTERS = 200  # of a name that could be a known one: comparing takes the square of them
+_MOST_HINTED = 100  # names of a table that are told what was meant
 _TYPO = 0.93  # from this on, a name that no list has is a known one mistyped
 
 
@@ -97,6 +99,10 @@ def check_names(table: MetricTable) -> list[str]:
             "pip install ncu-report, on Linux"
         )
     problems: list[tuple[int, str]] = []
+
+    def missing_message(name: str, chips: Sequence[str]) -> str:
+        return _missing_message(name, chips, hint=len(problems) < _MOST_HINTED)
+
     for metric in table.metrics:
         for alternative in metric.alternatives:
             # A name that is limited to chips must be on all of them; any other one only somewhere.
@@ -104,21 +110,23 @@ def check_names(table: MetricTable) -> list[str]:
             missing = [chip for chip in chips if exists(alternative.name, chip) is False]
             is_on_any = any(exists(alternative.name, chip) for chip in chips)
             if (alternative.chips and missing) or not is_on_any:
-                message = _missing_message(alternative.name, missing if alternative.chips else ())
+                message = missing_message(alternative.name, missing if alternative.chips else ())
                 problems.append((metric.line, message))
         for form in metric.forms:
             for name in form.names:
                 # A form may need a name of an old ncu alone, so it is enough that some chip has it.
                 if not any(exists(name, chip) for chip in sorted(form.chips) or ARCHITECTURES):
-                    problems.append((form.line, _missing_message(name, sorted(form.chips))))
+                    problems.append((form.line, missing_message(name, sorted(form.chips))))
     for name, line in zip(table.captured, table.captured_lines, strict=True):
         if not any(exists(name, chip) for chip in ARCHITECTURES):
-            problems.append((line, _missing_message(name, ())))
+            problems.append((line, missing_message(name, ())))
     return [f"{table.path}:{line}: {message}" for line, message in sorted(problems, key=lambda pair: pair[0])]
 
 
 def nearest_name(name: str, chip: str | None = None) -> str | None:
     """The existing name that was most likely meant, on the chip or on any; None where nothing is close."""
+    if len(name) > _MOST_LETTERS:
+        return None
     base, _, suffix = name.partition(".")
     base = ncu_names.RENAMED.get(base, base)
     if "." in base:
@@ -161,16 +169,20 @@ def _first_existing(metric: Metric, chip: str) -> str | None:
 
 def _mistyped(name: str) -> bool:
     """Whether an unknown name is almost one of ncu's own: there is no complete list of `derived__` names."""
-    return ncu_names.collection_cost(name) is ncu_names.CollectionCost.UNKNOWN and any(
-        SequenceMatcher(None, name, listed).ratio() >= _TYPO
-        for listed in ncu_names.OWN_METRICS
-        if listed.startswith("derived__")
+    return (
+        len(name) <= _MOST_LETTERS
+        and ncu_names.collection_cost(name) is ncu_names.CollectionCost.UNKNOWN
+        and any(
+            SequenceMatcher(None, name, listed).ratio() >= _TYPO
+            for listed in ncu_names.OWN_METRICS
+            if listed.startswith("derived__")
+        )
     )
 
 
-def _missing_message(name: str, chips: Sequence[str]) -> str:
+def _missing_message(name: str, chips: Sequence[str], *, hint: bool) -> str:
     """The message about a name that these chips lack; without chips, about one that every chip lacks."""
-    nearest = nearest_name(name, chips[0] if chips else None)
+    nearest = nearest_name(name, chips[0] if chips else None) if hint else None
     if chips:
         problem = f"{', '.join(chips)} {'have' if len(chips) > 1 else 'has'} no metric"
     else:

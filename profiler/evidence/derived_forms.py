@@ -34,6 +34,7 @@ _BLOCK_SIZE, _BLOCKS, _SMS = (
     "device__attribute_multiprocessor_count",
 )
 _WARP_SIZE, _SCHEDULERS_PER_SM = 32, 4
+_MOST_LENGTH = 1000  # characters of a formula: a sum of thousands is nested deeper than Python can go
 _ALLOWED = "write ncu names and numbers with + - * / and parentheses"
 
 
@@ -93,6 +94,8 @@ class DerivedForm:
 def parse_form(formula: str, most_off_pct: float | None, chips: frozenset[str], line: int) -> DerivedForm:
     """A form from its formula. Raises ValueError where that is no arithmetic on names and numbers."""
     text = " ".join(formula.split())
+    if len(text) > _MOST_LENGTH:
+        raise ValueError(f"a formula of {len(text):,} characters, and {_MOST_LENGTH:,} are read: write less")
     expression = _parse(text)
     names = tuple(dict.fromkeys(_names(expression)))
     if not names:

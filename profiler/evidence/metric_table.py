@@ -14,6 +14,7 @@ from profiler import shipped
 from profiler.errors import BadMetricsFile
 from profiler.evidence.derived_forms import DerivedForm, is_between_units, parse_form
 from profiler.evidence.gpu_arch import ARCHITECTURES, holds_on
+from profiler.evidence.plain_file import read_plain
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 
 DIRECTIONS = ("lower", "higher", "-")
@@ -39,14 +40,18 @@ GROUPS = (
 COMPUTED_WHOLES = ("dram_capacity", "dram_rate")
 DEFAULT_PATH = shipped("metrics.txt")
 
-MAX_BYTES = 16 << 20  # of a metrics file: a device would never end
+# Of a metrics file; the one that ships has 50 kB in 393 lines of at most 468 characters.
+MAX_BYTES = 1 << 20
+MAX_LINES = 5000
+MAX_LINE_LENGTH = 4096
+_MOST_HINTED = 100  # mistakes of a file that are told what was meant: looking for it takes time
 
 _COLUMNS = ("concept", "label", "unit", "better", "threshold", "group", "tier", "ncu metric")
 _CONCEPT = re.compile(r"[a-z][a-z0-9_]*")
 _NCU_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
 _THRESHOLD = re.compile(r"(\d+(?:\.\d+)?)\s*(%|pp|)")
 # concept = formula @sm_NN …, or concept ~ 8.4% = formula for a stand-in.
-_FORM = re.compile(r"(?P<concept>[^=~|]*?)\s*(?:~\s*(?P<off>[^=|]*?)\s*)?=(?P<formula>[^@|]*)(?P<chips>@.*)?")
+_FORM = re.compile(r"(?P<concept>[^=~|]*)(?:~(?P<off>[^=|]*))?=(?P<formula>[^@|]*)(?P<chips>@.*)?")
 _OFF = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _SHARE_OF_WHOLE = re.compile(r"(\d+(?:\.\d+)?)\s*%\s+of\s+(\w+)")
 _COMMENT = re.compile(r"(^|\s)#.*$")
@@ -226,13 +231,13 @@ def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]
     """
     shown_path = Path("metrics.txt") if path is None else path
     try:
-        with (path or DEFAULT_PATH).open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+        raw = read_plain(path or DEFAULT_PATH, MAX_BYTES)
         if len(raw) > MAX_BYTES:
             raise BadMetricsFile(
                 f"{shown_path}: over {MAX_BYTES >> 20} MiB, so no metrics file: name another one"
             )
         text = raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        _check_size(shown_path, text)
     except OSError as error:
         raise BadMetricsFile(
             f"{path or DEFAULT_PATH}: {error.strerror}: name a metrics file, or run from a checkout"
@@ -243,6 +248,20 @@ def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]
         raise BadMetricsFile(f"{shown_path}: {error}: name a metrics file") from None
     table, problems = _parse(shown_path, text)
     return table, list(problems)
+
+
+def _check_size(shown_path: Path, text: str) -> None:
+    """Raise BadMetricsFile for a text of too many lines, or a line that is too long to be one of metrics."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if number > MAX_LINES:
+            raise BadMetricsFile(
+                f"{shown_path}:{number}: a metrics file has at most {MAX_LINES:,} lines: name another one"
+            )
+        if len(line) > MAX_LINE_LENGTH:
+            raise BadMetricsFile(
+                f"{shown_path}:{number}: a line of {len(line):,} characters, and {MAX_LINE_LENGTH:,} are "
+                "read: write one metric a line, or name another file"
+            )
 
 
 @functools.lru_cache(maxsize=8)
@@ -271,7 +290,7 @@ def _parse(shown_path: Path, text: str) -> tuple[MetricTable, tuple[str, ...]]:
             problems.append((line, str(error)))
     for concept, form in forms:  # a form may stand above its metric
         try:
-            metrics[concept] = _with_form(metrics, concept, form)
+            metrics[concept] = _with_form(metrics, concept, form, hint=len(problems) < _MOST_HINTED)
         except ValueError as error:
             problems.append((form.line, str(error)))
     problems += [(metric.line, words) for metric, words in _unknown_wholes(metrics)]
@@ -284,9 +303,12 @@ def _parse(shown_path: Path, text: str) -> tuple[MetricTable, tuple[str, ...]]:
 
 def _unknown_wholes(metrics: Mapping[str, Metric]) -> Iterator[tuple[Metric, str]]:
     """Each metric whose whole nobody declares or computes, with what is wrong; a whole may stand below it."""
+    hinted = 0
     for metric in metrics.values():
         if metric.whole and metric.whole not in (*metrics, *COMPUTED_WHOLES):
-            nearest = get_close_matches(metric.whole, (*metrics, *COMPUTED_WHOLES), 1, 0.5)
+            others = (*metrics, *COMPUTED_WHOLES)
+            nearest = get_close_matches(metric.whole, others, 1, 0.5) if hinted < _MOST_HINTED else []
+            hinted += 1
             way_out = f"did you mean {nearest[0]}?" if nearest else "name a concept of this file"
             yield metric, f"{metric.concept} is a part of {metric.whole}, which is no concept: {way_out}"
 
@@ -301,11 +323,13 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 def _form(content: str, line: int) -> tuple[str, DerivedForm]:
     """Concept and form of a line `concept = formula @sm_NN …`; with `~ 8.4%` before the `=` a stand-in."""
     match = _FORM.fullmatch(content)
-    if not match or not _CONCEPT.fullmatch(match["concept"]):
+    concept = match["concept"].strip() if match else ""
+    if not match or not _CONCEPT.fullmatch(concept):
         raise ValueError(f"{content!r}: write concept = formula, or concept ~ 5% = formula for a stand-in")
-    off = None if match["off"] is None else _OFF.fullmatch(match["off"])
-    if match["off"] is not None and off is None:
-        raise ValueError(f"~ {match['off']!r}: write how far the stand-in can be off: ~ 5%")
+    off_text = None if match["off"] is None else match["off"].strip()
+    off = None if off_text is None else _OFF.fullmatch(off_text)
+    if off_text is not None and off is None:
+        raise ValueError(f"~ {off_text!r}: write how far the stand-in can be off: ~ 5%")
     chips = (match["chips"] or "").removeprefix("@").split()
     if match["chips"] and not chips:
         raise ValueError("@ names no chip: write @sm_90, or leave the @ out")
@@ -317,13 +341,13 @@ def _form(content: str, line: int) -> tuple[str, DerivedForm]:
     )
     for name in form.names:
         _ncu_name(name)
-    return match["concept"], form
+    return concept, form
 
 
-def _with_form(metrics: Mapping[str, Metric], concept: str, form: DerivedForm) -> Metric:
+def _with_form(metrics: Mapping[str, Metric], concept: str, form: DerivedForm, *, hint: bool) -> Metric:
     """The metric with one more form. Raises ValueError where there is no such metric, or it has the form."""
     if concept not in metrics:
-        near = get_close_matches(concept, metrics, 1, 0.5)
+        near = get_close_matches(concept, metrics, 1, 0.5) if hint else []
         raise ValueError(f"no concept {concept!r}: {f'did you mean {near[0]}?' if near else 'declare it'}")
     metric = metrics[concept]
     if metric.evidence is not Evidence.MEASURED:

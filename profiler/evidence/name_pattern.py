@@ -42,6 +42,10 @@ def compile_expression(
 
     if len(expression) > MAX_LENGTH:
         raise BadPattern(f"it has {len(expression):,} characters; at most {MAX_LENGTH:,} are read")
+    try:
+        expression.encode()  # a shell may hand on any bytes, which Python keeps as what is no text
+    except UnicodeEncodeError:
+        raise BadPattern("it is not UTF-8 text") from None
     options = re2.Options()
     options.case_sensitive = not ignore_case
     options.dot_nl = dot_matches_newline

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from profiler.bundles import LocalRoot, bundle, decisions, location
+from profiler.bundles import LocalRoot, Root, bundle, decisions, location
 from profiler.bundles.dropped import load_dropped, stored_files
 from profiler.errors import BadBundle
-from profiler.store import report_values, sync
+from profiler.store import cache_room, report_values, sync
+from profiler.store.rows import IndexNotWritable
 from profiler.store.run_decisions import check_run_id
 
 
@@ -48,7 +50,8 @@ def delete_runs(
     """Remove the bundles of these runs, and what the cache holds of their reports.
 
     The record is written first: a kill leaves each run either whole or gone, and never gone without one.
-    Raises UnknownName for a run that does not exist; then none is removed.
+    On a full disk the cache gives back the room for it. Raises UnknownName for a run that does not exist;
+    then none is removed.
     """
     root = location.open_root(data)
     plan = plan_deletion(run_ids, data=data)
@@ -57,12 +60,18 @@ def delete_runs(
         digests: list[str] = []
         with contextlib.suppress(BadBundle):
             digests = [report.sha256 for report in bundle.load_run(root, run_id).reports]
-        decisions.write_decision(root, decisions.DELETE, run_id, why=why, who=who)
+        record = partial(decisions.write_decision, root, decisions.DELETE, run_id, why=why, who=who)
+        cache_room.with_room(root, digests, record)
         try:
-            bundle.remove_run(root, run_id)
+            cache_room.with_room(root, digests, partial(bundle.remove_run, root, run_id))
         except OSError as error:
             raise location.data_unusable(root, error) from error
         report_values.forget_reports(root, digests)
+    with contextlib.suppress(IndexNotWritable):  # else whoever asks it next brings it in step, or says so
+        cache_room.with_room(root, (), partial(_sync, root))
+    return plan
+
+
+def _sync(root: Root) -> None:
     with contextlib.closing(sync.unsynced_store(root)) as store:
         sync.sync_store(root, store)
-    return plan

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,14 +11,9 @@ from pathlib import Path
 
 from profiler.bundles import is_bundle_zip
 from profiler.bundles.run_json import RUN_FILE
+from profiler.evidence.plain_file import special_kind
 from profiler.reports import is_report
 
-_SPECIAL_KINDS = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 _BUNDLE_NAME = re.compile(r"[0-9]{8}T[0-9]{6}-.+")  # how the folder of a run is called
 _IMPORTED_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv", ".zip")
 
@@ -48,7 +42,7 @@ def find_files(paths: Iterable[Path]) -> FoundFiles:
         try:
             if path.is_dir():
                 _search(path, files)
-            elif (kind := _special_kind(path)) is not None:
+            elif (kind := special_kind(path)) is not None:
                 files.refused.append((str(path), f"{path}: {kind}, not a file"))
             elif not path.exists():
                 files.refused.append((str(path), f"{path}: no such file or folder"))
@@ -88,7 +82,7 @@ def _search(folder: Path, files: FoundFiles) -> None:
         for name in sorted(names):
             path = Path(folder_path, name)
             try:
-                if (kind := _special_kind(path)) is not None:
+                if (kind := special_kind(path)) is not None:
                     files.refused.append((str(path), f"{path}: {kind}, not a file"))
                 elif leads_out(path, folder):
                     if path.suffix.lower() in _IMPORTED_SUFFIXES:
@@ -101,15 +95,6 @@ def _search(folder: Path, files: FoundFiles) -> None:
                     files.skipped += 1
             except OSError as error:
                 files.refused.append((str(path), unreadable_message(path, error)))
-
-
-def _special_kind(path: Path) -> str | None:
-    """What a path leads to that is neither file nor folder; such a thing is not opened: that may block."""
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        return None
-    return _SPECIAL_KINDS.get(stat.S_IFMT(mode))
 
 
 def leads_out(path: Path, folder: Path) -> bool:

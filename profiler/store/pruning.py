@@ -18,7 +18,7 @@ from profiler.bundles.dropped import (
 )
 from profiler.bundles.location import PARTIAL_FILE
 from profiler.errors import BadBundle, ProfilerError
-from profiler.store import report_cache, report_values, run_rows, sync
+from profiler.store import cache_room, report_cache, report_values, run_rows, sync
 from profiler.store.sync import Progress
 
 
@@ -46,7 +46,8 @@ def plan_pruning(
     """The runs made more than so many days ago that have reports from ncu, oldest first; CSVs stay."""
     root = location.open_root(data)
     until = (now or datetime.now(UTC)) - timedelta(days=older_days)
-    with sync.opened_store(data, None) as store:
+    # Where the index cannot be written, as on the full disk that this is to free, it is asked as it is.
+    with contextlib.closing(sync.open_store(data)) as store:
         families = {run.run_id: run.family for run in store.runs(family, hidden=True) if run.created < until}
         if family is not None and family not in store.families():
             raise ProfilerError(f"no family {family} in the index: `profiler versions` lists what there is")
@@ -78,7 +79,8 @@ def prune_runs(
 ) -> PruneSummary:
     """Drop the reports of the runs that plan_pruning names, each after its numbers could be read again.
 
-    A run whose report is damaged keeps it. Killed, it is finished by another one.
+    A run whose report is damaged keeps it. Killed, it is finished by another one. On a full disk the cache
+    gives back the room for the numbers.
     """
     location.check_writable(root := location.open_root(data))
     plan = plan_pruning(older_days, family=family, data=data, now=now)
@@ -113,14 +115,18 @@ def _prune(root: Root, run_id: str, why: str, who: str) -> int:
     if repr(run_rows.make_rows((run, known, None))) != repr(run_rows.make_rows((run, reports, None))):
         raise BadBundle(f"run {run_id} keeps its reports: their numbers alone would give other answers")
     _remove_partial_files(root, folder)
+
+    def write(path: str, content: bytes) -> None:
+        cache_room.with_room(root, contents, lambda: root.write(f"{folder}/{path}", content))
+
     values = []
     for file in run.reports:
         content = contents[file.sha256]
-        root.write(f"{folder}/{values_path(file)}", content)
+        write(values_path(file), content)
         values.append(values_file(file, sha256(content).hexdigest(), len(content)))
     bundle.flush_folder(root, f"{folder}/{values_path(run.reports[0]).rpartition('/')[0]}")
     dropped = DroppedReports(datetime.now(UTC), who, why, tuple(values))
-    root.write(f"{folder}/{DROPPED_FILE}", dump_dropped(dropped))  # from here on they count as dropped
+    write(DROPPED_FILE, dump_dropped(dropped))  # from here on they count as dropped
     bundle.flush_folder(root, folder)
     _remove_reports(root, run)
     report_values.forget_reports(root, [file.sha256 for file in run.reports])

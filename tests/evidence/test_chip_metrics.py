@@ -7,6 +7,7 @@ import csv
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,18 @@ def test_a_slip_is_answered_with_the_name_that_was_meant(wrong: str, right: str)
 def test_nothing_is_proposed_where_nothing_is_near(tmp_path: Path) -> None:
     assert chip_metrics.nearest_name("foo") is None
     assert checked(tmp_path, GOOD, "foo")[0].endswith("see ncu --query-metrics")
+
+
+@library
+def test_names_that_nobody_could_mean_and_many_wrong_ones_take_little_time(tmp_path: Path) -> None:
+    began = time.process_time()
+    problems = checked(tmp_path, "a" * 4000)
+    many = checked(tmp_path, *(f"sm__cycles_activ{number}.avg" for number in range(3000)))
+    assert time.process_time() - began < 10
+    assert problems[0].endswith("a: see ncu --query-metrics")
+    assert "did you mean sm__cycles_active.avg?" in many[0]
+    assert len(many) == 3000
+    assert sum("did you mean" in problem for problem in many) == 100
 
 
 @library

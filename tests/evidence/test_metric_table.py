@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import time
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,33 @@ def test_one_mistake_does_not_hide_the_next(tmp_path: Path) -> None:
     assert table.captured == ("sm__x.sum",)
     with pytest.raises(BadMetricsFile, match=r"and 1 more: profiler metrics --check"):
         metric_table.load_metrics(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (("", "x" * 300_000), ":2: a line of 300,000 characters, and 4,096 are read"),
+        (("",) * 5001, ":5001: a metrics file has at most 5,000 lines"),
+        (("x" * 4000,) * 300, ": over 1 MiB, so no metrics file"),
+        (("duration = " + "+".join(["a"] * 2000),), ":1: a formula of 3,999 characters, and 1,000 are read"),
+    ],
+)
+def test_a_file_line_or_formula_that_is_too_long_is_one_line(
+    tmp_path: Path, lines: tuple[str, ...], said: str
+) -> None:
+    path = written(tmp_path, *lines)
+    with pytest.raises(BadMetricsFile) as refused:
+        metric_table.load_metrics(path)
+    assert str(refused.value).startswith(f"{path}{said}")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_form_with_many_blanks_takes_no_time(tmp_path: Path) -> None:
+    path = written(tmp_path, *["a" + " " * 4000 + "b = c"] * 200, *["a ~" + " " * 4000 + "b = c"] * 50)
+    began = time.process_time()
+    _, problems = metric_table.load_with_problems(path)
+    assert len(problems) == 250
+    assert time.process_time() - began < 2
 
 
 def test_a_file_that_is_absent_empty_or_not_text_is_refused(tmp_path: Path) -> None:

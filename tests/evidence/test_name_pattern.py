@@ -46,8 +46,14 @@ def test_wildcards_are_groups_of_a_whole_name_and_brackets_are_letters() -> None
         ("(?<=a)b", "backreferences and lookaround"),
         (".{0,500}x.{0,500}y", "too large to match in reasonable time"),
         ("x" * 1001, "1,001 characters"),
+        ("\udcff", "it is not UTF-8 text"),
     ],
 )
 def test_what_cannot_be_matched_in_time_is_refused_with_the_reason(expression: str, reason: str) -> None:
     with pytest.raises(BadPattern, match=reason):
         compile_expression(expression)
+
+
+def test_wildcards_that_are_no_text_are_refused_too() -> None:
+    with pytest.raises(BadPattern, match="not UTF-8"):
+        compile_wildcards("\udcff*")

@@ -326,6 +326,7 @@ def test_a_csv_that_lost_or_doubled_launches_is_refused_by_their_ids(
 
 
 SORTED = WIDE.replace("gpu__time_duration.sum", "dram__bytes.avg")
+TIMED = f'{ID},"dram__bytes.sum","gpu__time_duration.sum"\n"","","","","","","","Mbyte","usecond"\n'
 DRAM_ROW = '"SOL","dram__bytes.sum","byte","2",'
 
 
@@ -350,6 +351,13 @@ DRAM_ROW = '"SOL","dram__bytes.sum","byte","2",'
             f"{LONG}\n{LAUNCH},{LONG_ROW}\n{LAUNCH},{DRAM_ROW}\n{SECOND},{LONG_ROW}\n",
             "launch ID 1 lacks dram__bytes.sum, which others have",
         ),
+        (f"{TIMED}{LAUNCH},1.5,5%\n", "launch ID 0: gpu__time_duration.sum is '5%', which is no time"),
+        (f"{TIMED.replace('usecond', 'Mbyte')}{LAUNCH},1.5,2\n", "gpu__time_duration.sum is in byte"),
+        (
+            f"{TIMED.replace('usecond', '').replace('Mbyte', '')}{LAUNCH},1.5,2\n",
+            "gpu__time_duration.sum and 1 more without a unit",
+        ),
+        (f"{LONG}\n{LAUNCH},{LONG_ROW.replace('us', '', 1)}\n", "gpu__time_duration.sum without a unit"),
     ],
 )
 def test_what_ncu_would_not_print_is_read_with_a_warning(tmp_path: Path, text: str, said: str) -> None:

@@ -109,6 +109,23 @@ def folder_with_dense_run_json(path: Path) -> None:
     (path / "run.json").write_bytes(b"[" + b"[]," * 5_000_000 + b"0]")
 
 
+def folder_with_many_captures(path: Path) -> None:
+    """The launches of a report 20,000 times; the report itself is not needed to refuse that."""
+    run = made()
+    path.mkdir()
+    body = json.loads(run_json.dump_run(run))
+    body["results"][0]["captures"] *= 20_000
+    (path / "run.json").write_text(json.dumps(body))
+
+
+def folder_with_repeated_keys(path: Path) -> None:
+    path.mkdir()
+    keys = ",".join(f'"{number}":1' for number in range(300_000))
+    content = run_json.dump_run(made()).decode()
+    content = content.replace('"provenance": {', f'"provenance": {{{keys},"299999":1,')
+    (path / "run.json").write_text(content)
+
+
 def large_header(path: Path) -> None:
     """A block's header of 60 MB."""
     header = field(3, bytes(ZEROS)) + field(2, 1)
@@ -183,6 +200,8 @@ ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
     "run_json.zip": (zip_with_large_run_json, "its run.json has 253,9"),
     "large_run_json": (folder_with_large_run_json, "has 16,777,217 bytes or more"),
     "dense_run_json": (folder_with_dense_run_json, "MiB of memory"),
+    "many_captures": (folder_with_many_captures, "names every launch of the report"),
+    "repeated_keys": (folder_with_repeated_keys, "stands there twice"),
     "pipe_run_json": (run_json_is_a_pipe, "not a regular file"),
     "linked_run_json": (run_json_is_elsewhere, "a link that leads out of"),
     "pipe_report": (bundle_with(os.mkfifo), "not a regular file"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import sqlite3
@@ -15,9 +16,17 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.bundles import LocalRoot, bundle
+from profiler.bundles import LocalRoot, bundle, decisions
 from profiler.errors import ProfilerError
-from profiler.store import IndexNotWritable, engine, import_paths, open_store, sync_index
+from profiler.store import (
+    IndexNotWritable,
+    cache_room,
+    engine,
+    import_paths,
+    open_store,
+    sync_index,
+    verify_data,
+)
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "data" / "runs").glob("*-example-*"))
 
@@ -184,6 +193,61 @@ def test_a_disk_that_takes_no_index_is_read(
     number, said = listed(capsys)
     assert number == 2
     assert "answers are from an index made for this command alone: " in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fill", [fill_space, fill_inodes])
+def test_on_a_full_disk_runs_can_be_deleted(
+    disk: Path, capsys: pytest.CaptureFixture[str], fill: Callable[[Path], None], made_reports: Path
+) -> None:
+    (imported,) = import_paths([made_reports / "mistic" / "prof1.ncu-rep"]).imported
+    fill(disk)
+    gone = imported.run_id
+    assert cli.main(["delete", gone, "--why", "the disk is full", "--yes"]) == 0
+    assert bundle.list_runs(LocalRoot(disk / "data")) == [path.name for path in EXAMPLES[:2]]
+    (record,) = decisions.load_decisions(LocalRoot(disk / "data"))
+    assert (record.kind, record.subject, record.why) == ("delete", gone, "the disk is full")
+    capsys.readouterr()
+    assert listed(capsys) == (2, "")
+    assert verify_data().findings == ()
+
+
+def test_a_run_is_deleted_where_the_index_cannot_follow_yet(
+    data: Path, on_connect: Callable[[str], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sync_index()
+    on_connect("PRAGMA query_only=1")
+    assert cli.main(["delete", EXAMPLES[0].name, "--why", "w", "--yes"]) == 0
+    assert EXAMPLES[0].name not in bundle.list_runs(LocalRoot(data))
+    capsys.readouterr()
+    assert "with 1 run that is gone" in listed(capsys)[1]
+
+
+@pytest.mark.slow
+def test_on_a_full_disk_reports_can_be_dropped(
+    disk: Path, capsys: pytest.CaptureFixture[str], made_reports: Path
+) -> None:
+    import_paths([made_reports / "mistic" / "prof1.ncu-rep"])
+    fill_space(disk)
+    assert cli.main(["prune", "--older", "1", "--family", "mistic"]) == 0
+    assert cli.main(["prune", "--older", "1", "--family", "mistic", "--yes"]) == 0
+    assert "reports of 1 run" in capsys.readouterr().out
+    assert not list((disk / "data" / "runs").glob("*mistic*/reports/*.ncu-rep"))
+    assert list((disk / "data" / "runs").glob("*mistic*/dropped.json"))
+    assert verify_data().findings == ()
+
+
+def test_the_cache_is_kept_where_a_write_fails_for_another_reason(data: Path) -> None:
+    open_store().close()
+    cached = sorted((data / "cache").rglob("*.bin"))
+    assert cached
+
+    def refuse() -> None:
+        raise PermissionError(errno.EACCES, "not for you")
+
+    with pytest.raises(PermissionError):
+        cache_room.with_room(LocalRoot(data), (), refuse)
+    assert sorted((data / "cache").rglob("*.bin")) == cached
 
 
 # ---- a folder of somebody else's
