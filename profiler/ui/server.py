@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from profiler.errors import ProfilerError
 
@@ -43,6 +43,11 @@ HEADERS = {
 # What nobody needs of Streamlit's own: numbers about sessions and caches, which anybody could read.
 CLOSED = ("/_stcore/metrics",)
 
+# Of one message of a page, whole or in fragments: what was chosen in its fields, some kilobytes. Files do not
+# come this way. Streamlit's own limit of 25 MB is looked at when a message is there, up to 200 MB of it.
+SOCKET_MESSAGE_BYTES = 1 << 20
+SOCKETS = 500  # open pages at a time, of all visitors: each can hold one such message that never ends
+
 
 class WithHeaders:
     """An ASGI application that adds the headers to every answer and closes some of Streamlit's addresses."""
@@ -68,6 +73,48 @@ class WithHeaders:
             await send({"type": "http.response.body", "body": b""})
             return
         await self._app(scope, receive, send_with_headers)
+
+
+class WithSocketLimit:
+    """An ASGI application that has so many web sockets at a time, and answers 503 to one more."""
+
+    def __init__(self, app: ASGIApp, most: int = SOCKETS) -> None:
+        self._app, self._most, self._open = app, most, 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it."""
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+        if self._open >= self._most:
+            await receive()
+            headers = [(b"content-type", b"text/plain")]
+            reason = f"{self._most} pages are open here already: close one, or try again in a while\n"
+            await send({"type": "websocket.http.response.start", "status": 503, "headers": headers})
+            await send({"type": "websocket.http.response.body", "body": reason.encode()})
+            return
+        self._open += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._open -= 1
+
+
+def _take_small_messages() -> None:
+    """Have the server refuse a large message of a web socket before it is there.
+
+    Streamlit's setting for it, server.maxMessageSize, is also the size of what a page may be sent. Nothing is
+    compressed, which is Streamlit's default too: inflating would need memory for each socket.
+    """
+    from streamlit.web.server.starlette import starlette_server
+
+    uvicorn_settings = starlette_server._get_uvicorn_config_kwargs
+
+    def settings_with_limit() -> dict[str, Any]:
+        limit = {"ws_max_size": SOCKET_MESSAGE_BYTES, "ws_per_message_deflate": False}
+        return {**uvicorn_settings(), **limit}
+
+    starlette_server._get_uvicorn_config_kwargs = settings_with_limit
 
 
 def _answer_at_once() -> None:
@@ -132,12 +179,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     middleware = [
         Middleware(WithHeaders),
         Middleware(WithOrigins, origins=origins),
+        Middleware(WithSocketLimit),
         Middleware(WithFirstChart),
         Middleware(WithStaticFiles),
         Middleware(WithUploadLimits, limits=limits),
         Middleware(WithPreloads),
     ]
     _answer_at_once()
+    _take_small_messages()
     App(arguments.app, middleware=middleware, lifespan=warming_up(arguments.app)).run(config=settings)
 
 

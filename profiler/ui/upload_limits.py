@@ -70,6 +70,13 @@ def uploaded_now() -> Uploaded:
     }
 
 
+def is_visitor(session: str) -> bool:
+    """Whether Streamlit has an open page of this session."""
+    from streamlit import runtime
+
+    return runtime.get_instance().is_active_session(session)
+
+
 class WithUploadLimits:
     """An ASGI application that refuses uploads over the limits, however their size is declared."""
 
@@ -79,8 +86,10 @@ class WithUploadLimits:
         limits: UploadLimits,
         uploaded: Callable[[], Uploaded] = uploaded_now,
         idle_s: float = _IDLE_S,
+        is_visitor: Callable[[str], bool] = is_visitor,
     ) -> None:
         self._app, self._limits, self._uploaded, self._idle_s = app, limits, uploaded, idle_s
+        self._is_visitor = is_visitor
         self._coming: dict[object, tuple[str, int]] = {}  # session and bytes of each upload that is under way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -88,6 +97,9 @@ class WithUploadLimits:
         match = _ADDRESS.fullmatch(scope.get("path", ""))
         if scope["type"] != "http" or scope["method"] != "PUT" or not match:
             await self._app(scope, receive, send)
+            return
+        if not self._is_visitor(match[1]):  # before anything is counted: an id can be invented
+            await _refuse(_Refused(400, "no page of this session is open here"), receive, send)
             return
         upload = object()
         is_answered = False

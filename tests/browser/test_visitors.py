@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import http.client
 import threading
 import urllib.error
@@ -11,12 +13,14 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from profiler.store import import_paths
 from profiler.ui.server import HEADERS
 from tests.browser.conftest import served
 from tests.store import test_hostile_files as hostile
+from tests.ui import asgi
 from tests.ui.visitor import Visitor
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
@@ -87,6 +91,34 @@ def test_what_is_uploaded_is_imported_or_refused_and_then_let_go(address: str) -
         with pytest.raises(urllib.error.HTTPError) as refused:
             Visitor.upload(StrangeSession(visitor), "x.csv", b"x")  # type: ignore[arg-type]
         assert refused.value.code == 400
+
+
+def test_messages_over_the_limit_are_refused_before_they_take_memory(address: str) -> None:
+    async def refusals() -> list[int | None]:
+        return [code for _ in range(2) for code in await asyncio.gather(*(fragments() for _ in range(8)))]
+
+    async def fragments() -> int | None:
+        """The code with which the server closes a message of 20 MiB in pieces, which Streamlit would take."""
+        place = f"ws://{urlsplit(address).netloc}/_stcore/stream"
+        async with connect(place, subprotocols=["streamlit"], compression="deflate") as socket:
+            assert socket.response is not None
+            assert "permessage-deflate" not in str(socket.response.headers)
+            with contextlib.suppress(ConnectionClosed):
+                await socket.send(bytes(1 << 20) for _ in range(20))
+            await socket.wait_closed()
+            return socket.close_code
+
+    codes: list[int | None] = []
+
+    async def note() -> None:
+        codes.extend(await refusals())
+
+    asgi.run(note())
+    # Where the answer is lost on the way to a client that still sends, the connection ends without a code.
+    assert len(codes) == 16
+    assert set(codes) <= {1009, 1006}
+    with Visitor(address) as visitor:
+        assert visitor.open("runs").texts
 
 
 @pytest.mark.parametrize("value", ["regex:^zzz$", "../../etc/passwd", "<img src=x onerror=alert(1)>"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -23,6 +23,11 @@ LIMITS = UploadLimits(
 PATH = "/_stcore/upload_file/mine/new"
 
 
+def every(session: str) -> bool:
+    """Every session has an open page."""
+    return True
+
+
 async def keep(scope: Any, receive: Any, send: Any) -> None:
     """Takes the whole body, as Streamlit does."""
     while (await receive()).get("more_body"):
@@ -40,6 +45,7 @@ def put(
     method: str = "PUT",
     limits: UploadLimits = LIMITS,
     idle_s: float = 60.0,
+    is_visitor: Callable[[str], bool] = every,
 ) -> tuple[int, str]:
     """Status and text of the answer to a body of these pieces."""
     headers = [] if declared is None else [(b"content-length", str(declared).encode())]
@@ -54,7 +60,7 @@ def put(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    app = WithUploadLimits(keep, limits, lambda: there or {}, idle_s)
+    app = WithUploadLimits(keep, limits, lambda: there or {}, idle_s, is_visitor)
     asgi.run(app({"type": "http", "method": method, "path": PATH, "headers": headers}, receive, send))
     start, body = sent
     return start["status"], body["body"].decode()
@@ -64,6 +70,20 @@ def test_a_file_within_the_limits_is_taken() -> None:
     assert put([MIB, MIB], declared=2 * MIB) == (204, "")
     assert put([], method="DELETE") == (204, "")
     assert put([4 * MIB], there={"mine": {"a": MIB}, "other": {"b": MIB}}) == (204, "")
+
+
+def test_a_session_without_an_open_page_uploads_nothing_and_counts_for_nobody() -> None:
+    asked: list[str] = []
+
+    def nobody(session: str) -> bool:
+        asked.append(session)
+        return False
+
+    full = {"x": {"a": 4 * MIB}, "y": {"a": 4 * MIB}}  # which would be 503
+    said = put([MIB], declared=4 * MIB, there=full, is_visitor=nobody)
+    assert said == (400, "no page of this session is open here\n")
+    assert asked == ["mine"]
+    assert put([], method="DELETE", is_visitor=nobody) == (204, "")
 
 
 @pytest.mark.parametrize("declared", [None, 10, 9 * MIB])
@@ -95,7 +115,7 @@ def test_uploads_that_are_under_way_count(monkeypatch: pytest.MonkeyPatch) -> No
     statuses: list[int] = []
 
     async def both() -> None:
-        app = WithUploadLimits(keep, limits, dict)
+        app = WithUploadLimits(keep, limits, dict, is_visitor=every)
         waiting = asyncio.Event()
 
         async def receive_late() -> Any:
