@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests import timed_runs
 from tests.browser.conftest import (
     HAS_CHARTS,
     IS_DARK,
@@ -27,9 +28,11 @@ from tests.browser.conftest import (
     TOO_WIDE,
     Dashboard,
     opened,
+    served,
     settle,
     waits_ms,
 )
+from tests.timed_runs import run
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -246,6 +249,96 @@ def test_a_chart_is_saved_as_picture_drawing_and_numbers_by_keyboard(diff: tuple
     assert contents["CSV"].startswith(b"series,x,y")
     assert contents["CSV"].count(b"\n") > 2
     assert errors == []
+
+
+def click_point(page: Any) -> None:
+    """Click on the first point of the first chart."""
+    mark = page.locator(".js-plotly-plot .scatterlayer .point").first.bounding_box()
+    x, y = mark["x"] + mark["width"] / 2, mark["y"] + mark["height"] / 2
+    page.mouse.move(x, y)
+    page.locator(".js-plotly-plot .hoverlayer .hovertext").first.wait_for()
+    page.mouse.click(x, y)
+
+
+def test_a_click_on_a_point_of_trends_is_one_step_of_the_history_and_so_is_the_one_that_takes_it_back(
+    desktop: Any, address: str
+) -> None:
+    page, errors = opened(desktop, f"{address}/trends?family=ncar")
+    opening, steps = page.url, page.evaluate("history.length")
+    click_point(page)
+    page.wait_for_url(re.compile("isolate=.*at=|at=.*isolate="))
+    page.locator(".k-card").wait_for()
+    settle(page)
+    page.evaluate(STANDS_STILL)
+    assert page.evaluate("history.length") == steps + 1
+    click_point(page)
+    page.wait_for_url("**isolate=none**")
+    page.locator(".k-card").wait_for(state="detached")
+    settle(page)
+    page.evaluate(STANDS_STILL)
+    assert page.evaluate("history.length") == steps + 2
+    page.go_back()
+    page.locator(".k-card").wait_for()
+    page.go_back()
+    page.wait_for_url(opening)
+    page.locator(".k-card").wait_for(state="detached")
+    assert errors == []
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def stepped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a dashboard whose Trends page opens with a version that got 7 % slower on one night."""
+    folder = tmp_path_factory.mktemp("stepped")
+    nights = []
+    for night in range(24):
+        is_slow = night >= 14
+        levels = {"v1": 170e3, "v2": 150e3 * (1.07 if is_slow else 1.0)}
+        nights.append(run(levels, night, sass={"v1": "one", "v2": "three" if is_slow else "two"}))
+    timed_runs.seal(folder / "data", *nights)
+    with served(folder) as dashboard:
+        yield dashboard.address
+
+
+def test_the_csv_of_a_chart_over_time_has_moments_and_says_what_each_series_is(
+    desktop: Any, stepped: str
+) -> None:
+    page, errors = opened(desktop, f"{stepped}/trends")
+    page.locator(".js-plotly-plot").first.hover()
+    with page.expect_download() as download:
+        page.locator('.k-export button[title^="CSV of"]').click()
+    rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text(encoding="utf-8"))))
+    assert {row["series"] for row in rows} == {"v1", "v2", "v2, samples", "step"}
+    for row in rows:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", row["x"]), row
+        assert float(row["y"]) > -20, "per cent"
+    points = [row for row in rows if row["series"] in ("v1", "v2")]
+    assert len(points) == 2 * 24
+    for row in points:
+        made = f"{row['x'][:10]} {row['x'][11:16]} UTC"
+        assert re.fullmatch(rf"{row['series']}: 1\d\d µs · .* · {made}.*", row["text"]), row
+    (step,) = [row for row in rows if row["series"] == "step"]
+    assert step["text"].startswith("worse +6.9 % (+6.3 to +7.6) can lie in v2 2026-03-15"), (
+        "a space for each break"
+    )
+    assert errors == []
+    page.close()
+
+
+def test_a_step_is_named_on_the_chart_but_on_a_phone_which_would_cut_its_words(
+    desktop: Any, stepped: str
+) -> None:
+    page, errors = opened(desktop, f"{stepped}/trends")
+    words = page.locator(".js-plotly-plot .annotation", has_text="! worse")
+    assert words.first.is_visible()
+    page.set_viewport_size(PHONE)
+    words.first.wait_for(state="hidden")
+    steps = page.locator('table[aria-label="steps"] td:visible', has_text="worse")
+    assert steps.count() == 1, "the table of steps says it"
+    page.set_viewport_size(SMALL_DESKTOP)
+    words.first.wait_for(state="visible")
+    assert errors == []
+    page.close()
 
 
 def test_the_copied_link_opens_the_same_view(desktop: Any, address: str) -> None:

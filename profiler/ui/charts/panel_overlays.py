@@ -12,6 +12,7 @@ from profiler.ui.theme import light
 _BAND_OPACITY, _FIELD_OPACITY, _SAMPLE_OPACITY = 0.13, 0.7, 0.35
 _SAMPLE_PX = 3
 _CALLOUT_LINE_PX = 15
+CALLOUT = "callout"  # by this name toolbar/panels.js finds the labels of change points
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,11 @@ def interval_band(x: Sequence[float], low: Sequence[float], high: Sequence[float
     }
 
 
-def sample_dots(x: Sequence[float], y: Sequence[float], y_axis: str) -> Figure:
+def sample_dots(name: str, x: Sequence[float], y: Sequence[float], y_axis: str) -> Figure:
     """Single samples, small and pale."""
     return {
         "type": "scatter",
+        "name": plotly_text(name),
         "mode": "markers",
         "x": list(x),
         "y": list(y),
@@ -133,6 +135,7 @@ def callouts(
                 words,
                 mark.x,
                 height,
+                name=CALLOUT,
                 xref="x",
                 xanchor="right" if is_right else "left",
                 yanchor="top" if mark.above else "bottom",

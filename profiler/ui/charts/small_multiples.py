@@ -26,6 +26,8 @@ _LEAST_REACH = 0.05  # share of the numbers by which a level may widen a panel w
 _LEVEL_FROM = 0.3  # share of the axis that a gap takes from which on its reason is written level
 _LEVEL_FROM_HOLE = 0.07  # likewise of two short words
 NO_RUN = "no run"
+# `meta` of what lies where there is room, not at a number: toolbar/exports.js then writes none into the CSV.
+_NO_NUMBER = "no number"
 _NO_PREFIX_BELOW = 0.01  # under this Plotly's prefixes read as units: 200 µ
 _MOST_MARKS = 160  # of the lines of a panel together: each is an element of the page, and drawn last of all
 _MOST_TEXTS = 16  # points up to which a lone line carries its numbers as text
@@ -283,7 +285,7 @@ def _traces(panel: Panel, axis: Axis, frame: _Frame, limit: int) -> list[Figure]
         points = thinned(line.points, room // max(1, len(panel.lines)))
         if line.isolated:
             points = thinned(line.points, room // 3)
-            traces += _spread(points, frame, limit // 3)
+            traces += _spread(line.label, points, frame, limit // 3)
         if any(point.y is not None for point in points):
             is_faint = not line.isolated and any(other.isolated for other in panel.lines)
             marks = 0 if line.isolated else _MOST_MARKS // len(panel.lines)
@@ -294,7 +296,7 @@ def _traces(panel: Panel, axis: Axis, frame: _Frame, limit: int) -> list[Figure]
     return traces
 
 
-def _spread(points: Sequence[Point], frame: _Frame, limit: int) -> list[Figure]:
+def _spread(label: str, points: Sequence[Point], frame: _Frame, limit: int) -> list[Figure]:
     """The intervals of a line as bands, and its samples as dots: of many samples some of each point."""
     with_samples = [point for point in points if point.y is not None and point.samples]
     each = max(1, limit // max(1, len(with_samples)))
@@ -304,7 +306,8 @@ def _spread(points: Sequence[Point], frame: _Frame, limit: int) -> list[Figure]:
         for sample in point.samples[:: -(-len(point.samples) // each)]
     ]
     dots = [(x, y) for x, y in dots if frame.low <= y <= frame.high]
-    drawn = [panel_overlays.sample_dots([x for x, _ in dots], [y for _, y in dots], frame.y_axis)]
+    x, y = [x for x, _ in dots], [y for _, y in dots]
+    drawn = [panel_overlays.sample_dots(f"{label}, samples", x, y, frame.y_axis)]
     for stretch in _stretches(points):
         ends = [
             (point.x, point.low, point.high)
@@ -312,8 +315,8 @@ def _spread(points: Sequence[Point], frame: _Frame, limit: int) -> list[Figure]:
             if point.low is not None and point.high is not None
         ]
         if len(ends) > 1:
-            x, low, high = (list(values) for values in zip(*ends, strict=True))
-            drawn.append(panel_overlays.interval_band(x, low, high, frame.y_axis))
+            at, low, high = (list(values) for values in zip(*ends, strict=True))
+            drawn.append(panel_overlays.interval_band(at, low, high, frame.y_axis))
     return drawn if dots else drawn[1:]
 
 
@@ -399,6 +402,8 @@ def _crosses(line: Line, points: Sequence[Point], frame: _Frame) -> Figure:
     """A cross at the foot of the panel: this line failed here, while others have a number."""
     return {
         "type": "scatter",
+        "name": plotly_text(line.label),
+        "meta": _NO_NUMBER,
         "x": [point.x for point in points],
         "y": [frame.low for _ in points],
         "yaxis": frame.y_axis,
@@ -416,6 +421,8 @@ def _crosses(line: Line, points: Sequence[Point], frame: _Frame) -> Figure:
 def _hatch(gaps: Sequence[tuple[float, str]], axis: Axis, frame: _Frame) -> Figure:
     return {
         "type": "bar",
+        "name": _NO_NUMBER,
+        "meta": _NO_NUMBER,
         "x": [x for x, _ in gaps],
         "y": [frame.high - frame.low for _ in gaps],
         "base": frame.low,
@@ -431,6 +438,8 @@ def hole_hatch(axis: Axis, low: float, high: float, y_axis: str = "y") -> Figure
     """The hatch over the stretches without a run, from `low` to `high`."""
     return {
         "type": "bar",
+        "name": _NO_NUMBER,
+        "meta": _NO_NUMBER,
         "x": [(begin + end) / 2 for begin, end in axis.holes],
         "y": [high - low for _ in axis.holes],
         "base": low,

@@ -280,11 +280,13 @@ def _take_click(chart_key: str, isolated: str) -> None:
     """Put the point that was clicked into the address with its line; a second click takes both out."""
     points = st.session_state[chart_key]["selection"]["points"]
     clicked = [point["customdata"] for point in points if point.get("customdata")]
+    whole: dict[str, str | list[str]] = {name: st.query_params.get_all(name) for name in st.query_params}
     if not clicked or tuple(clicked[0]) == (isolated, st.query_params.get("at")):
-        st.query_params["isolate"] = controls.NONE
-        st.query_params.pop("at", None)
+        whole["isolate"] = controls.NONE
+        whole.pop("at", None)
     else:
-        st.query_params["isolate"], st.query_params["at"] = clicked[0]
+        whole["isolate"], whole["at"] = clicked[0]
+    st.query_params.from_dict(whole)  # at once: each message is a step of the browser's history
 
 
 def _show_grid(

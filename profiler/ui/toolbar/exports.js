@@ -4,6 +4,7 @@ const TABLES = ".k-box:has(table), .code";
 const CHARTS = ".js-plotly-plot";
 const PAINTED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity",
   "font-family", "font-size", "font-weight", "font-variant-numeric", "text-anchor", "visibility", "display"];
+const NO_NUMBER = "no number"; // `meta` of a trace whose points lie where there is room, not at a number
 const PNG_SCALE = 2; // pixels of the picture for each of the screen's
 let exported; // what the bar stands beside
 
@@ -85,30 +86,59 @@ function tableRows(place) {
 }
 
 const list = (values) => (values && typeof values === "object" && "length" in values ? Array.from(values) : []);
-const unmarked = (text) => plain(new DOMParser().parseFromString(String(text ?? ""), "text/html").body.textContent);
+const unmarked = (text) =>
+  plain(new DOMParser().parseFromString(String(text ?? "").replace(/<br *\/?>/g, " "), "text/html").body.textContent);
 
 // The data of a chart, a row for each point of each line.
 function chartRows(chart) {
-  const traces = (chart._fullData ?? chart.data ?? []).filter((trace) => trace.visible !== false);
   const rows = [["series", "x", "y", "value", "base", "text", "error", "error_minus"]];
-  for (const trace of traces) {
-    const [x, y, z] = [list(trace.x), list(trace.y), list(trace.z)];
-    const name = unmarked(trace.name);
+  for (const trace of (chart._fullData ?? []).filter((one) => one.visible !== false)) {
+    const own = unmarked(chart.data?.[trace.index]?.name); // Plotly calls the others "trace 18"
+    if (!own && trace.hoverinfo === "skip") continue; // the outline of a band, a level
+    const [x, y, z] = [positions(chart, trace, "x"), positions(chart, trace, "y"), list(trace.z)];
     if (z.length) {
       z.forEach((values, row) => list(values).forEach((value, column) =>
-        rows.push([name, x[column] ?? column, y[row] ?? row, value, "", "", "", ""])));
+        rows.push([own, x[column] ?? column, y[row] ?? row, value, "", "", "", ""])));
       continue;
     }
     const at = (values, index) => (Array.isArray(values) || ArrayBuffer.isView(values) ? values[index] : "");
     const errors = trace.error_y?.visible ? trace.error_y : trace.error_x?.visible ? trace.error_x : {};
     for (let index = 0; index < Math.max(x.length, y.length); index++) {
-      const text = at(trace.text, index) || at(trace.hovertext, index);
-      rows.push([name, x[index] ?? index, y[index] ?? index, "", at(trace.base, index),
-        unmarked(text), at(errors.array, index), at(errors.arrayminus, index)]);
+      if (x[index] === null && y[index] === null) continue; // where a line is broken
+      const [name, said] = described(trace, own, at(trace.hovertext, index));
+      const number = trace.meta === NO_NUMBER ? "" : y.length ? y[index] : index;
+      rows.push([name, x.length ? x[index] : index, number, "", at(trace.base, index),
+        unmarked(at(trace.text, index)) || said, at(errors.array, index), at(errors.arrayminus, index)]);
     }
   }
   const used = rows[0].map((_, column) => column < 3 || rows.slice(1).some((row) => ![undefined, null, ""].includes(row[column])));
   return rows.map((row) => row.filter((_, column) => used[column]));
+}
+
+// Where the points of a trace lie along an axis; moments, which Plotly holds as milliseconds or as texts in UTC, as
+// ISO 8601.
+function positions(chart, trace, axis) {
+  const values = list(trace[axis]);
+  const isTime = chart._fullLayout?.[(trace[`${axis}axis`] ?? axis).replace(axis, `${axis}axis`)]?.type === "date";
+  return isTime ? values.map(isoMoment) : values;
+}
+
+function isoMoment(value) {
+  const moment = new Date(typeof value === "string" ? `${value.replace(" ", "T")}Z` : value ?? NaN);
+  return isNaN(moment) ? value : moment.toISOString().replace(".000Z", "Z");
+}
+
+// The series of a point and what is said of it under the pointer, which may begin with a name in bold. A trace
+// without a name is called by that, else by the words before its number; one whose words are fixed marks a step.
+function described(trace, own, hovertext) {
+  const template = (trace.hovertemplate ?? "").split("<extra>")[0];
+  const isFixed = template !== "" && !template.includes("%{");
+  const [, bold, rest] = (hovertext || template).match(/^(?:<b>(.*?)<\/b>)?(.*)$/s);
+  const said = hovertext || isFixed ? unmarked(rest) : "";
+  if (own) return [own, unmarked(bold) === own ? said : unmarked(`${bold ?? ""} ${said}`)];
+  if (bold) return [unmarked(bold), said];
+  if (isFixed) return [trace.mode === "lines" ? "step, can lie in" : "step", said];
+  return [hovertext ? "" : unmarked(template.split("%{")[0]).replace(/:$/, ""), said];
 }
 
 // The drawing as the screen shows it: the colours of the present theme become part of it.

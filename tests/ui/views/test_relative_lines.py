@@ -104,7 +104,11 @@ def test_the_isolated_line_alone_has_interval_and_samples_and_the_accent() -> No
     assert of_a.points[0].samples == pytest.approx((-1.0, 0.0, 2.0))
     assert not any(point.samples for line in panel.lines if line is not of_a for point in line.points)
     figure = small_multiples.figure([panel], Axis(time=True))
-    colours = {trace.get("name"): trace["line"]["color"] for trace in figure["data"] if "name" in trace}
+    named = {trace["name"]: trace for trace in figure["data"] if "name" in trace}
+    samples = named.pop("a, samples")["y"]
+    assert len(samples) > 1
+    assert set(samples) <= {sample for point in of_a.points for sample in point.samples}
+    colours = {name: trace["line"]["color"] for name, trace in named.items()}
     assert colours == {"a": light("accent"), "b": light("neutral")}
 
 
