@@ -91,21 +91,64 @@ def test_a_group_is_acknowledged_in_the_page_as_the_command_does_and_taken_back(
     field(app, "until").set_value("2099-01-31")
     field(app, "up to").set_value("much")
     assert "much is no percentage above 0" in press(app, "Acknowledge")
-    field(app, "up to").set_value("10 %")
+    field(app, "up to").set_value("")
     shown = press(app, "Acknowledge")
-    assert "acknowledged: 2 rows of flash/v1, until 2099-01-31, up to 10 %, by " in shown
+    assert "acknowledged: 2 rows of flash/v1, until 2099-01-31, by " in shown
     assert "the user that this server runs as" in shown
     first, second = acknowledgement.list_acknowledgements(
         decisions.load_decisions(location.open_root(str(data)))
     )
     assert {first.concept, second.concept} == {"latency", "static_spills"}
-    assert (first.why, first.who, first.up_to) == ("being redone", decisions.process_user(), 0.1)
+    assert (first.why, first.who, first.up_to) == ("being redone", decisions.process_user(), None)
     assert (first.workload, str(first.until_day)) == (WORKLOAD, "2099-01-31")
-    # Spills that came from 0 have no size, so that a limit in per cent does not let them pass.
-    assert "Worse now ! 1 of 1 version; 1 acknowledged" in shown
+    assert "Worse now ! 0 nothing; 1 acknowledged" in shown
     (undo, _) = [one for one in app.button if one.label == "Undo"]
     undo.click().run()
     assert "Worse now ! 1 2 rows of 1 version; 0 acknowledged" in text(app)
+
+
+def test_a_limit_below_the_change_is_said_and_nothing_is_recorded(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page("regressions", data, monkeypatch)
+    field(app, "reason").set_value("known")
+    field(app, "up to").set_value("1 %")
+    shown = press(app, "Acknowledge")
+    rows = rf"latency on {WORKLOAD} \+[23]\.\d %, spills, compiled on {WORKLOAD} from 0"
+    assert re.search(rf"nothing is recorded: {rows} are over the limit of 1 %; leave it empty", shown)
+    field(app, "up to").set_value("10 %")
+    shown = press(app, "Acknowledge")
+    # Spills that came from 0 have no size, so that no limit in per cent lets them pass.
+    assert (
+        f"spills, compiled on {WORKLOAD} from 0 is over the limit of 10 %; leave it empty or let one row"
+        in shown
+    )
+    assert decisions.decision_ids(location.open_root(str(data))) == []
+    assert "Worse now ! 1 2 rows" in shown
+    app.radio[0].set_value(next(one for one in app.radio[0].options if one.startswith("only latency")))
+    field(app, "up to").set_value("1 %")
+    assert re.search(
+        r"\+[23]\.\d % is over the limit of 1 %; raise the limit or leave it", press(app, "Acknowledge")
+    )
+    field(app, "up to").set_value("10 %")
+    assert "acknowledged: flash/v1, without an end, up to 10 %, by " in press(app, "Acknowledge")
+    (recorded,) = acknowledgement.list_acknowledgements(
+        decisions.load_decisions(location.open_root(str(data)))
+    )
+    assert (recorded.concept, recorded.up_to) == ("latency", 0.1)
+
+
+def test_a_regression_that_is_not_here_is_said_and_leaves_the_address(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page("regressions", data, monkeypatch, at="zzz")
+    assert "The address asks for regression zzz: not here; there is only flash/v1 latency +" in text(app)
+    assert "at" not in app.query_params
+    assert "asks for" not in text(app.run())
+    spills = next(one for one in look(data).regressions if one.series.concept == "static_spills")
+    app = page("regressions", data, monkeypatch, at=regression_list.key(spills))
+    assert "asks for" not in text(app)
+    assert app.query_params["at"] == regression_list.key(spills)
 
 
 def test_one_row_alone_can_be_let_pass_and_an_older_decision_undone(

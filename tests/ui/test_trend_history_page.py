@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profiler.ui.theme import light
-from tests import timed_runs
+from tests import lineages, timed_runs
 from tests.timed_runs import run
 from tests.ui.test_pages import charts, page, text
 
@@ -125,7 +125,8 @@ def test_chosen_versions_alone_are_drawn_and_stay_in_the_address(
 ) -> None:
     app = page("trends", nights, monkeypatch, show="v1")
     (figure,) = charts(app)
-    assert {trace["name"] for trace in figure["data"] if "name" in trace} <= {"v1", "events; cache warm"}
+    names = {trace["name"] for trace in figure["data"] if "name" in trace}
+    assert names <= {"v1", "v1, samples", "events; cache warm", "events; cache warm, samples"}
     assert app.query_params["show"] == "v1"
 
 
@@ -135,3 +136,52 @@ def test_the_grid_has_every_version_with_its_change_and_verdict(
     shown = text(page("trends", nights, monkeypatch))
     assert "Version × workload, latency" in shown
     assert "! worse in 1 of 1" in shown
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        (
+            {"evidence": "modelled"},
+            "evidence modelled: not here; there are measured, static. Shown: measured",
+        ),
+        ({"over": "commit"}, "over commit: not here; there are versions, commits, time. Shown: time"),
+        ({"scale": "bad"}, "scale bad: not here; there are absolute, of first, of baseline. Shown: of first"),
+        ({"range": "7"}, "range 7: not here; there are 30 d, 90 d, all. Shown: all"),
+        ({"range": "7", "over": "versions"}, "range 7: not here; there are 30 d, 90 d, all"),
+        ({"show": "nope"}, "versions nope: not here; there are v1, v2"),
+        ({"isolate": "nix"}, "isolate nix: not here; there are v1, v2, none. Shown: v2"),
+        ({"base": "nope"}, "baseline nope: not here; there are v1, v2"),
+        ({"model_gpu": "NOPE"}, "modelled GPU NOPE: not here; there is none"),
+    ],
+)
+def test_what_the_address_asks_for_and_does_not_get_is_one_line_and_leaves_it(
+    asked: dict[str, str], line: str, nights: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page("trends", nights, monkeypatch, **asked)
+    said = [element.value for element in app.html if "The address asks for" in element.value]
+    assert [re.sub(r"<[^>]+>", "", one) for one in said] == [f"The address asks for {line}"]
+    (name, value), *_ = asked.items()
+    assert dict(app.query_params).get(name, "") != value
+    assert "asks for" not in text(app.run())
+
+
+def test_data_without_modelled_times_says_which_evidence_there_is_and_metrics_choose_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lineages.dissected(tmp_path)
+    app = page("trends", tmp_path, monkeypatch, evidence="measured")
+    assert re.search("asks for evidence measured: not here; there (are|is only) .*static", text(app))
+    assert app.query_params.get("evidence", ["none of two"]) != "measured"
+    app = page("trends", tmp_path, monkeypatch, metrics="registers")
+    assert "asks for" not in text(app)
+    assert app.query_params["metrics"] == "static_registers"
+    assert "registers, compiled" in str(charts(app))
+
+
+def test_a_workload_where_reports_name_none_is_said_to_be_none(
+    made_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page("trends", made_data, monkeypatch, family="ncar", workload="zzz")
+    assert "asks for workload zzz: not here; there is none" in text(app)
+    assert "workload" not in app.query_params

@@ -17,6 +17,7 @@ from profiler.gate import acknowledge, parse_limit, set_baseline, unset_baseline
 from profiler.history import Note, Pin, list_notes, withdraw_note, write_note
 from profiler.history.baselines import effective_pin, list_pins
 from profiler.regressions import Regression, RegressionGroup
+from profiler.statistics import share_text
 from profiler.ui.data.index import DataVersion, metric_table, store
 
 _DONE = "decisions_done"  # in the session's state: what was decided last
@@ -82,11 +83,14 @@ def acknowledge_all(
     """Let each of these regressions pass: a record for each version, workload, GPU and metric.
 
     `until` is a day or a run, "" for no end; `limit` a percentage, "" for any size. Raises ProfilerError
-    before anything is recorded where one of them cannot be understood.
+    before anything is recorded where one of them cannot be understood, and where the limit would let one of
+    the regressions not pass.
     """
     if not why.strip():
         raise ProfilerError("a reason is needed: it is what the next reader of this decision has")
     up_to = parse_limit(limit) if limit.strip() else None
+    if up_to is not None and (over := [one for one in regressions if _is_over(one, up_to)]):
+        raise ProfilerError(_over_limit(over, up_to, is_of_several=len(regressions) > 1))
     scopes = dict.fromkeys(
         (one.series.family, one.series.version, one.series.workload, one.series.gpu, one.series.concept)
         for one in regressions
@@ -114,6 +118,22 @@ def acknowledge_all(
     count = f"{len(records)} rows of " if len(records) > 1 else ""
     words = f"acknowledged: {count}{subjects}, {records[0].until}, by {author().words}"
     _say_done(place, words, lambda: _withdraw([one.id for one in records], who))
+
+
+def _is_over(regression: Regression, up_to: float) -> bool:
+    """Whether an acknowledgement of changes up to a share does not let it pass; one of unknown size never."""
+    return regression.effect is None or abs(regression.effect) > up_to
+
+
+def _over_limit(regressions: Sequence[Regression], up_to: float, is_of_several: bool) -> str:
+    """Which rows a limit does not let pass, how large they are, and the way out."""
+    rows = dict.fromkeys(
+        " on ".join(filter(None, (one.what, one.series.workload))) + f" {one.change}" for one in regressions
+    )
+    are_over = f"{brief_list(list(rows))} {'are' if len(rows) > 1 else 'is'} over the limit of"
+    ways = ["raise the limit"] if all(one.effect is not None for one in regressions) else []
+    ways += ["leave it empty"] + ["let one row pass alone"] * is_of_several
+    return f"nothing is recorded: {are_over} {share_text(up_to)}; {' or '.join(ways)}"
 
 
 def withdraw_group(place: str, group: RegressionGroup) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 import streamlit as st
@@ -49,13 +49,93 @@ def meant_name(text: str, names: Iterable[str], fit: Fit = Fit.WORDS) -> str | N
     return matches[0] if len(matches) == 1 else None
 
 
-def refusal(what: str, text: str, names: Sequence[str], shown: str = "") -> str:
-    """One line on what an address asked for and did not get."""
-    matches = matching_names(text, names)
-    reason = f"fits several: {brief_list(matches)}" if matches else f"not here; there are {brief_list(names)}"
-    return f"The address asks for {what} {text}: {reason or 'nothing'}" + (
-        f". Shown: {shown}" if shown else ""
+def matching_options(
+    text: str, options: Sequence[str], label: Callable[[str], str] = str, fit: Fit = Fit.WORDS
+) -> list[str]:
+    """The options that a text may mean, by their names or by what the page calls them.
+
+    A label may lack what follows its first comma: `registers` for `registers, compiled`.
+    """
+    wanted = text.strip().lower()
+    if not wanted or text in options:
+        return [text] if wanted else []
+    return _spelled(wanted, _spellings(options, label)) or matching_names(text, options, fit)
+
+
+def _spellings(options: Sequence[str], label: Callable[[str], str]) -> list[dict[str, list[str]]]:
+    """The options by what a text may call them in lower case, the strictest way first."""
+    ways: tuple[Callable[[str], str], ...] = (
+        str,
+        lambda option: option.rpartition("/")[2],
+        label,
+        lambda option: label(option).partition(",")[0],
     )
+    spellings: list[dict[str, list[str]]] = [{} for _ in ways]
+    for way, spelling in zip(ways, spellings, strict=True):
+        for option in options:
+            spelling.setdefault(way(option).lower(), []).append(option)
+    return spellings
+
+
+def _spelled(wanted: str, spellings: Sequence[dict[str, list[str]]]) -> list[str]:
+    return next((spelling[wanted] for spelling in spellings if wanted in spelling), [])
+
+
+def meant_option(
+    text: str, options: Sequence[str], label: Callable[[str], str] = str, fit: Fit = Fit.WORDS
+) -> str | None:
+    """The one option that a text means; None where none fits or several do."""
+    matches = matching_options(text, options, label, fit)
+    return matches[0] if len(matches) == 1 else None
+
+
+def meant_options(
+    text: str, options: Sequence[str], label: Callable[[str], str] = str
+) -> list[tuple[str, str | None]]:
+    """Each part of a list with commas, and the option that it means; labels may hold commas themselves."""
+    most_parts = 1 + max((label(option).count(",") for option in options), default=0)
+    parts = [part for part in text.split(",") if part.strip()]
+    exact, spellings = (
+        set(options),
+        _spellings(options, label),
+    )  # once: an address may have thousands of parts
+    meant: list[tuple[str, str | None]] = []
+    start = 0
+    while start < len(parts):
+        for count in range(most_parts, 0, -1):
+            said = ",".join(parts[start : start + count]).strip()
+            matches = [said] if said in exact else _spelled(said.lower(), spellings)
+            if len(matches) == 1 or count == 1:
+                meant.append((said, matches[0] if len(matches) == 1 else None))
+                start += count
+                break
+    return meant
+
+
+def refusal(
+    what: str,
+    text: str,
+    names: Sequence[str],
+    shown: str = "",
+    label: Callable[[str], str] = str,
+    fit: Fit = Fit.WORDS,
+) -> str:
+    """One line on what an address asked for and did not get."""
+    matches = [label(name) for name in matching_options(text, names, label, fit)]
+    known = [label(name) for name in names if name]
+    if len(matches) > 1:
+        reason = f"fits several: {labels_in_line(matches)}"
+    elif len(known) > 1:
+        reason = f"not here; there are {labels_in_line(known)}"
+    else:
+        reason = f"not here; there is {f'only {known[0]}' if known else 'none'}"
+    is_named = not shown or known == [shown]
+    return f"The address asks for {what} {text}: {reason}" + ("" if is_named else f". Shown: {shown}")
+
+
+def labels_in_line(labels: Sequence[str]) -> str:
+    """At most three labels, then how many more; in quotes where one has a comma of its own."""
+    return brief_list([f"“{label}”" if "," in label else label for label in labels])
 
 
 def put_names_right(data_version: DataVersion) -> list[str]:

@@ -13,6 +13,7 @@ from profiler.explain import RooflinePath
 from profiler.history import LATENCY, History, Trend
 from profiler.history.version_latency import mode_rank
 from profiler.ui.data.part_names import line_names
+from profiler.ui.data.readable_names import meant_options
 
 DEFAULT_METRICS = {
     Evidence.MEASURED: ("duration", "tensor_busy", "shared_conflicts", "shared_excess", "occupancy"),
@@ -53,6 +54,22 @@ def metrics_of_evidence(chosen: Sequence[str], table: MetricTable, evidence: Evi
     declared = {metric.concept: metric.evidence for metric in table.metrics}
     fitting = [name for name in chosen if declared.get(name, evidence_of_name(name)) is evidence]
     return fitting or [name for name in DEFAULT_METRICS[evidence] if name in declared]
+
+
+def evidence_of_metrics(
+    text: str, table: MetricTable, kinds: Sequence[Evidence], usual: Evidence | None
+) -> Evidence | None:
+    """The kind of evidence that has a metric which an address asks for: the usual one where it may be."""
+    for kind in sorted(kinds, key=lambda kind: kind is not usual):
+        meant = meant_options(text, [metric.concept for metric in table.of(kind)], labeller(table))
+        if any(option is not None or _is_exact_name(said, kind) for said, option in meant):
+            return kind
+    return usual
+
+
+def _is_exact_name(name: str, kind: Evidence) -> bool:
+    """Whether it is written as ncu's and the compiler's metrics are, and is of that kind."""
+    return "__" in name and evidence_of_name(name) is kind
 
 
 def has_history(trends: Sequence[Trend]) -> bool:

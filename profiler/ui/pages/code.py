@@ -37,7 +37,7 @@ if code:
 title_box.html(code_listing.page_head(code, choice.context if choice else ()))
 lines = list(choice.lines) if choice else []
 if is_compiled and not reports:  # an address of a launch, opened where no report is
-    asked = [name for side in ("a", "b") if "/" not in (name := st.query_params.get(side, ""))]
+    asked = [name for side in ("a", "b") if code_listing.is_of_report(name := st.query_params.get(side, ""))]
     lines = [*code_listing.unknown_reports(asked, reports), *lines]
 lines += code_listing.without_code(code)
 with errors_shown():

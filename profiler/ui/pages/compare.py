@@ -78,7 +78,7 @@ with sort_box:
     default = next(
         (key for key in options if key.startswith(LATENCY)), options[1] if table.time_columns else ""
     )
-    sorting = filters.select("sort by", options, "sort", default, version_table.sort_label)
+    sorting = filters.select("sort by", options, "sort", default, version_table.sort_label, noun="sorting")
 with row:
     chart = filters.switch("chart", CHARTS, "chart")
 head.html(markup.page_head("Compare", version_table.context(table)))

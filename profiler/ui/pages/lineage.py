@@ -45,7 +45,9 @@ with errors_shown():
         measured_on = part_of_device(gpu)
         same = measured_on.name if measured_on and measured_on.name in stored.gpus else None
         with boxes[4]:
-            part = filters.select_if_several("modelled for", stored.gpus, "model_gpu", same)
+            part = filters.select_if_several(
+                "modelled for", stored.gpus, "model_gpu", same, noun="modelled GPU"
+            )
         is_measured_too = part == same and modelled_workload == workload
         predicted = stored.on(modelled_workload, part)
         st.html(lineage_table.modelled_caption(stored, modelled_workload, part))

@@ -25,7 +25,7 @@ head_box.html(markup.page_head("Regressions", regression_list.CAPTION))
 with family_box:
     options = [regression_list.ALL, *families] if len(families) > 1 else families
     family = filters.select_if_several("family", options, "family")
-filters.write_url()
+at = filters.parameter("at")
 chosen_family = None if family == regression_list.ALL else family
 
 with errors_shown():
@@ -34,7 +34,10 @@ with errors_shown():
     st.html(regression_list.tiles(worse, report.coverage))
     confirmation.show(acknowledge_form.PLACE)
     shown = worse.groups[: regression_groups.GROUPS_SHOWN]
-    selected = regression_groups.choose(worse, st.query_params.get("at"))
+    selected = regression_groups.choose(worse, at)
+    if at and not (selected and regression_groups.is_named(selected, at)):
+        known = [regression_groups.in_words(group) for group in worse.groups]
+        filters.refuse("at", "regression", known, regression_groups.in_words(selected) if selected else "")
     st.html(markup.section_head("Worse now", "a row a version and cause; a name shows its cells"))
     if shown:
         # A cause is read from bundles: only those of the rows shown are looked for.
@@ -46,7 +49,7 @@ with errors_shown():
     else:
         st.html(regression_list.nothing_worse(report.coverage))
     if selected:
-        row = regression_groups.row_of(selected, st.query_params.get("at"))
+        row = regression_groups.row_of(selected, at)
         rows_box, form_box = st.columns([5, 3], gap="medium")
         with rows_box:
             st.html(
@@ -80,3 +83,4 @@ with errors_shown():
         baseline_pin.show(pinned_family, newest_first)
     for line in regression_list.notes(report.coverage):
         st.html(line)
+filters.write_url()

@@ -9,6 +9,7 @@ from profiler.ui import addresses, controls, late_fields, markup
 from profiler.ui.data import index, lineages, results, trend_choice, trend_view
 from profiler.ui.data.cells import evidence_of_family, workloads_on_gpus
 from profiler.ui.data.family_series import TrendsChoice
+from profiler.ui.data.readable_names import Fit
 from profiler.ui.data.run_axis import ALL, COMMITS, RANGES, TIME, VERSIONS, parse_zoom
 from profiler.ui.data.version_choice import families_of
 from profiler.ui.errors import errors_shown
@@ -37,6 +38,7 @@ with boxes[1]:
 controls.name_tab(f"Trends of {family}")
 names = [version.version for version in versions if version.family == family]
 cells = results.cells(data_version)
+table = index.metric_table(data_version)
 row = st.container(horizontal=True, vertical_alignment="center", gap="small")
 with row:
     view = filters.switch("view", VIEWS, "view")
@@ -54,10 +56,11 @@ with row:
     usual_kind = None
     if Evidence.MEASURED not in kinds and modelled_times.are_stored(data_version, family):
         usual_kind = Evidence.MODELLED  # times say more of versions than what the compiler counted
+    if asked_metrics := st.query_params.get("metrics"):
+        usual_kind = trend_choice.evidence_of_metrics(asked_metrics, table, kinds, usual_kind)
     evidence = filters.kind_of_evidence(kinds, usual_kind)
 pairs = workloads_on_gpus(cells, [f"{family}/{name}" for name in names], evidence)
 workload, gpu = filters.workload_and_gpu(pairs, evidence, boxes[2:4])
-table = index.metric_table(data_version)
 timed = evidence is Evidence.MEASURED and results.is_timed(data_version, family)
 runs = trend_view.runs_of_first_metric(data_version, family, workload, gpu, evidence, timed)
 # What a compiler or a model says moves with the code alone, so it is read by version.
@@ -75,8 +78,10 @@ with row:
         has_place = any(map(filters.parameter, ("at", *trend_lines.ZOOM)))
         opened = ALL if has_place else trend_view.default_range(runs)
         since = filters.switch("range", (*RANGES, ALL), "range", opened)
+    else:
+        filters.check("range", (*RANGES, ALL), "range", Fit.LAST_PART)
     with late_fields.popover("versions, metrics, kernels"):
-        shown = filters.multiselect("versions", names, "show", [])
+        shown = filters.multiselect("versions", names, "show", [], takes_others=False)
         kernels = filters.text("kernels", "kernels", "all, or name, *pattern*, regex:…")
         chosen = filters.multiselect(
             "metrics",
@@ -91,6 +96,8 @@ with row:
         if scale == trend_panels.OF_BASELINE:
             default = trend_view.default_baseline(data_version, family, workload, gpu, names)
             baseline = filters.select("baseline", names, "base", default)
+        else:
+            filters.check("baseline", names, "base")
 compared = [f"{family}/{name}" for name in names if name in shown]
 beside = markup.link(addresses.compare(compared, gpu=gpu), "compare them") if len(compared) > 1 else ""
 head.html(markup.page_head("Trends", beside))
@@ -109,6 +116,8 @@ choice = TrendsChoice(
 if evidence is Evidence.MODELLED and over == VERSIONS:
     with errors_shown():
         modelled_times.show(data_version, family, choice.versions, workload, filters)
+else:
+    modelled_times.check_address(data_version, family, filters)
 trend_lines.show(
     data_version, choice, only_fitting(chosen), filters, trend_lines.LineChoice(scale, since, zoom)
 )

@@ -45,7 +45,12 @@ def choose_launches(data_version: DataVersion, filters: controls.Filters, boxes:
         default = None if index else machine_code.newest_sampled_report(data_version, family)
         with boxes[2 * index]:
             report = filters.select(
-                f"report {side}", list(titles), report_parameter, default, titles.__getitem__
+                f"report {side}",
+                list(titles),
+                report_parameter,
+                default,
+                titles.__getitem__,
+                is_said=True,
             )
         if not report:
             break
@@ -60,7 +65,12 @@ def choose_launches(data_version: DataVersion, filters: controls.Filters, boxes:
         default_launch = code_listing.default_launch(launches, other)
         with boxes[2 * index + 1]:
             launch = filters.select(
-                "launch", list(labels), launch_parameter, default_launch, labels.__getitem__
+                "launch",
+                list(labels),
+                launch_parameter,
+                default_launch,
+                labels.__getitem__,
+                is_said=True,
             )
         keys.append(LaunchKey(report, launch))
         # A launch of the address belongs to its report: another report chosen since says nothing of it.

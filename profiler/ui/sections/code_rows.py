@@ -129,7 +129,9 @@ def show_known_lines(
     with workload_box:
         likely = lineages.modelled_workload(data_version, key.version)
         default = likely if likely in traffic else next(iter(traffic), None)
-        workload = filters.select_if_several("modelled on", list(traffic), "workload", default)
+        workload = filters.select_if_several(
+            "modelled on", list(traffic), "workload", default, noun="workload"
+        )
     with words_box:
         words = filters.text("find", "find", "find: ldmatrix, file.cu:12 …", labelled=False)
     for line in hot_table.static_notes(key.version, workload, has_traffic=bool(traffic)):

@@ -43,7 +43,7 @@ def choose(
     named = _named_run(runs, asked_run, lines)
     offered = launches.runs_to_offer(runs, named)
     with boxes[0]:
-        run_id = filters.select("run", list(offered), "run", named, offered.__getitem__)
+        run_id = filters.select("run", list(offered), "run", named, offered.__getitem__, is_said=True)
     labels = launches.by_label(data_version, run_id)
     if not labels:
         return None
@@ -57,7 +57,12 @@ def choose(
     baselines = {_NO_BASELINE: "none", **launches.runs_to_offer(runs, named, run.family)}
     with boxes[2]:
         against = filters.select(
-            "baseline", list(baselines), "against", named or _NO_BASELINE, baselines.__getitem__
+            "baseline",
+            list(baselines),
+            "against",
+            named or _NO_BASELINE,
+            baselines.__getitem__,
+            is_said=True,
         )
     baseline, against_launch = None, ""
     if against:
@@ -98,7 +103,8 @@ def _choose_launch(
         lines.append(markup.note(markup.join(words)))
     with box:
         default = found or launches.default_label(data_version, labels, like)
-        return filters.select(title, list(labels), parameter, default)
+        is_said = like is not None or found is not None  # found by another spelling, such as its part
+        return filters.select(title, list(labels), parameter, default, is_said=is_said)
 
 
 def _named_run(runs: Sequence[RunInfo], asked: str | None, lines: list[Html]) -> str | None:

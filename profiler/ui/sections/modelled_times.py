@@ -16,10 +16,19 @@ from profiler.ui.data import predictions
 from profiler.ui.data.index import DataVersion
 from profiler.ui.views.lineage_table import limiter_words
 
+_GPU = "modelled GPU"
+
 
 def are_stored(data_version: DataVersion, family: str) -> bool:
     """Whether a run of the family keeps modelled times."""
     return predictions.predictions(data_version, family) is not None
+
+
+def check_address(data_version: DataVersion, family: str, filters: controls.Filters) -> None:
+    """Say where the address asks for a GPU that no time is modelled for, on a view that shows none."""
+    if "model_gpu" in st.query_params:
+        stored = predictions.predictions(data_version, family)
+        filters.check(_GPU, stored.gpus if stored else [], "model_gpu")
 
 
 def show(
@@ -39,7 +48,7 @@ def show(
     on = workload if workload in stored.workloads else stored.workloads[0]
     st.html(markup.section_head("Modelled time", f"{on}, from machine code run on the CPU; not measured"))
     with st.columns([1, 3])[0]:
-        gpu = filters.select_if_several("modelled for", stored.gpus, "model_gpu")
+        gpu = filters.select_if_several("modelled for", stored.gpus, "model_gpu", noun=_GPU)
     predicted = stored.on(on, gpu)
     shown = [name for name in names if name in predicted]
     drawn, alt = _figure(shown, [predicted[name] for name in shown], f"modelled time on {gpu}")

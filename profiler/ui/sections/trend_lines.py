@@ -20,6 +20,7 @@ from profiler.ui.charts.style import Figure
 from profiler.ui.data import index, series, trend_choice, trend_point, trend_view
 from profiler.ui.data.family_series import FamilySeries, TrendsChoice, load_family_series
 from profiler.ui.data.index import DataVersion
+from profiler.ui.data.readable_names import Fit
 from profiler.ui.data.run_axis import TIME, VERSIONS, RunAxis
 from profiler.ui.errors import errors_shown
 from profiler.ui.views import (
@@ -89,6 +90,7 @@ def _choose_line(filters: controls.Filters, lines: ChosenLines, loaded: FamilySe
     """The label of the line that stands out; "" where none does."""
     labels = lines.labels_with_numbers
     if len(labels) < 2:
+        filters.check("line", [*labels, controls.NONE], "isolate", Fit.LAST_PART)
         return labels[0] if labels and axis.is_over_runs else ""
     default = ""
     if axis.is_over_runs:

@@ -48,7 +48,10 @@ def choose_facts(places: dict[TablePlace, int], choice: Choice, filters: control
     times = [place for place in places if place.is_modelled_time]
     none = ["none"] if choice.measured else []
     modelled_gpu = filters.select_if_several(
-        "modelled for", [*none, *dict.fromkeys(place.gpu for place in times)], "model_gpu"
+        "modelled for",
+        [*none, *dict.fromkeys(place.gpu for place in times)],
+        "model_gpu",
+        noun="modelled GPU",
     )
     static = by_evidence(places, Evidence.STATIC)
     architectures = sorted({place.gpu for place in static}, key=natural_key, reverse=True)
@@ -57,7 +60,7 @@ def choose_facts(places: dict[TablePlace, int], choice: Choice, filters: control
     size = filters.select_if_several("static facts of", sizes, "size")
     of_model = [place for place in by_evidence(places, Evidence.MODELLED) if not place.is_modelled_time]
     workloads = [place.workload for place in of_model]
-    modelled = filters.select_if_several("modelled on", workloads, "modelled")
+    modelled = filters.select_if_several("modelled on", workloads, "modelled", noun="modelled workload")
     return replace(
         choice,
         static=tuple(place for place in static if (place.gpu, place.workload) == (arch, size)),

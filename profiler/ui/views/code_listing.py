@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import PurePath
+from string import hexdigits
 
 from profiler.evidence import formatting
 from profiler.sass import HotSpot, Listing, hotspots
 from profiler.store import ResultInfo
 from profiler.ui import markup
+from profiler.ui.addresses import SHA256_DIGITS
 from profiler.ui.data.named_code import Code, CodeReport, function_labels
 from profiler.ui.data.part_names import short_names
 from profiler.ui.markup import Html
@@ -67,6 +69,11 @@ def unknown_reports(in_address: Sequence[str], reports: Mapping[str, CodeReport]
         for digits in in_address
         if digits and digits not in reports
     ]
+
+
+def is_of_report(in_address: str) -> bool:
+    """Whether an address means a report, by the first digits of its hash, rather than a version."""
+    return len(in_address) == SHA256_DIGITS and set(in_address) <= set(hexdigits)
 
 
 def unknown_launch(in_address: str, opened: str, launches: Mapping[str, ResultInfo], side: str) -> list[Html]:

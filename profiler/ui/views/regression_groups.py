@@ -25,15 +25,25 @@ _COLUMNS = (
 )
 
 
-def choose(worse: WorseNow, key: str | None) -> RegressionGroup | None:
+def choose(worse: WorseNow, key: str) -> RegressionGroup | None:
     """The group that the address names, by its key or that of one of its rows, else the first that counts."""
     for group in (*worse.groups, *worse.acknowledged, *worse.slower_than_parent, *worse.not_open):
-        if key is not None and key in (group.key, *map(regression_list.key, group.regressions)):
+        if is_named(group, key):
             return group
     return worse.groups[0] if worse.groups else None
 
 
-def row_of(group: RegressionGroup, key: str | None) -> Regression:
+def is_named(group: RegressionGroup, key: str) -> bool:
+    """Whether an address means this group, by its key or that of one of its rows."""
+    return key in (group.key, *map(regression_list.key, group.regressions))
+
+
+def in_words(group: RegressionGroup) -> str:
+    """A group where there is no table: `flash/v2 latency +8.1 %`."""
+    return " ".join(filter(None, (group.subject, group.metrics[0], group.size_words)))
+
+
+def row_of(group: RegressionGroup, key: str) -> Regression:
     """The row of a group that the address names, else that which names the group."""
     return next((one for one in group.regressions if regression_list.key(one) == key), group.lead)
 

@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from profiler.ui.data.readable_names import Fit, matching_names, meant_name, refusal
+from profiler.ui.data.readable_names import (
+    Fit,
+    matching_names,
+    meant_name,
+    meant_option,
+    meant_options,
+    refusal,
+)
 from tests.ui.test_pages import page, text
 
 VERSIONS = ("attention/v2", "attention/v2d_b", "gemm/v2", "gemm/v3")
@@ -41,6 +48,53 @@ def test_a_workload_is_meant_by_its_words() -> None:
     assert meant_name("2048x64 fp8", workloads) == "2x8x2048x64 fp8"
     assert meant_name("h100", workloads) == "NVIDIA H100 80GB HBM3"
     assert matching_names("2x8", workloads) == list(workloads[:2])
+
+
+LABELS = {
+    "static_registers": "registers, compiled",
+    "conflicts": "bank conflicts, modelled",
+    "wavefronts": "wavefronts, modelled",
+    "ideal": "wavefronts, modelled ideal",
+    "spills": "SPILLS",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("spills", "spills"),
+        ("registers, compiled", "static_registers"),
+        ("Registers", "static_registers"),
+        ("Wavefronts, Modelled", "wavefronts"),
+        ("bank", None),
+        ("compiled", None),
+    ],
+)
+def test_an_option_is_meant_by_its_name_or_its_label_and_by_no_part_of_either(
+    asked: str, meant: str | None
+) -> None:
+    assert meant_option(asked, list(LABELS), LABELS.__getitem__, Fit.LAST_PART) == meant
+
+
+def test_in_a_list_a_label_may_hold_commas() -> None:
+    asked = "spills,registers, compiled,nope,,bank conflicts"
+    assert meant_options(asked, list(LABELS), LABELS.__getitem__) == [
+        ("spills", "spills"),
+        ("registers, compiled", "static_registers"),
+        ("nope", None),
+        ("bank conflicts", "conflicts"),
+    ]
+    assert meant_options(" , ,", ["a"]) == []
+
+
+def test_a_line_on_what_is_not_there_says_what_there_is_or_that_there_is_none() -> None:
+    assert refusal("workload", "zzz", []) == "The address asks for workload zzz: not here; there is none"
+    assert refusal("workload", "zzz", ["a"], "a").endswith("zzz: not here; there is only a")
+    assert refusal("gpu", "zzz", ["a", "b"], "a").endswith("zzz: not here; there are a, b. Shown: a")
+    labels = refusal("metrics", "zzz", list(LABELS), "", LABELS.__getitem__)
+    assert (
+        "there are “registers, compiled”, “bank conflicts, modelled”, “wavefronts, modelled” and 2" in labels
+    )
 
 
 @pytest.mark.slow
