@@ -272,9 +272,9 @@ def check_backup(path: Path) -> None:
 def restore(root: Root, path: Path, progress: Progress | None = None) -> RestoreSummary:
     """Put the runs, decisions and searches of a backup that check_backup found whole into a data folder.
 
-    What is there with the same content stays; other content is refused by name, and so are decisions of
-    a time to come. Runs that were deleted
-    here after the backup stay away. A restore that was killed is finished by another one.
+    What is there with the same content stays; other content is refused by name, and so are decisions of a
+    time to come. Runs that were deleted here after the backup stay away. A restore that was killed is
+    finished by another one.
     """
     summary = RestoreSummary()
     deleted_here = {

@@ -2,7 +2,8 @@
 
 A browser that gets its first fields is busy with them for a third of a second, in which it neither shows
 texts nor asks for the code of charts. So in a session's first run the fields of a page that calls `wait`
-come after everything else. In later runs they do not: what a browser shows must not vanish for a moment.
+come after everything else, and what stands below its chart after the chart is drawn. In later runs they do
+not: what a browser shows must not vanish for a moment.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ def traces(
     colour = light(role)
     triangle = {
         **common,
+        "name": "step",
         "mode": "markers",
         "marker": {"symbol": "triangle-up" if rises else "triangle-down", "size": 13, "color": colour},
         "x": [x],
@@ -34,6 +35,7 @@ def traces(
         return [triangle]
     bar = {
         **common,
+        "name": "step, can lie in",
         "mode": "lines",
         "line": {"color": colour, "width": 6},
         "opacity": 0.35,

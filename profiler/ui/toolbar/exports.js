@@ -129,7 +129,7 @@ function isoMoment(value) {
 }
 
 // The series of a point and what is said of it under the pointer, which may begin with a name in bold. A trace
-// without a name is called by that, else by the words before its number; one whose words are fixed marks a step.
+// without a name is called by that, else by the words before its number.
 function described(trace, own, hovertext) {
   const template = (trace.hovertemplate ?? "").split("<extra>")[0];
   const isFixed = template !== "" && !template.includes("%{");
@@ -137,8 +137,7 @@ function described(trace, own, hovertext) {
   const said = hovertext || isFixed ? unmarked(rest) : "";
   if (own) return [own, unmarked(bold) === own ? said : unmarked(`${bold ?? ""} ${said}`)];
   if (bold) return [unmarked(bold), said];
-  if (isFixed) return [trace.mode === "lines" ? "step, can lie in" : "step", said];
-  return [hovertext ? "" : unmarked(template.split("%{")[0]).replace(/:$/, ""), said];
+  return [hovertext || isFixed ? "" : unmarked(template.split("%{")[0]).replace(/:$/, ""), said];
 }
 
 // The drawing as the screen shows it: the colours of the present theme become part of it.
