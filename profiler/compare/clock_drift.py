@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from profiler.compare.wholes import DRAM_CONCEPTS
 from profiler.evidence import MetricTable, Value
@@ -41,34 +41,62 @@ class JudgedChange(Protocol):
         """The verdict on this metric by itself."""
 
 
-def explain_by_clock(changes: Mapping[str, JudgedChange], table: MetricTable) -> str:
-    """Why two launches are equal although their times differ: the SM clock alone moved; "" where it did not.
+class ClockVerdict(NamedTuple):
+    """The verdict on two durations whose difference is the SM clock's, and why."""
 
-    `changes` are by concept. The cycles must be the same and the clock must have moved, each by its
-    threshold; at A's clock the times would have to be within the threshold of the duration; and no count of
-    work may have moved. Time and clock are read apart from the cycles, so a counter that another replay pass
-    saw differently is not taken for the clock. Counters that are missing change nothing: without cycles or
-    clock, or where one is derived from the other, it is ""; a count of work that is missing does not stand in
-    the way.
+    verdict: Verdict  # SAME: the clock was counted; UNCLEAR: it follows from two other counters alone
+    reason: str
+
+
+def clock_change(time: float, cycles: float) -> float:
+    """The change of the SM clock that time and cycles imply, all as shares of A: cycles over time."""
+    return (1 + cycles) / (1 + time) - 1
+
+
+def explain_by_clock(changes: Mapping[str, JudgedChange], table: MetricTable) -> ClockVerdict | None:
+    """Why two launches are no better or worse although their times differ: the SM clock alone moved, or may.
+
+    `changes` are by concept; None where the clock does not explain it. The cycles must be the same and the
+    clock must have moved, each by its threshold; at A's clock the times would have to be within the threshold
+    of the duration; and no count of work may have moved. Time and clock are read apart from the cycles, so a
+    counter that another replay pass saw differently is not taken for the clock. A count of work that is
+    missing does not stand in the way. Where one of cycles and clock was not collected, or is derived from
+    the other, the two counters that are left say what it was, but nothing confirms them: unclear.
     """
     time, cycles, clock = (_share(changes.get(concept)) for concept in (HEADLINE, CYCLES, CLOCK))
-    if time is None or cycles is None or clock is None:
-        return ""
-    time_at_one_clock = (1 + time) * (1 + clock) - 1
-    only_clock_moved = (
-        not changes[HEADLINE].verdict.traits.quiet
-        and changes[CYCLES].verdict is Verdict.SAME
-        and changes[CLOCK].verdict is Verdict.CHANGED
-        and abs(time_at_one_clock) <= table.by_concept[HEADLINE].threshold
-        and not any(_moved(changes[concept]) for concept in _WORK if concept in changes)
-    )
-    if not only_clock_moved:
-        return ""
-    size = change_text(abs(clock), 1).removeprefix("+")
-    return (
-        f"same in cycles ({change_text(cycles, 1)}); the time is {change_text(time, 1)} "
-        f"because the SM clock was {size} {'lower' if clock < 0 else 'higher'}"
-    )
+    if time is None or time <= -1 or changes[HEADLINE].verdict.traits.quiet:
+        return None
+    if any(_moved(changes[concept]) for concept in _WORK if concept in changes):
+        return None
+    times = f"the time is {change_text(time, 1)}"
+    if cycles is not None and clock is not None:
+        is_explained = (
+            changes[CYCLES].verdict is Verdict.SAME
+            and changes[CLOCK].verdict is Verdict.CHANGED
+            and _is_same_time(time, clock, table)
+        )
+        reason = f"same in cycles ({change_text(cycles, 1)}); {times} because the SM clock was {_size(clock)}"
+        return ClockVerdict(Verdict.SAME, reason) if is_explained else None
+    if cycles is not None and changes[CYCLES].verdict is Verdict.SAME:
+        implied = clock_change(time, cycles)
+        reason = (
+            f"same in cycles ({change_text(cycles, 1)}), but {times}: by time over cycles the SM clock was "
+            f"{_size(implied)}, and no clock counter was collected"
+        )
+        return ClockVerdict(Verdict.UNCLEAR, reason)
+    if clock is not None and changes[CLOCK].verdict is Verdict.CHANGED and _is_same_time(time, clock, table):
+        reason = f"{times}, as the SM clock was {_size(clock)}; no cycles were collected"
+        return ClockVerdict(Verdict.UNCLEAR, reason)
+    return None
+
+
+def _is_same_time(time: float, clock: float, table: MetricTable) -> bool:
+    """Whether both launches would have taken equally long at A's clock."""
+    return abs((1 + time) * (1 + clock) - 1) <= table.by_concept[HEADLINE].threshold
+
+
+def _size(clock: float) -> str:
+    return f"{change_text(abs(clock), 1).removeprefix('+')} {'lower' if clock < 0 else 'higher'}"
 
 
 def _moved(change: JudgedChange) -> bool:

@@ -452,12 +452,15 @@ class _MetricJudge:
 def _by_cycles_where_the_clock_moved(
     metrics: tuple[MetricChange, ...], table: MetricTable
 ) -> tuple[MetricChange, ...]:
-    """The changes with the duration judged as same where the SM clock alone made the times differ."""
-    reason = explain_by_clock({change.concept: change for change in metrics}, table)
-    if not reason:
+    """The changes without a better or worse duration where the SM clock alone made the times differ."""
+    by_clock = explain_by_clock({change.concept: change for change in metrics}, table)
+    if by_clock is None:
         return metrics
+    judged_by = CYCLES if by_clock.verdict is Verdict.SAME else ""
     return tuple(
-        replace(change, verdict=Verdict.SAME, reason=reason, unreplicated=False, judged_by=CYCLES)
+        replace(
+            change, verdict=by_clock.verdict, reason=by_clock.reason, unreplicated=False, judged_by=judged_by
+        )
         if change.concept == HEADLINE
         else change
         for change in metrics

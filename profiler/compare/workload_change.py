@@ -14,23 +14,88 @@ from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, CodeChange
 from profiler.evidence import Launch, Value, formatting
 from profiler.statistics import Verdict, change_text
 
-_Counters = dict[str, tuple[str, ...]]  # exact ncu names by what they count, summed where there are several
+# What is counted, by the formulas that give it: each a sum of products of exact ncu names. A share of a peak
+# or an average over units will do: both sides ran on one GPU, and only the ratio of the two counts is asked.
+_Formula = tuple[tuple[str, ...], ...]
+_Counters = dict[str, tuple[_Formula, ...]]
+
+_ELAPSED, _TIME = "gpc__cycles_elapsed.max", "gpu__time_duration.sum"
+
+
+def _sums(*names: str) -> tuple[_Formula, ...]:
+    """Formulas of one counter each."""
+    return tuple(((name,),) for name in names)
+
+
+def _over(beside: str, *names: str) -> tuple[_Formula, ...]:
+    """Formulas of one rate or share each, times what it is a rate or share of."""
+    return tuple(((name, beside),) for name in names)
+
 
 # What grows with the problem. Of several kinds the first that both launches carry counts.
 _INSTRUCTIONS: _Counters = {
-    "instructions": ("smsp__inst_executed.sum",),
-    "instructions executed": ("sm__inst_executed.sum",),
+    "instructions": _sums("smsp__inst_executed.sum"),
+    "instructions executed": _sums(
+        "sm__inst_executed.sum", "smsp__inst_executed.avg", "sm__inst_executed.avg"
+    ),
+    "instructions issued": _sums("smsp__inst_issued.sum", "sm__inst_issued.sum", "smsp__inst_issued.avg"),
 }
 _TRAFFIC: _Counters = {
-    "L2 sectors": ("lts__t_sectors.sum",),
-    "global load sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",),
-    "DRAM bytes": ("dram__bytes_read.sum", "dram__bytes_write.sum"),  # both together
+    "L2 sectors": _sums("lts__t_sectors.sum", "lts__t_sectors.avg"),
+    "global load sectors": _sums("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
+    "DRAM bytes": ((("dram__bytes_read.sum",), ("dram__bytes_write.sum",)), *_sums("dram__bytes.sum")),
 }
-_OUTPUT: _Counters = {"global store sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",)}
-_CYCLES: _Counters = {"cycles": ("gpc__cycles_elapsed.max",)}
-_COMPUTE: _Counters = {"compute throughput": ("sm__throughput.avg.pct_of_peak_sustained_elapsed",)}
+# What stands in where no sum was collected: rates and shares, times cycles or time. Sets that collect no more
+# than the speed of light carry these alone.
+_INSTRUCTIONS_BY_RATE: _Counters = {
+    "instructions by rate": (
+        *_over(
+            _ELAPSED,
+            "sm__inst_executed.sum.per_cycle_elapsed",
+            "sm__inst_executed.avg.per_cycle_elapsed",
+            "sm__inst_executed.avg.pct_of_peak_sustained_elapsed",
+            "sm__issue_active.avg.pct_of_peak_sustained_elapsed",
+            "sm__inst_issued.avg.pct_of_peak_sustained_elapsed",
+        ),
+        *_over("sm__cycles_active.avg", "sm__inst_executed.avg.per_cycle_active"),
+        *_over(
+            "smsp__cycles_active.avg",
+            "smsp__issue_active.avg.per_cycle_active",
+            "smsp__issue_active.avg.pct_of_peak_sustained_active",
+            "smsp__inst_executed.avg.per_cycle_active",
+        ),
+        *_over(
+            "sm__cycles_active.avg",
+            "sm__inst_issued.avg.per_cycle_active",
+            "sm__inst_issued.avg.pct_of_peak_sustained_active",
+            "sm__issue_active.avg.pct_of_peak_sustained_active",
+        ),
+    ),
+}
+_TRAFFIC_BY_RATE: _Counters = {
+    "L2 sectors by rate": _over(
+        _TIME, "lts__t_sectors.sum.per_second", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"
+    ),
+    "L2 traffic by throughput": _over(_TIME, "lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+    "DRAM bytes by rate": _over(
+        _TIME,
+        "dram__bytes.sum.per_second",
+        "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    ),
+}
+_OUTPUT: _Counters = {"global store sectors": _sums("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum")}
+# Equal to the last, they are one output: sectors whatever the block, instructions in blocks of one shape.
+_STORES = (
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "smsp__sass_inst_executed_op_global_st.sum",
+    "smsp__inst_executed_op_global_st.sum",
+    "sass__inst_executed_global_stores",
+)
+_CYCLES: _Counters = {"cycles": _sums(_ELAPSED)}
+_COMPUTE: _Counters = {"compute throughput": _sums("sm__throughput.avg.pct_of_peak_sustained_elapsed")}
 _MEMORY: _Counters = {
-    "memory throughput": ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",)
+    "memory throughput": _sums("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed")
 }
 _CODE_FACTS = {
     "registers": "launch__registers_per_thread",
@@ -38,6 +103,7 @@ _CODE_FACTS = {
 }
 
 _STAYED = 1.1  # up to this ratio, or its inverse, it is the same amount of work
+_STAYED_BY_RATE = 1.25  # rate and cycles come from two replay passes, and were seen 10 % off the count
 _THROUGHPUT_STAYED = 1.05
 _CYCLES_MOVED = 1.25  # cycles move by themselves, which counts do not
 _TWICE = 2.0  # other code may well execute more: it is doubted from here on
@@ -77,6 +143,7 @@ class _Ratio(NamedTuple):
 
     label: str
     times: float
+    is_by_rate: bool = False  # not counted: a rate or share times cycles or time
 
     @property
     def words(self) -> str:
@@ -84,8 +151,9 @@ class _Ratio(NamedTuple):
             return f"{self.label} ({formatting.TIMES}{formatting.quantity(Value(self.times))})"
         return f"{self.label} ({change_text(self.times - 1)})"
 
-    def stayed(self, limit: float = _STAYED) -> bool:
-        """Whether it is within the limit, in either direction."""
+    def stayed(self, limit: float | None = None) -> bool:
+        """Whether it is within the limit, in either direction; by default within that of its kind."""
+        limit = limit or (_STAYED_BY_RATE if self.is_by_rate else _STAYED)
         return abs(math.log(self.times)) <= math.log(limit)
 
     def moved(self, limit: float) -> bool:
@@ -109,7 +177,7 @@ def find_workload_change(a: Launch, b: Launch) -> WorkloadChange | None:
         return WorkloadChange(Verdict.UNCLEAR, alike, "", code) if alike else None
     sizes = describe_sizes(a, b)
     if code.word == CHANGED:  # other code may share out the same work otherwise
-        more = _at_least_twice(a, b) or _all_moved(a, b)
+        more = _at_least_twice(a, b) or _moved_manyfold(a, b) or _all_moved(a, b)
         return WorkloadChange(Verdict.UNCLEAR, f"{sizes}; {more}", sizes, code) if more else None
     if _work_stayed(a, b):  # a kernel whose threads loop over the data takes any grid
         return None
@@ -183,26 +251,58 @@ def _mix_distance(a: Launch, b: Launch) -> float | None:
     return sum(abs(share_a - share_b) for share_a, share_b in shares) / 2
 
 
-def _ratio(a: Launch, b: Launch, counters: _Counters) -> _Ratio | None:
-    """The ratio of the first kind of which both launches have numbers above 0."""
-    for label, names in counters.items():
-        totals = []
-        for launch in (a, b):
-            numbers = [launch.values.number(name) for name in names]
-            totals.append(sum(number or 0.0 for number in numbers) if None not in numbers else 0.0)
-        if min(totals) > 0:
-            return _Ratio(label, totals[1] / totals[0])
+def _ratio(a: Launch, b: Launch, counters: _Counters, *, is_by_rate: bool = False) -> _Ratio | None:
+    """The ratio of the first kind of which both launches have numbers above 0 by one formula."""
+    for label, formulas in counters.items():
+        for formula in formulas:
+            total_a, total_b = _total(a, formula), _total(b, formula)
+            if total_a and total_b:
+                return _Ratio(label, total_b / total_a, is_by_rate)
     return None
 
 
+def _total(launch: Launch, formula: _Formula) -> float | None:
+    """The sum of products of a formula; None where a counter has no number, or the sum is not above 0."""
+    total = 0.0
+    for product in formula:
+        numbers = [launch.values.number(name) for name in product]
+        if None in numbers:
+            return None
+        total += math.prod(float(number) for number in numbers if number is not None)
+    return total if total > 0 and math.isfinite(total) else None
+
+
+def _instructions(a: Launch, b: Launch) -> _Ratio | None:
+    return _ratio(a, b, _INSTRUCTIONS) or _ratio(a, b, _INSTRUCTIONS_BY_RATE, is_by_rate=True)
+
+
+def _traffic(a: Launch, b: Launch) -> _Ratio | None:
+    return _ratio(a, b, _TRAFFIC) or _ratio(a, b, _TRAFFIC_BY_RATE, is_by_rate=True)
+
+
 def _work_stayed(a: Launch, b: Launch) -> bool:
-    instructions, traffic = _ratio(a, b, _INSTRUCTIONS), _ratio(a, b, _TRAFFIC)
-    return bool(instructions and traffic and instructions.stayed() and traffic.stayed())
+    """Whether both executed as much, and moved as much or stored exactly the same.
+
+    Another block may read the same data more often, or with worse locality: that is no other work.
+    """
+    instructions, traffic = _instructions(a, b), _traffic(a, b)
+    if instructions is None or not instructions.stayed(_STAYED):
+        return False
+    return _store_the_same(a, b) or (traffic is not None and traffic.stayed(_STAYED))
+
+
+def _store_the_same(a: Launch, b: Launch) -> bool:
+    """Whether a count of stores is equal to the last: of what both launches carry, the first."""
+    for name in _STORES:
+        stores_a, stores_b = a.values.number(name), b.values.number(name)
+        if stores_a and stores_b:
+            return stores_a == stores_b
+    return False
 
 
 def _moved_alike(a: Launch, b: Launch) -> str:
     """That instructions and traffic grew or shrank alike, in words; "" where they did not."""
-    instructions, traffic = _ratio(a, b, _INSTRUCTIONS), _ratio(a, b, _TRAFFIC)
+    instructions, traffic = _instructions(a, b), _traffic(a, b)
     if instructions and traffic:
         moved = not instructions.stayed() and not traffic.stayed()
         return _alike_words(instructions, traffic) if moved and instructions.is_like(traffic) else ""
@@ -217,16 +317,18 @@ def _moved_alike(a: Launch, b: Launch) -> str:
 
 def _at_least_twice(a: Launch, b: Launch) -> str:
     """That B executed and moved at least twice as much, and both alike, in words; "" where it did not."""
-    instructions = _ratio(a, b, _INSTRUCTIONS)
-    beside = _ratio(a, b, _TRAFFIC) or _ratio(a, b, _CYCLES)
-    if not instructions or not beside or min(instructions.times, beside.times) < _TWICE:
+    instructions = _instructions(a, b)
+    beside = _traffic(a, b) or _ratio(a, b, _CYCLES)
+    # Code that stores what the other does may load it again and again: many times over it is doubted too.
+    limit = _MANYFOLD if _store_the_same(a, b) else _TWICE
+    if not instructions or not beside or min(instructions.times, beside.times) < limit:
         return ""
     return _alike_words(instructions, beside) if instructions.is_like(beside) else ""
 
 
 def _moved_manyfold(a: Launch, b: Launch) -> str:
     """That instructions and traffic grew or shrank alike and many times over, in words; "" where not."""
-    instructions, traffic = _ratio(a, b, _INSTRUCTIONS), _ratio(a, b, _TRAFFIC)
+    instructions, traffic = _instructions(a, b), _traffic(a, b)
     if not (instructions and traffic and instructions.moved(_MANYFOLD) and traffic.moved(_MANYFOLD)):
         return ""
     return _alike_words(instructions, traffic) if instructions.is_like(traffic) else ""
@@ -238,7 +340,7 @@ def _all_moved(a: Launch, b: Launch) -> str:
     Another tile shares out one output to more threads or fewer, which store as much as before. Where all
     shrank, the stores must have gone with the threads, as coarser threads may also store in wider accesses.
     """
-    ratios = [_threads(a, b), *(_ratio(a, b, counters) for counters in (_INSTRUCTIONS, _TRAFFIC, _OUTPUT))]
+    ratios = [_threads(a, b), _instructions(a, b), _traffic(a, b), _ratio(a, b, _OUTPUT)]
     known = [ratio for ratio in ratios if ratio is not None]
     grew = [ratio.times > 1 for ratio in known]
     if len(known) < len(ratios) or not all(ratio.moved(_TWICE) for ratio in known) or len(set(grew)) > 1:

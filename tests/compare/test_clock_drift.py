@@ -10,6 +10,7 @@ import pytest
 
 from profiler import cli
 from profiler.compare import Comparison, MetricChange, compare, resolve_names
+from profiler.compare.clock_drift import clock_change
 from profiler.errors import Exit
 from profiler.evidence import MetricTable, load_metrics
 from profiler.explain import explain
@@ -116,17 +117,49 @@ def test_a_slowdown_with_a_lower_clock_is_worse_since_its_cycles_moved(
     assert (headline.verdict, headline.judged_by) == (Verdict.WORSE, "")
 
 
-@pytest.mark.parametrize(
-    "counters",
-    [{CYCLES: None}, {CLOCK: None}, {CYCLES: None, CLOCK: None}],
-    ids=["cycles", "clock", "both"],
-)
-def test_a_missing_counter_changes_nothing(
-    tmp_path: Path, table: MetricTable, counters: Mapping[str, float | None]
+@pytest.mark.parametrize("missing", [CYCLES, CLOCK])
+def test_where_cycles_or_clock_was_not_collected_the_other_says_the_clock_and_it_is_unclear(
+    tmp_path: Path, table: MetricTable, missing: str
 ) -> None:
-    assert duration(compared(tmp_path, table, {**LOWER_CLOCK}, counters)).verdict is Verdict.WORSE
-    one_side = duration(compared(tmp_path, table, {**LOWER_CLOCK, **counters}))
-    assert one_side.verdict is Verdict.WORSE
+    headline = duration(compared(tmp_path, table, {**LOWER_CLOCK}, {missing: None}))
+    assert (headline.verdict, headline.judged_by, headline.unreplicated) == (Verdict.UNCLEAR, "", False)
+    one_side = compared(tmp_path, table, {**LOWER_CLOCK, missing: None})
+    assert duration(one_side).verdict is Verdict.UNCLEAR
+    assert fails(one_side, table) is Exit.UNJUDGED
+
+
+def test_eleven_per_cent_in_equal_cycles_without_a_clock_counter_are_unclear(
+    tmp_path: Path, table: MetricTable
+) -> None:
+    slower = {DURATION: BASE[DURATION] * 1.11, CYCLES: BASE[CYCLES] * 0.999}
+    comparison = compared(tmp_path, table, slower, {CLOCK: None})
+    assert duration(comparison).verdict is Verdict.UNCLEAR
+    assert fails(comparison, table) is Exit.UNJUDGED
+    assert clock_change(0.11, -0.001) == pytest.approx(-0.1)
+    faster = {DURATION: BASE[DURATION] / 1.11}
+    assert duration(compared(tmp_path, table, faster, {CLOCK: None})).verdict is Verdict.UNCLEAR
+
+
+@pytest.mark.parametrize("missing", [CYCLES, CLOCK])
+@pytest.mark.parametrize(
+    "work", [{EXECUTED: 5_200_000}, {WRITTEN: 252_000_000}, {SECTORS: 9_500_000}], ids=str
+)
+def test_work_that_moved_is_worse_without_a_clock_counter_too(
+    tmp_path: Path, table: MetricTable, missing: str, work: Mapping[str, float | None]
+) -> None:
+    comparison = compared(tmp_path, table, {**LOWER_CLOCK, **work}, {missing: None})
+    assert duration(comparison).verdict is Verdict.WORSE
+
+
+def test_more_cycles_without_a_clock_counter_are_worse(tmp_path: Path, table: MetricTable) -> None:
+    slower = {DURATION: BASE[DURATION] * 1.11, CYCLES: BASE[CYCLES] * 1.10}
+    assert duration(compared(tmp_path, table, slower, {CLOCK: None})).verdict is Verdict.WORSE
+
+
+def test_without_cycles_and_clock_the_time_decides(tmp_path: Path, table: MetricTable) -> None:
+    both = {CYCLES: None, CLOCK: None}
+    assert duration(compared(tmp_path, table, {**LOWER_CLOCK}, both)).verdict is Verdict.WORSE
+    assert duration(compared(tmp_path, table, {**LOWER_CLOCK, **both})).verdict is Verdict.WORSE
 
 
 def test_without_any_count_of_work_cycles_and_clock_are_enough(tmp_path: Path, table: MetricTable) -> None:

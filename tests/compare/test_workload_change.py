@@ -87,6 +87,12 @@ ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
     "another grid, the same work": (
         launch((108, 1, 1), values=work(1000, 500)), launch((216, 1, 1), values=work(1040, 510)), None, "",
     ),
+    "another grid, the same code and instructions, and equal stores": (
+        launch((1, 64, 1), values=work(118e6, 12e6, **{STORED: 6_675_336})),
+        launch((32, 1, 1), values=work(117.3e6, 14.7e6, **{STORED: 6_675_336})),
+        None,
+        "",
+    ),
     "another grid, else": (SMALL, LARGE, Verdict.NOT_COMPARABLE, f"another workload: {GRID}"),
     "another grid and block, else": (
         launch((2048, 1, 1), (512, 1, 1)),
@@ -108,7 +114,7 @@ ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
         "grid 8 × 8 → 25 × 11; threads (+330 %), instructions (+107 %), L2 sectors (+8200 %) and global "
         "store sectors (+1460 %) all grew: perhaps another problem size",
     ),
-    "the same grid and other code that executed and moved eight times as much or an eighth, both alike": (
+    "any grid and other code that executed and moved eight times as much or an eighth, both alike": (
         launch(values=work(1000, 500)),
         launch(name="kernel_v2", values=work(256_000, 125_000)),
         Verdict.UNCLEAR,
@@ -225,6 +231,64 @@ def test_what_shrank_with_its_output_may_be_another_problem_size() -> None:
     assert change is not None
     assert change.verdict is Verdict.UNCLEAR
     assert "all shrank: perhaps another problem size" in change.reason
+
+
+SHARE_OF_ISSUE = "sm__inst_executed.avg.pct_of_peak_sustained_elapsed"
+SHARE_OF_L2 = "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"
+
+
+def shares(cycles: float, issue: float, l2: float, **more: float) -> dict[str, float]:
+    """What the speed of light alone collects: cycles and time in step, and shares of two peaks."""
+    return {CYCLES: cycles, DURATION: cycles / 1.3, SHARE_OF_ISSUE: issue, SHARE_OF_L2: l2, **more}
+
+
+def test_shares_times_cycles_say_that_other_code_did_many_times_the_work() -> None:
+    """esmm, one_warptiling_tn: registers 54 → 64, grid 8 × 8 → 32 × 32, no sum collected."""
+    a = launch((8, 8, 1), values=shares(0.192e6, 21.6, 27.2, **{REGISTERS: 54.0}))
+    b = launch((32, 32, 1), values=shares(7.44e6, 31.0, 41.1, **{REGISTERS: 64.0}))
+    for x, y in ((a, b), (b, a)):
+        change = find_workload_change(x, y)
+        assert change is not None and change.verdict is Verdict.UNCLEAR
+        assert gate(compare(side(x), side(y), TABLE)).exit_code() is Exit.UNJUDGED
+
+
+@pytest.mark.parametrize("grew", [1.0, 1.2])
+def test_work_by_shares_that_stayed_near_is_judged(grew: float) -> None:
+    """The same grid and code: 11 % more cycles at shares that fell with them is the same work, slower."""
+    a = launch(values=shares(1e6, 40.0, 30.0))
+    slower = launch(values=shares(1.5e6, 40.0 / 1.5 * grew, 30.0 / 1.5 * grew))
+    assert find_workload_change(a, slower) is None
+    grid = launch((128, 1, 1), values=shares(1.5e6, 40.0 / 1.5, 30.0 / 1.5))
+    assert find_workload_change(launch((64, 1, 1), values=shares(1e6, 40.0, 30.0)), grid) is None
+
+
+def test_shares_of_one_grid_and_code_that_grew_alike_are_unclear() -> None:
+    a, b = launch(values=shares(1e6, 40.0, 30.0)), launch(values=shares(2e6, 41.0, 30.5))
+    change = find_workload_change(a, b)
+    assert change is not None and change.verdict is Verdict.UNCLEAR
+
+
+def test_equal_stores_do_not_hide_a_longer_inner_loop() -> None:
+    """A reduction stores one sector whatever it reads: more of everything but stores is another problem."""
+    few = launch((64, 1, 1), values=work(1e6, 5e5, **{STORED: 1}))
+    many = launch((2048, 1, 1), values=work(32e6, 16e6, **{STORED: 1}))
+    change = find_workload_change(few, many)
+    assert change is not None and change.verdict is Verdict.NOT_COMPARABLE
+    other_code = launch((2048, 1, 1), values=work(32e6, 16e6, **{STORED: 1, REGISTERS: 40.0}))
+    change = find_workload_change(few, other_code)
+    assert change is not None and change.verdict is Verdict.UNCLEAR
+    longer = launch((64, 1, 1), values=work(2e6, 1e6, **{STORED: 1}))
+    change = find_workload_change(few, longer)
+    assert change is not None and change.verdict is Verdict.UNCLEAR
+
+
+def test_other_code_that_stores_the_same_and_loads_twice_as_much_is_judged() -> None:
+    """A tile that was lost: another grid, twice the instructions and traffic, the output to the last sector."""
+    a = launch((32, 32, 1), (256, 1, 1), work(1e6, 5e5, **{STORED: 32_768}))
+    b = launch((64, 64, 1), (256, 1, 1), work(2.2e6, 1.2e6, **{STORED: 32_768, REGISTERS: 24.0}))
+    assert find_workload_change(a, b) is None
+    no_stores = launch((64, 64, 1), (256, 1, 1), work(2.2e6, 1.2e6, **{STORED: 32_800, REGISTERS: 24.0}))
+    assert find_workload_change(a, no_stores) is not None
 
 
 def test_another_workload_has_its_numbers_and_no_verdict_on_any() -> None:
