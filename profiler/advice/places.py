@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from profiler.advice.insights import Insights
 from profiler.advice.statement import Statement, format_share
 from profiler.errors import ProfilerError
-from profiler.evidence import Value, formatting
+from profiler.evidence import Value, formatting, operation
 from profiler.reports import LaunchDetail
 
 
@@ -126,7 +126,7 @@ def _by_place(detail: LaunchDetail) -> dict[str, NDArray[np.int64]]:
 def _kind(sass: str | None) -> str:
     words = (sass or "").split()
     opcode = next((word for word in words if not word.startswith("@")), "")
-    return f"the {_KINDS.get(opcode.partition('.')[0], 'access')}"
+    return f"the {_KINDS.get(operation(opcode), 'access')}"
 
 
 def _count(number: float) -> str:

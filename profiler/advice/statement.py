@@ -15,6 +15,7 @@ from profiler.evidence import (
     Value,
     formatting,
     is_matrix_multiply,
+    operation,
 )
 
 CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN = (
@@ -216,8 +217,12 @@ class LaunchMetrics:
         return tuple(self[concept] for concept in concepts)
 
     def opcodes(self, *names: str) -> MetricInput:
-        """Instructions of these opcodes together. 0 means none: the mix lists all that were executed."""
-        return self._opcode_input("+".join(names), lambda opcode: opcode.partition(".")[0] in names)
+        """Instructions of these opcodes together, whatever the architecture calls them (RED: REDG too).
+
+        0 means none: the mix lists all that were executed.
+        """
+        wanted = {operation(name) for name in names}
+        return self._opcode_input("+".join(names), lambda opcode: operation(opcode) in wanted)
 
     @property
     def matrix_opcodes(self) -> MetricInput:

@@ -322,10 +322,13 @@ def _through_shared_memory(metrics: LaunchMetrics) -> Iterator[_Fact]:
 def _narrow_loads(metrics: LaunchMetrics) -> Iterator[_Fact]:
     """Global loads of fewer than 16 bytes a lane, where nothing is copied asynchronously."""
     copies, loads = metrics.opcodes(*_ASYNC_COPIES), metrics.opcodes("LDG")
-    wide = metrics.named("static__opcode_LDG.128", "LDG of 16 bytes")
-    inputs = (copies, loads, wide)
-    if all_valid(inputs) and loads.number and not wide.number and not copies.number:
-        text = f"LDG in {loads.number:.0f} places, none of 16 bytes a lane"
+    chip = find_architecture(metrics.chip)
+    wide = [metrics.named("static__opcode_LDG.128", "LDG of 16 bytes")]
+    if chip is None or chip.lane_bytes > 16:  # facts of an older profiler lack it, which matters only there
+        wide.append(metrics.named("static__opcode_LDG.256", "LDG of 32 bytes"))
+    inputs = (copies, loads, *wide)
+    if all_valid(inputs) and loads.number and not copies.number and not any(one.number for one in wide):
+        text = f"LDG in {loads.number:.0f} places, none of 16 bytes a lane or more"
         yield _Fact(_static("narrow", LEVER, text, inputs, 0.4, WIDER_ACCESSES), loads.number)
 
 

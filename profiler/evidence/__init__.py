@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from profiler.evidence.opcodes import class_shares as class_shares
     from profiler.evidence.opcodes import is_matrix_multiply as is_matrix_multiply
     from profiler.evidence.opcodes import opcode_class as opcode_class
+    from profiler.evidence.opcodes import operation as operation
     from profiler.evidence.rollups import CounterRates as CounterRates
     from profiler.evidence.rollups import Rate as Rate
     from profiler.evidence.side import EarlierCounters as EarlierCounters
@@ -68,7 +69,7 @@ __getattr__ = lazy(
     naming="brief_list natural_key nearest_first",
     ncu_release="NcuRelease",
     opcodes="CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES base_opcode class_shares is_matrix_multiply "
-    "opcode_class",
+    "opcode_class operation",
     rollups="CounterRates Rate",
     side="EarlierCounters Latency Side",
     tensor_pipes="TensorPath declared_tensor_metrics tensor_paths",

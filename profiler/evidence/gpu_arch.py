@@ -53,6 +53,8 @@ class Architecture:
     # Instructions" (wgmma, sm_90a alone), "TensorCore 5th Generation Instructions" (tcgen05, not sm_120).
     matrix_instruction: str = "mma.sync"
     async_copy: bool = True  # cp.async: global to shared memory past the registers
+    # The widest load of one lane. Source: PTX ISA 8.8, "ld", `.v8.b32` and `.v4.b64`, of sm_100 and later.
+    lane_bytes: int = 32
     # The counter of what loads write back from L1. Shared memory is in it only on CC 7.0, which has no other.
     l1_counter: str = "l1tex__lsu_writeback_active_mem_lgds"
 
@@ -123,6 +125,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             l1_counter="l1tex__lsu_writeback_active",
             fp32_lanes=64,
             half2_lanes=64,
+            lane_bytes=16,
             l1_bytes=128 << 10,
             l2_bytes_per_clock=2048,
             l2_slice_bytes=192 << 10,
@@ -148,6 +151,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             l1_counter="l1tex__lsu_writeback_active_mem_lg",
             fp32_lanes=64,
             address_lanes=16,
+            lane_bytes=16,
             l1_bytes=96 << 10,
             l2_bytes_per_clock=1536,
             l2_slice_bytes=128 << 10,
@@ -172,6 +176,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             fp8_tensors=False,
             l1_counter="l1tex__lsu_writeback_active_mem_lg",
             fp32_lanes=64,
+            lane_bytes=16,
             l1_bytes=192 << 10,
             l2_bytes_per_clock=4096,
             l2_slice_bytes=512 << 10,
@@ -190,6 +195,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             fp8_tensors=False,
             l1_counter="l1tex__lsu_writeback_active_mem_lg",
             address_lanes=16,
+            lane_bytes=16,
             l1_bytes=128 << 10,
             l2_bytes_per_clock=2048,
             l2_slice_bytes=128 << 10,
@@ -209,6 +215,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             tensor_flops=1024,
             l1_counter="l1tex__lsu_writeback_active_mem_lg",
             address_lanes=16,
+            lane_bytes=16,
             l1_bytes=128 << 10,
             l2_bytes_per_clock=2560,
             l2_latency=270,
@@ -226,6 +233,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             fp64_operations=64,
             matrix_instruction="wgmma",
             mma_sync_share=0.63,
+            lane_bytes=16,
             l1_bytes=256 << 10,
             l2_bytes_per_clock=4096,
             l2_slice_bytes=512 << 10,

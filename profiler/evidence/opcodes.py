@@ -15,14 +15,27 @@ TENSOR_OPCODES: Mapping[str, str] = {
     "DMMA": "fp64",
 }
 
+# Opcodes that do what another one does, by the name of the other: since sm_90 a reduction in global memory is
+# called REDG, and since sm_100 there are fp32 operations on pairs.
+_SAME_OPERATION = {"REDG": "RED", "FFMA2": "FFMA", "FMUL2": "FMUL", "FADD2": "FADD"}
+
 TENSOR_CORE, OTHER = "tensor core", "integer, control …"
+# Source: CUDA Binary Utilities, "Instruction Set Reference", Volta to Blackwell; what it does not list and
+# nvdisasm 13.2 prints is sorted by the PTX instruction that it comes from.
 _BY_CLASS = {
-    TENSOR_CORE: " ".join((*TENSOR_OPCODES, "WARPGROUP")),
-    "float math": "FFMA FMUL FADD FMNMX FSEL FSETP FSET FCHK MUFU HFMA2 HADD2 HMUL2 HMNMX2 HSETP2 "
-    "F2F F2FP F2I I2F I2FP DADD DMUL DFMA",
-    "shared memory": "LDS STS LDSM STSM ATOMS LDGSTS MOVM",
-    "global, local memory": "LDG STG LD ST LDL STL LDC ULDC RED ATOM ATOMG UTMALDG",
-    "barriers and shuffles": "BAR SHFL WARPSYNC DEPBAR LDGDEPBAR BSSY BSYNC MEMBAR SYNCS VOTE VOTEU REDUX",
+    TENSOR_CORE: " ".join((*TENSOR_OPCODES, "WARPGROUP WARPGROUPDEPBAR WARPGROUPSET")),
+    "float math": "FFMA FMUL FADD FFMA2 FMUL2 FADD2 FHADD FHFMA FFMA32I FMUL32I FADD32I FSWZADD FMNMX FMNMX3 "
+    "FSEL FSETP FSET FCHK MUFU HFMA2 HADD2 HMUL2 HFMA2_32I HADD2_32I HMUL2_32I HMNMX2 VHMNMX HSETP2 HSET2 "
+    "F2F F2FP F2I F2IP I2F I2FP FRND DADD DMUL DFMA DMNMX DSET DSETP "
+    "UFADD UFMUL UFFMA UFMNMX UFSEL UFSET UFSETP UFRND UF2F UF2FP UF2I UF2IP UI2F UI2FP",
+    "shared memory": "LDS STS LDSM STSM ATOMS LDGSTS MOVM STAS REDAS",
+    "tensor memory": "LDTM STTM LDT STT UTCCP UTCSHIFT UTCATOMSWS UTCLDSWS UTCSTSWS",
+    "global, local memory": "LDG STG LD ST LDL STL LDC LDCU ULDC LDGMC RED REDG ATOM ATOMG CCTL CCTLL CCTLT "
+    "UTMALDG UTMASTG UTMAREDG UTMAPF UTMACCTL UTMACMDFLUSH UBLKCP UBLKPF UBLKRED "
+    "TEX TLD TLD4 TMML TXD TXQ SULD SUST SURED SUATOM SUQUERY",
+    "barriers and shuffles": "BAR SHFL WARPSYNC DEPBAR LDGDEPBAR BSSY BSYNC MEMBAR FENCE ERRBAR CGAERRBAR "
+    "SYNCS ARRIVES UTCBAR UCGABAR_ARV UCGABAR_WAIT ACQBULK ENDCOLLECTIVE ELECT MATCH VOTE VOTEU REDUX CREDUX "
+    "NANOSLEEP YIELD",
 }
 OPCODE_CLASSES: Mapping[str, frozenset[str]] = {
     name: frozenset(opcodes.split()) for name, opcodes in _BY_CLASS.items()
@@ -33,6 +46,12 @@ CLASS_NAMES = (*OPCODE_CLASSES, OTHER)  # what no class names is in the last
 def base_opcode(opcode: str) -> str:
     """The opcode without its modifiers: HMMA of HMMA.16816.F32."""
     return opcode.partition(".")[0]
+
+
+def operation(opcode: str) -> str:
+    """What an opcode does, by one name on all architectures: RED for REDG.E.ADD.F32, else its base."""
+    base = base_opcode(opcode)
+    return _SAME_OPERATION.get(base, base)
 
 
 @cache

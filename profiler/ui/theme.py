@@ -22,6 +22,7 @@ PALETTE: dict[str, tuple[str, str]] = {
 RAMP: tuple[tuple[str, str], ...] = (
     ("#2F3B4C", "#DCE3EC"),
     ("#5B6B80", "#AEBAC9"),
+    ("#718196", "#9AA7B9"),
     ("#8797AB", "#8594A8"),
     ("#AEBAC9", "#627185"),
     ("#CFD7E1", "#465364"),

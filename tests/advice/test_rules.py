@@ -219,6 +219,23 @@ def test_without_any_of_its_counters_a_rule_is_silent_and_none_is_taken_for_zero
     assert isinstance(apply_rule(rule, metrics), Advised)
 
 
+@pytest.mark.parametrize(
+    ("rule_id", "opcodes"),
+    [
+        ("atomics", {"REDG": 30, "IMAD": 70}),
+        ("atomics", {"ATOM": 30, "IMAD": 70}),
+        ("tensor:unused", {"FFMA2": 80, "LDG": 20}),
+    ],
+)
+def test_a_rule_on_opcodes_holds_whatever_the_architecture_calls_them(
+    rule_id: str, opcodes: Mapping[str, float]
+) -> None:
+    rule = next(rule for rule in RULES if rule.id == rule_id)
+    assert isinstance(
+        apply_rule(rule, launch_metrics({**PLAIN, **HOLDS[rule_id]}, opcodes, "sm_100")), Advised
+    )
+
+
 def test_parts_above_their_whole_contradict_and_nothing_rests_on_them() -> None:
     bad = launch_metrics({**PLAIN, "global_excess": 9000.0}, OPCODES, "sm_80")
     reading = read_quantity("excess_sectors", bad)

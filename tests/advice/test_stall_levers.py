@@ -87,6 +87,11 @@ def test_wavefronts_are_counted_though_an_old_ncu_calls_them_sectors() -> None:
             "fewer atomics: reduce",
             "32.8 k atomic instructions beside 0 stores",
         ),
+        (
+            {"REDG.E.ADD.F32": 32768.0, "STG": 5.0},
+            "fewer atomics: reduce",
+            "32.8 k atomic instructions beside 5 stores",
+        ),
         ({}, "", "whether stores or atomics drain is unknown"),
     ],
 )
@@ -97,8 +102,9 @@ def test_atomics_that_drain_are_not_stored_wider(opcodes: dict[str, float], leve
     assert bool(advice.lever) is bool(lever)
 
 
-def test_atomics_that_fill_the_queue_are_not_made_wider() -> None:
-    launch = replace(made.launch(), opcodes={"LDG": 20.0, "RED": 10.0})
+@pytest.mark.parametrize("name", ["RED", "REDG", "ATOM", "ATOMG"])
+def test_atomics_that_fill_the_queue_are_not_made_wider(name: str) -> None:
+    launch = replace(made.launch(), opcodes={"LDG": 20.0, name: 10.0})
     advice = advice_for_stall("lg_throttle", LaunchMetrics(launch, TABLE, "sm_90"))
     assert advice.lever.startswith("fewer atomics: reduce")
     assert advice.words == "33 % of the accesses to global memory are atomics"

@@ -341,6 +341,26 @@ def test_and_what_it_does_not(name: str, opcodes: dict[str, float], chip: str) -
 
 
 @pytest.mark.parametrize(
+    ("chip", "of_16", "of_32", "is_narrow"),
+    [
+        ("sm_100a", 0.0, 3.0, False),  # the widest there are
+        ("sm_100a", 3.0, 0.0, False),
+        ("sm_100a", 0.0, 0.0, True),
+        ("sm_100a", 0.0, None, False),  # facts of an older profiler: unknown is not zero
+        ("sm_90a", 0.0, None, True),  # no such loads there
+        ("sm_121", 0.0, 2.0, False),
+    ],
+)
+def test_loads_are_narrow_where_none_is_of_16_bytes_or_more(
+    chip: str, of_16: float, of_32: float | None, is_narrow: bool
+) -> None:
+    values: dict[str, Value] = {"opcode_LDG.128": Value(of_16, "inst")}
+    if of_32 is not None:
+        values["opcode_LDG.256"] = Value(of_32, "inst")
+    assert ("narrow" in said(replace(static({"FADD": 8.0, "LDG": 3.0}, **values), gpu=chip))) == is_narrow
+
+
+@pytest.mark.parametrize(
     "opcodes",
     [
         {"FFMA": 64.0, "LDG": 8.0, "STS": 9.0},

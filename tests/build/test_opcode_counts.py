@@ -74,6 +74,17 @@ __global__ void indexed(const int* at, float* x) {
 }
 """
 
+NEWER = """\
+struct alignas(32) Eight { float x[8]; };
+extern "C" __global__ void sum(float* x, float v) { atomicAdd(x + threadIdx.x, v); }
+extern "C" __global__ void wide(const Eight* a, const Eight* b, const Eight* c, Eight* out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  Eight x = a[i], y = b[i], z = c[i];
+  for (int k = 0; k < 8; ++k) x.x[k] = x.x[k] * y.x[k] + z.x[k];
+  out[i] = x;
+}
+"""
+
 
 def test_opcodes_are_counted_by_class() -> None:
     code, plain = opcode_counts.summarize_code(LISTING, "sm_90a")
@@ -99,6 +110,44 @@ def test_opcodes_are_counted_by_class() -> None:
         16,
         {"EXIT": 1},
     )
+
+
+def sites(*opcodes: str) -> dict[str, int]:
+    """The classes with their counts of a listing of such instructions."""
+    lines = [
+        f"        /*{16 * place:04x}*/                   {one} R0, R2 ;" for place, one in enumerate(opcodes)
+    ]
+    [code] = opcode_counts.summarize_code("\n".join(["\t\tFunction : k", *lines]), "sm_100a")
+    return {name: count for name, count in code.classes.items() if count}
+
+
+def test_atomics_on_global_memory_are_one_class_on_all_architectures() -> None:
+    assert sites("RED.E.ADD.F32.FTZ.RN.STRONG.GPU", "ATOMG.E.ADD.STRONG.GPU") == {"RED": 2}
+    assert sites("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU", "ATOM.E.ADD.BF16x2.RN.STRONG.GPU") == {"RED": 2}
+    assert sites("REDUX.SUM.S32", "CREDUX.MAX.S32", "ATOMS.CAST.SPIN") == {
+        "REDUX": 1,
+        "CREDUX": 1,
+        "ATOMS": 1,
+    }
+
+
+def test_the_width_of_an_access_is_that_of_a_lane_and_no_hint_for_the_cache() -> None:
+    assert sites("LDG.E.ENL2.256", "LDG.E.ENL2.256.CONSTANT", "LDG.E.128.CONSTANT", "LDG.E.64") == {
+        "LDG": 4,
+        "LDG.128": 1,
+        "LDG.256": 2,
+    }
+    assert sites("STG.E.ENL2.256", "STG.E.EF.128") == {"STG": 2, "STG.128": 1, "STG.256": 1}
+    assert sites("LDG.E.LTC128B", "LDG.E.LTC256B.64", "LDG.E.LTC128B.128") == {"LDG": 3, "LDG.128": 1}
+    assert sites("LDGSTS.E.BYPASS.LTC128B.128") == {"LDGSTS": 1}
+
+
+BLACKWELL = "FFMA2 FADD2 FMUL2 FMNMX3 LDCU CREDUX UTMASTG UBLKCP LDTM STTM UTCBAR UTCHMMA UTCQMMA QMMA OMMA"
+
+
+@pytest.mark.parametrize("opcode", BLACKWELL.split())
+def test_blackwells_opcodes_are_counted_under_their_names(opcode: str) -> None:
+    assert sites(opcode) == sites(f"{opcode}.A.B") == {opcode: 1}
 
 
 def test_equal_machine_code_has_one_hash_and_other_code_another() -> None:
@@ -178,3 +227,22 @@ def test_no_disassembler_cannot_judge(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(toolchain, "find_tool", lambda _name: None)
     with pytest.raises(CannotJudge, match="cuobjdump is neither in"):
         opcode_counts.dump_sass(tmp_path / "kernel.so", "sm_80")
+
+
+@needs_sass
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100", "sm_121"])
+def test_real_code_of_newer_gpus_has_what_its_source_has(tmp_path: Path, arch: str) -> None:
+    (tmp_path / "k.cu").write_text(NEWER)
+    nvcc = toolchain.require_tool("nvcc")
+    library = tmp_path / "k.cubin"
+    done = subprocess.run([nvcc.path, "-cubin", f"-arch={arch}", "-o", library, tmp_path / "k.cu"])
+    if done.returncode:
+        pytest.skip(f"nvcc {nvcc.version} does not compile for {arch}")
+    found = {
+        one.function: one.classes
+        for one in opcode_counts.summarize_code(opcode_counts.dump_sass(library, arch), arch)
+    }
+    assert found["sum"]["RED"] == 1
+    wide, narrow = ("LDG.128", "LDG.256") if arch == "sm_90" else ("LDG.256", "LDG.128")
+    lanes = 6 if arch == "sm_90" else 3
+    assert (found["wide"][wide], found["wide"][narrow], found["wide"]["LDG"]) == (lanes, 0, lanes)

@@ -51,7 +51,7 @@ def figure(
     known = [bar for label in labels if isinstance(bar := bars.get(label), Mapping)]
     shares = {name: known[-1].get(name, 0.0) for name in classes}
     layout["annotations"] += share_areas.swatch_labels(shares, has_numbers=False, height_px=_HEIGHT_PX)
-    traces = [_class(name, RAMP[index][0], labels, bars) for index, name in enumerate(classes)]
+    traces = [_class(name, RAMP[index % len(RAMP)][0], labels, bars) for index, name in enumerate(classes)]
     gaps = [(index, bars[label]) for index, label in enumerate(labels) if isinstance(bars.get(label), str)]
     traces.append(_gaps([(index, str(reason)) for index, reason in gaps]))
     return {"data": traces, "layout": layout}
