@@ -14,6 +14,7 @@ import numpy as np
 
 from profiler.catalog.problem import ALL_STAGES, Case, ContractCall, Problem, Tolerance, Workload
 from profiler.catalog.version import Version
+from profiler.catalog.weak_check import find_confused, find_trivial_output, spread
 from profiler.errors import BadCatalog, ProfilerError
 
 _INT_LIMIT = 2**31  # numbers are passed as a C int or float
@@ -99,6 +100,7 @@ def make_contract_calls(
 def make_case(problem: Problem, workload: Workload, seed: int, stage: str = ALL_STAGES) -> Case:
     """The problem's case. Raises BadCatalog where case() fails, or gives what no C function can take.
 
+    Also where the check of its output could not fail: zeros, another constant or an input would pass.
     NumPy's scalars become Python's.
     """
     case = call_problem(problem, "case", workload, seed, stage, of=workload.label)
@@ -123,7 +125,52 @@ def make_case(problem: Problem, workload: Workload, seed: int, stage: str = ALL_
         )
     if not isinstance(case.tolerance, Tolerance):
         raise BadCatalog(f"{where}: its tolerance is {_article(case.tolerance)}, and must be a Tolerance")
-    return replace(case, arguments=arguments)
+    case = replace(case, arguments=arguments, reference=np.asarray(case.reference, np.float64))
+    _refuse_trivial_output(case, where)
+    return case
+
+
+def refuse_weak_checks(problem: Problem, versions: Sequence[Version]) -> None:
+    """Raise BadCatalog where a check of these versions could not fail.
+
+    That is where zeros, another constant or an input would pass as the output of a check workload, or the
+    reference of another workload, or of other inputs.
+    """
+    sizes_of_dtype: dict[str, dict[int, None]] = {}
+    for version in versions:
+        for dtype in version.dtypes:
+            sizes_of_dtype.setdefault(dtype, {}).update(dict.fromkeys(version.head_dims))
+    for dtype, sizes in sizes_of_dtype.items():
+        workloads = check_workloads(problem, dtype, list(sizes))
+        cases = [make_case(problem, workload, seed=0) for workload in workloads]
+        names = [workload.label for workload in workloads]
+        if cases:
+            smallest = min(range(len(cases)), key=lambda number: cases[number].output.size)
+            cases.append(make_case(problem, workloads[smallest], seed=1))
+            names.append(f"{names[smallest]} with other inputs")
+        if confused := find_confused(cases):
+            checked, other = confused
+            raise BadCatalog(
+                f"{_place_of(problem, 'case')}: the check of {names[checked]} cannot fail: the result of "
+                f"{names[other]} would pass it under {_tolerance_words(cases[checked])}"
+            )
+
+
+def _refuse_trivial_output(case: Case, where: str) -> None:
+    """Raise BadCatalog where an output that computes nothing passes."""
+    if not case.output.size:
+        raise BadCatalog(f"{where}: its output has no element: nothing is checked")
+    if (trivial := find_trivial_output(case)) is None:
+        return
+    raise BadCatalog(
+        f"{where}: the check cannot fail: {trivial.words} would pass as the output under "
+        f"{_tolerance_words(case)}; the elements of the reference lie at most {spread(case):.2g} from their "
+        "middle: use a tolerance far below"
+    )
+
+
+def _tolerance_words(case: Case) -> str:
+    return f"tolerances of {case.tolerance.absolute:g} absolute and {case.tolerance.relative:g} relative"
 
 
 def make_inputs(problem: Problem, workload: Workload, seed: int) -> Case:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from profiler.catalog import Catalog, Problem, Version, load_catalog, load_problem, sources
-from profiler.catalog.cases import call_problem, version_workloads
+from profiler.catalog.cases import call_problem, refuse_weak_checks, version_workloads
 from profiler.catalog.problem import ALL_STAGES
 from profiler.documents.document import Document
 from profiler.emulator import CheckRun, Landing, VersionCheck, check_versions
@@ -166,6 +166,7 @@ def check_names(
         warn(words)
     if seeds and seed is not None:
         raise UnknownName("--seeds is a number of schedules and --seed one of them: give one of the two")
+    refuse_weak_checks(problem, versions)
     schedules = [seed] if seed is not None else range(seeds) if seeds else None
     chosen = None if workload is None else _with_label(workload, versions, problem)
     workloads: Workloads = () if contract else chosen

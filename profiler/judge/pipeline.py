@@ -18,7 +18,7 @@ from profiler.build import PeakRates
 from profiler.build.lower_bounds import bounds_at_rates
 from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, Problem, Workload, load_catalog, load_problem, require_trust
-from profiler.catalog.cases import check_workloads, make_inputs
+from profiler.catalog.cases import check_workloads, make_inputs, refuse_weak_checks
 from profiler.catalog.problem import acceptance_workloads
 from profiler.errors import BadCatalog, CannotJudge, ProfilerError
 from profiler.evidence import DEFAULT_PART, Evidence, GpuPart, find_part, opcodes
@@ -129,6 +129,7 @@ def judge_candidate(
     if not trust:
         require_trust(loaded_catalog)  # its problem is Python that runs here
     problem = load_problem(loaded_catalog)
+    refuse_weak_checks(problem, loaded_catalog.versions)
     stages = _Stages(progress)
     judgement = Judgement(
         "", Path(name).name or str(name), "", part.name, None, None, "", (), seed=seed, isolated=not trust
