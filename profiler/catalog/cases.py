@@ -20,6 +20,10 @@ from profiler.errors import BadCatalog, ProfilerError
 _INT_LIMIT = 2**31  # numbers are passed as a C int or float
 
 
+class CannotFail(BadCatalog):
+    """A check that nothing can fail."""
+
+
 def call_problem(problem: Problem, method: str, *arguments: Any, of: str) -> Any:
     """What a method of the problem gives, `of` what in words.
 
@@ -131,10 +135,10 @@ def make_case(problem: Problem, workload: Workload, seed: int, stage: str = ALL_
 
 
 def refuse_weak_checks(problem: Problem, versions: Sequence[Version]) -> None:
-    """Raise BadCatalog where a check of these versions could not fail.
+    """Raise CannotFail where a check of these versions could not fail.
 
     That is where zeros, another constant or an input would pass as the output of a check workload, or the
-    reference of another workload, or of other inputs.
+    reference of another workload, or of other inputs. A case that cannot be made is left to the check.
     """
     sizes_of_dtype: dict[str, dict[int, None]] = {}
     for version in versions:
@@ -142,27 +146,37 @@ def refuse_weak_checks(problem: Problem, versions: Sequence[Version]) -> None:
             sizes_of_dtype.setdefault(dtype, {}).update(dict.fromkeys(version.head_dims))
     for dtype, sizes in sizes_of_dtype.items():
         workloads = check_workloads(problem, dtype, list(sizes))
-        cases = [make_case(problem, workload, seed=0) for workload in workloads]
-        names = [workload.label for workload in workloads]
-        if cases:
-            smallest = min(range(len(cases)), key=lambda number: cases[number].output.size)
-            cases.append(make_case(problem, workloads[smallest], seed=1))
-            names.append(f"{names[smallest]} with other inputs")
+        if not workloads:
+            continue
+        made = {w.label: case for w in workloads if (case := _case_if_made(problem, w, seed=0))}
+        smallest = min(workloads, key=lambda w: made[w.label].output.size if w.label in made else math.inf)
+        if other := _case_if_made(problem, smallest, seed=1):
+            made[f"{smallest.label} with other inputs"] = other
+        names, cases = list(made), list(made.values())
         if confused := find_confused(cases):
-            checked, other = confused
-            raise BadCatalog(
+            checked, passing = confused
+            raise CannotFail(
                 f"{_place_of(problem, 'case')}: the check of {names[checked]} cannot fail: the result of "
-                f"{names[other]} would pass it under {_tolerance_words(cases[checked])}"
+                f"{names[passing]} would pass it under {_tolerance_words(cases[checked])}"
             )
 
 
+def _case_if_made(problem: Problem, workload: Workload, seed: int) -> Case | None:
+    try:
+        return make_case(problem, workload, seed)
+    except CannotFail:
+        raise
+    except BadCatalog:
+        return None
+
+
 def _refuse_trivial_output(case: Case, where: str) -> None:
-    """Raise BadCatalog where an output that computes nothing passes."""
+    """Raise CannotFail where an output that computes nothing passes."""
     if not case.output.size:
-        raise BadCatalog(f"{where}: its output has no element: nothing is checked")
+        raise CannotFail(f"{where}: its output has no element: nothing is checked")
     if (trivial := find_trivial_output(case)) is None:
         return
-    raise BadCatalog(
+    raise CannotFail(
         f"{where}: the check cannot fail: {trivial.words} would pass as the output under "
         f"{_tolerance_words(case)}; the elements of the reference lie at most {spread(case):.2g} from their "
         "middle: use a tolerance far below"

@@ -19,8 +19,8 @@ ALL_STAGES = "ALL"  # where a stage is asked for: none of them alone, but the wh
 class Tolerance:
     """How far an element may be from the reference: absolute + relative * magnitude.
 
-    The magnitude is the reference's, unless a case has its own. One under which an output passes that computes
-    nothing (weak_check.py) is refused.
+    The magnitude is the reference's, unless a case has its own. One under which an output passes that
+    computes nothing (weak_check.py) is refused.
     """
 
     absolute: float
