@@ -248,7 +248,8 @@ def test_shares_times_cycles_say_that_other_code_did_many_times_the_work() -> No
     b = launch((32, 32, 1), values=shares(7.44e6, 31.0, 41.1, **{REGISTERS: 64.0}))
     for x, y in ((a, b), (b, a)):
         change = find_workload_change(x, y)
-        assert change is not None and change.verdict is Verdict.UNCLEAR
+        assert change is not None
+        assert change.verdict is Verdict.UNCLEAR
         assert gate(compare(side(x), side(y), TABLE)).exit_code() is Exit.UNJUDGED
 
 
@@ -265,7 +266,8 @@ def test_work_by_shares_that_stayed_near_is_judged(grew: float) -> None:
 def test_shares_of_one_grid_and_code_that_grew_alike_are_unclear() -> None:
     a, b = launch(values=shares(1e6, 40.0, 30.0)), launch(values=shares(2e6, 41.0, 30.5))
     change = find_workload_change(a, b)
-    assert change is not None and change.verdict is Verdict.UNCLEAR
+    assert change is not None
+    assert change.verdict is Verdict.UNCLEAR
 
 
 def test_equal_stores_do_not_hide_a_longer_inner_loop() -> None:
@@ -273,17 +275,20 @@ def test_equal_stores_do_not_hide_a_longer_inner_loop() -> None:
     few = launch((64, 1, 1), values=work(1e6, 5e5, **{STORED: 1}))
     many = launch((2048, 1, 1), values=work(32e6, 16e6, **{STORED: 1}))
     change = find_workload_change(few, many)
-    assert change is not None and change.verdict is Verdict.NOT_COMPARABLE
+    assert change is not None
+    assert change.verdict is Verdict.NOT_COMPARABLE
     other_code = launch((2048, 1, 1), values=work(32e6, 16e6, **{STORED: 1, REGISTERS: 40.0}))
     change = find_workload_change(few, other_code)
-    assert change is not None and change.verdict is Verdict.UNCLEAR
+    assert change is not None
+    assert change.verdict is Verdict.UNCLEAR
     longer = launch((64, 1, 1), values=work(2e6, 1e6, **{STORED: 1}))
     change = find_workload_change(few, longer)
-    assert change is not None and change.verdict is Verdict.UNCLEAR
+    assert change is not None
+    assert change.verdict is Verdict.UNCLEAR
 
 
 def test_other_code_that_stores_the_same_and_loads_twice_as_much_is_judged() -> None:
-    """A tile that was lost: another grid, twice the instructions and traffic, the output to the last sector."""
+    """A lost tile: another grid, twice the instructions and traffic, and the same output."""
     a = launch((32, 32, 1), (256, 1, 1), work(1e6, 5e5, **{STORED: 32_768}))
     b = launch((64, 64, 1), (256, 1, 1), work(2.2e6, 1.2e6, **{STORED: 32_768, REGISTERS: 24.0}))
     assert find_workload_change(a, b) is None
