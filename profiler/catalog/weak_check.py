@@ -60,8 +60,9 @@ def _trivial_outputs(case: Case) -> Iterator[TrivialOutput]:
     if _constant(_sampled(case)) is not None and (constant := _constant(case)) is not None:
         yield TrivialOutput(f"the constant {constant:.3g}", np.broadcast_to(constant, reference.shape))
     for number, argument in enumerate(case.arguments, 1):
-        is_input = isinstance(argument, np.ndarray) and argument is not case.output
-        if is_input and argument.size == reference.size and argument.dtype.kind in "biuf":
+        if not isinstance(argument, np.ndarray) or argument is case.output:
+            continue
+        if argument.size == reference.size and argument.dtype.kind in "biuf":
             yield TrivialOutput(f"argument {number} unchanged", argument.reshape(reference.shape))
 
 
