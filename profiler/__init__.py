@@ -128,9 +128,10 @@ def compare(
     `a` and `b` are reports, sides, files or names. `metrics` is another metrics.txt. A name is looked for in
     `store`, with the bundles and decisions of its own folder, else in the index of `data` (a folder or URL;
     PROFILER_DATA's where None), which is opened only for names. `workload`, `gpu` and `evidence` ("measured",
-    "static", "modelled") choose among what a version has, `kernel` and `top` among launches; `across` names
-    what may differ ("driver", "ncu"). `pairs` are kernels of `a` that have another name in `b`, as a mapping,
-    tuples or "A=B"; without `guess` no such pair is proposed.
+    "static", "modelled") choose among what a version has, `gpu` also among the launches of a report, and
+    `kernel` and `top` among launches; `across` names what may differ ("driver", "ncu", "gpu"). `pairs` are
+    kernels of `a` that have another name in `b`, as a mapping, tuples or "A=B"; without `guess` no such pair
+    is proposed.
 
     Raises UnreadableReport, UnknownName for a name that stands for nothing or for several things, and
     CannotJudge for a version without results. What cannot be compared is an answer: its verdict says so.
@@ -152,7 +153,7 @@ def compare(
             a_name, b_name = os.fspath(a), os.fspath(b)
             shown |= {"evidence": kind, "data": folder}
             return compare_names(a_name, b_name, table, opener, **cell, **shown)
-        _refuse_unused_filters((a, b), **cell)
+        _refuse_unused_filters((a, b), workload)
         sides = (_side(a, opener, folder, **cell), _side(b, opener, folder, **cell))
         if kind and any(side.evidence is not kind for side in sides):
             labels = " and ".join(f"{side.label} is {side.evidence}" for side in sides)
@@ -351,8 +352,8 @@ def roofline(
     most = _count("top", top)
     with _index(store, folder) as opener:
         if not _is_name(subject):
-            _refuse_unused_filters((subject,), workload, gpu)
-            return rooflines_of_side(_side(subject, opener, folder), table, kernel, most)
+            _refuse_unused_filters((subject,), workload)
+            return rooflines_of_side(_side(subject, opener, folder, gpu=gpu), table, kernel, most)
         options: dict[str, Any] = {"workload": workload, "gpu": gpu, "kernel": kernel, "top": most}
         return rooflines_of_name(os.fspath(subject), table, opener, data=folder, **options)
 
@@ -384,7 +385,7 @@ def insights(
             baseline = None if against is None else os.fspath(against)
             name = os.fspath(subject)
             return insights_of_name(name, table, opener, against=baseline, kernel=kernel, data=folder, **cell)
-        _refuse_unused_filters((subject, against), **cell)
+        _refuse_unused_filters((subject, against), workload)
         side = _side(subject, opener, folder, **cell)
         other = None if against is None else _side(against, opener, folder, **cell)
         return insights_of_side(side, table, other, _noise(opener, folder), kernel, opener)
@@ -656,7 +657,9 @@ def _choices(option: str, texts: str | Collection[str], allowed: Sequence[str]) 
 
 
 def _across(across: str | Collection[str]) -> list[str]:
-    return _choices("across", across, ("driver", "ncu"))
+    from profiler.compare import ACROSS
+
+    return _choices("across", across, tuple(ACROSS))
 
 
 def _evidence(kinds: str | Collection[str]) -> list[Evidence]:
@@ -735,9 +738,9 @@ def _side(
     from profiler.history.without_results import versions_without_results_explained
 
     if isinstance(subject, Report):
-        return side_of_report(subject, subject.name)
+        return side_of_report(subject, subject.name).on_gpu(gpu)
     if isinstance(subject, Side):
-        return subject
+        return subject.on_gpu(gpu)
     if not _is_name(subject):
         raise TypeError(f"a report, a side, a file or a name is needed, not {type(subject).__name__}")
     name = os.fspath(subject)
@@ -745,11 +748,11 @@ def _side(
         return resolve(name, opener, workload, gpu)
 
 
-def _refuse_unused_filters(subjects: Sequence[object], workload: str | None, gpu: str | None) -> None:
-    """Raise UnknownName where there is nothing to choose from: reports and sides are taken whole."""
+def _refuse_unused_filters(subjects: Sequence[object], workload: str | None) -> None:
+    """Raise UnknownName for a workload where there is none to choose from: reports and sides have one."""
     from profiler.compare import refuse_unused_filters
 
-    refuse_unused_filters([os.fspath(name) for name in subjects if _is_name(name)], workload, gpu)
+    refuse_unused_filters([os.fspath(name) for name in subjects if _is_name(name)], workload)
 
 
 def _noise(opener: StoreOpener, data: str | None) -> Any:

@@ -144,8 +144,10 @@ def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenL
         present = brief_list(sorted({launch.base_name for launch in side.launches}))
         problem = f"no kernel matches {kernel!r}" if kernel else "no launch"
         raise UnknownName(f"{problem} in {side.label}; there are {present or 'none'}")
-    chip = chip_of(side.compute_capability)
-    durations = [LaunchMetrics(launch, table, chip)["duration"] for launch, _ in candidates]
+    durations = [
+        LaunchMetrics(launch, table, chip_of(side.capability_of(launch)))["duration"]
+        for launch, _ in candidates
+    ]
     times = [duration.number for duration in durations if duration.valid]
     index = max(range(len(candidates)), key=lambda i: durations[i].number if durations[i].valid else -1.0)
     launch, label = candidates[index]
@@ -174,7 +176,7 @@ def launch_statements(
 ) -> tuple[Statement | OpenQuestion, ...]:
     """All that one launch's counters say, and all questions they leave open; not ranked, not cut."""
     side, comparison = compared.side, compared.comparison
-    chip = chip_of(side.compute_capability)
+    chip = chip_of(side.capability_of(launch))
     stalls = stall_metrics(table, chip)
     explanations = explain(comparison, table) if comparison else ()
     own = next((explanation for explanation in explanations if explanation.pair.b is launch), None)

@@ -107,10 +107,10 @@ def _runs(store: Store, _roots: Roots) -> Iterator[_Candidate]:
             "name": run.run_id,
             "versions": list(run.versions) if len(run.versions) == 1 else len(run.versions),
             "evidence": sorted(kind.value for kind in run.evidence),
-            "gpu": run.gpu,
+            "gpu": ", ".join(run.gpu_names) or None,
             "launches": run.launches or None,
         }
-        text = " ".join((run.run_id, *run.families, *run.versions, *run.workloads, run.gpu or ""))
+        text = " ".join((run.run_id, *run.families, *run.versions, *run.workloads, *run.gpu_names))
         yield _Candidate(item, text, run.family or (run.families[0] if len(run.families) == 1 else None))
 
 
@@ -118,7 +118,7 @@ def _reports(store: Store, _roots: Roots) -> Iterator[_Candidate]:
     for run in store.runs():
         for report in run.reports:
             item = {"name": run.run_id, "file": report.name, "content_id": f"sha256:{report.sha256[:32]}"}
-            texts = (report.name, run.run_id, run.family, run.version, run.gpu)
+            texts = (report.name, run.run_id, run.family, run.version, *run.gpu_names)
             yield _Candidate(item, " ".join(filter(None, texts)), run.family)
 
 

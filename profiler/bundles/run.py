@@ -165,13 +165,16 @@ def check_label(kind: str, text: str | None) -> str | None:
 
 
 def launch_parts(launches: Sequence[Launch]) -> list[str]:
-    """The part of each launch: its NVTX range, base name and ordinal there: `Fused-GEMM/Kernel#0`."""
-    seen: dict[str, int] = defaultdict(int)
+    """The part of each launch: its NVTX range, base name and ordinal there: `Fused-GEMM/Kernel#0`.
+
+    The launches of each GPU are counted by themselves: a series is of one GPU.
+    """
+    seen: dict[tuple[str | None, str], int] = defaultdict(int)
     parts = []
     for launch in launches:
         name = "/".join((*launch.nvtx, launch.base_name))
-        parts.append(f"{name}#{seen[name]}")
-        seen[name] += 1
+        parts.append(f"{name}#{seen[launch.gpu, name]}")
+        seen[launch.gpu, name] += 1
     return parts
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import (
+    add_across,
     add_evidence,
     add_filters,
     add_json,
@@ -95,13 +96,7 @@ def add(commands: Commands) -> None:
     shape.add_argument("--all", action="store_true", help="print every metric of every pair, not what moved")
     add_filters(compare, "kernel", "top", "workload", "gpu")
     add_evidence(compare)
-    compare.add_argument(
-        "--across",
-        action="append",
-        choices=("driver", "ncu"),
-        default=[],
-        help="driver or ncu version may differ: that is the question (may be repeated)",
-    )
+    add_across(compare)
     add_pairing(compare)
     compare.add_argument(
         "--fail", action="store_true", help="judge as `profiler gate` does, and make that the exit code"
@@ -245,7 +240,7 @@ def print_head(comparison: Comparison) -> None:
 
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         ncu = side.session.ncu_version or "version unknown"
-        say(f"{name}  {side.label}  ({side.gpu or 'GPU unknown'}, ncu {ncu})")
+        say(f"{name}  {side.label}  ({', '.join(side.gpus) or 'GPU unknown'}, ncu {ncu})")
     noted = warnings(comparison)
     if comparison.comparable:
         say(f"Comparable: yes{', but note' if noted else ''}")

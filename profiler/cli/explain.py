@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from profiler.cli.compare import print_head, print_unmatched
 from profiler.cli.output import (
+    add_across,
     add_filters,
     add_json,
     add_pairing,
@@ -59,13 +60,7 @@ def add(commands: Commands) -> None:
     shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
     shape.add_argument("--all", action="store_true", help="split launches whose verdict is unclear too")
     add_filters(explain, "kernel", "top", "workload", "gpu")
-    explain.add_argument(
-        "--across",
-        action="append",
-        choices=("driver", "ncu"),
-        default=[],
-        help="driver or ncu version may differ: that is the question (may be repeated)",
-    )
+    add_across(explain)
     add_pairing(explain)
     explain.add_argument("--fail", action="store_true", help="make the verdict the exit code")
     explain.set_defaults(handler=run)

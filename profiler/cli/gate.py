@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_pairing, write_bytes
+from profiler.cli.output import add_across, add_filters, add_pairing, write_bytes
 from profiler.errors import ProfilerError
 from profiler.statistics import Verdict
 
@@ -71,13 +71,7 @@ def add(commands: Commands) -> None:
         default=[],
         help="only this kind (repeatable)",
     )
-    gate.add_argument(
-        "--across",
-        action="append",
-        choices=("driver", "ncu"),
-        default=[],
-        help="driver or ncu version may differ: that is the question (repeatable)",
-    )
+    add_across(gate)
     gate.add_argument(
         "--on", action="append", default=[], metavar="CONCEPT", help="judge this concept too (repeatable)"
     )

@@ -82,7 +82,7 @@ def _head(insights: Insights) -> list[str]:
     """The version and where it ran, its baseline, and the launch that was looked at."""
     subject = insights.subject
     side = subject.measured.side if subject.measured else None
-    place = ", ".join(filter(None, (side.gpu, side.workload))) if side else ""
+    place = ", ".join(filter(None, (*side.gpus, side.workload))) if side else ""
     lines = [
         f"{subject.label}{f'  ({place})' if place else ''}",
         f"against {subject.baseline}: {subject.baseline_why}" if subject.baseline else subject.baseline_why,

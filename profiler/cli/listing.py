@@ -70,7 +70,7 @@ def print_runs(document: RunsDocument, arguments: argparse.Namespace) -> None:
             f"{run.family or _several(run.families)}/{run.version or _several(run.versions)}",
             run.workload or _several(run.workloads),
             formatting.timestamp(run.created),
-            run.gpu or "unknown",
+            ", ".join(run.gpu_names) or "unknown",
             run.ncu_version or "unknown",
             str(run.launches),
             "forgotten" if run.hidden else "",

@@ -304,7 +304,7 @@ def add_filters(command: argparse.ArgumentParser, *names: str) -> None:
     offered: dict[str, dict[str, Any]] = {
         "family": {"metavar": "FAMILY", "help": "only this family"},
         "workload": {"metavar": "WORKLOAD", "help": "only this workload (versions, not files)"},
-        "gpu": {"metavar": "GPU", "help": "only this GPU model (versions, not files)"},
+        "gpu": {"metavar": "GPU", "help": "only this GPU model, of a report too"},
         "kernel": {
             "metavar": "PATTERN",
             "help": "only kernels whose name, NVTX range/name or demangled name contains PATTERN; with * or "
@@ -353,6 +353,17 @@ def add_pairing(command: argparse.ArgumentParser) -> None:
         action="store_false",
         dest="guess",
         help="pair no launches whose kernels have different names",
+    )
+
+
+def add_across(command: argparse.ArgumentParser) -> None:
+    """Add `--across`."""
+    command.add_argument(
+        "--across",
+        action="append",
+        choices=("driver", "ncu", "gpu"),  # compare.ACROSS, which takes longer to import
+        default=[],
+        help="driver, ncu version or GPU may differ: that is the question (repeatable)",
     )
 
 

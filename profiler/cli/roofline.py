@@ -89,8 +89,8 @@ def print_text(document: RooflineDocument, _: argparse.Namespace) -> None:
         say("\nall of them:")
         print_lines(shared, "  ")
     if any(roofline.missing for roofline in rooflines):
-        capability = selection.side.compute_capability
-        say(f"\nwhat is missing, at once: {collect_command(chip_of(capability) if capability else None)}")
+        chips = {chip_of(selection.side.capability_of(launch)) for _, launch in selection.launches}
+        say(f"\nwhat is missing, at once: {collect_command(chips.pop() if len(chips) == 1 else None)}")
     print_hidden(selection)
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from profiler.evidence import Evidence, Side
 
 CORRECTNESS = "correctness"
-ACROSS = ("driver", "ncu")  # what the user may allow to differ, when its effect is the question
+# What the user may allow to differ, when its effect is the question, and the fields that follow from it.
+ACROSS: dict[str, tuple[str, ...]] = {
+    "driver": ("driver",),
+    "ncu": ("ncu",),
+    "gpu": ("GPU", "compute capability", "multiprocessors", "architecture"),
+}
 
 _MUST_MATCH = (
     "GPU",
     "compute capability",
+    "multiprocessors",
     "workload",
     "dtype",
     "evidence",
@@ -20,8 +26,9 @@ _MUST_MATCH = (
     "cache control",
     "replay mode",
 )
+_SOFTWARE = ("driver", "ncu")
 _MAY_DIFFER = ("CUDA", "command line")
-_NO_WARNING_IF_UNKNOWN = ("compute capability", *_MAY_DIFFER)
+_NO_WARNING_IF_UNKNOWN = ("compute capability", "multiprocessors", *_MAY_DIFFER)
 
 
 @dataclass(frozen=True)
@@ -56,12 +63,16 @@ def find_differences(
 ) -> tuple[tuple[Difference, ...], tuple[tuple[str, str], ...]]:
     """The differences of two sides, known or possible, and the (name, value) of what is equal.
 
-    `across` names what of ACROSS may differ without making the sides not comparable.
+    `across` names what of ACROSS may differ without making the sides not comparable. Reports with launches
+    of several GPUs are comparable where they share one.
     """
+    allowed = {field for name in across for field in ACROSS[name]}
     fields_a, fields_b = _known_fields(a), _known_fields(b)
-    if (a.gpu and b.gpu) or not (a.compute_capability and b.compute_capability):
+    if (a.gpus and b.gpus) or not (a.capabilities and b.capabilities):
         # Two names of GPUs say more than their capabilities, and one capability alone cannot be compared.
         fields_a["compute capability"] = fields_b["compute capability"] = None
+    if len(a.gpus) != 1 or a.gpus != b.gpus:  # what has one name is told apart by its size
+        fields_a["multiprocessors"] = fields_b["multiprocessors"] = None
     differences: list[Difference] = []
     same: list[tuple[str, str]] = []
     if a.wrong or b.wrong:
@@ -69,34 +80,55 @@ def find_differences(
     for name in _fields_to_check(a, b):
         value_a, value_b = fields_a[name], fields_b[name]
         if value_a is not None and value_a == value_b:
-            same.append((name, value_a))
+            same += [(name, value_a)] if name != "multiprocessors" else []
+        elif name in _HARDWARE and value_a and value_b and _share(name, a, b):
+            differences.append(Difference(name, value_a, value_b, "differs", False))
         elif name in _NO_WARNING_IF_UNKNOWN:
             if value_a is not None and value_b is not None:
-                blocks = name not in _MAY_DIFFER
+                blocks = name not in _MAY_DIFFER and name not in allowed
                 differences.append(
-                    Difference(name, value_a, value_b, "differs" if blocks else "info", blocks)
+                    Difference(name, value_a, value_b, "info" if name in _MAY_DIFFER else "differs", blocks)
                 )
         elif value_a is None or value_b is None:
             differences.append(Difference(name, value_a, value_b, "unknown", False))
         else:
-            differences.append(Difference(name, value_a, value_b, "differs", name not in across))
+            differences.append(Difference(name, value_a, value_b, "differs", name not in allowed))
     return tuple(differences), tuple(same)
 
 
 def _fields_to_check(a: Side, b: Side) -> tuple[str, ...]:
     """The properties to compare: facts that need no GPU have no clock, cache or driver."""
     if a.evidence is not b.evidence or a.evidence is Evidence.MEASURED:
-        return (*_MUST_MATCH, *ACROSS, *_MAY_DIFFER)
+        return (*_MUST_MATCH, *_SOFTWARE, *_MAY_DIFFER)
     place = ("architecture",) if a.evidence is Evidence.STATIC else ()
     return (*place, "workload", "dtype", "evidence")
+
+
+def _share(name: str, a: Side, b: Side) -> bool:
+    """Whether some launches of both sides have the same hardware, where a side has several."""
+    values_a, values_b = _HARDWARE[name](a), _HARDWARE[name](b)
+    return max(len(values_a), len(values_b)) > 1 and not set(values_a).isdisjoint(values_b)
+
+
+def _multiprocessors(side: Side) -> tuple[str, ...]:
+    """How many multiprocessors its GPUs have: of one name an instance of MIG has fewer."""
+    known = (launch.multiprocessors for launch in side.launches)
+    return tuple(dict.fromkeys(str(number) for number in known if number is not None))
+
+
+# What the launches of one report may have differently.
+_HARDWARE: dict[str, Callable[[Side], tuple[str, ...]]] = {
+    "GPU": lambda side: side.gpus,
+    "compute capability": lambda side: side.capabilities,
+    "multiprocessors": _multiprocessors,
+}
 
 
 def _known_fields(side: Side) -> dict[str, str | None]:
     session = side.session
     return {
-        "GPU": side.gpu,
+        **{name: ", ".join(values(side)) or None for name, values in _HARDWARE.items()},
         "architecture": side.gpu,
-        "compute capability": side.compute_capability,
         "workload": side.workload,
         "dtype": side.dtype,
         "evidence": side.evidence.value,

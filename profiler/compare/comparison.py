@@ -15,6 +15,7 @@ from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
 from profiler.compare.latency import LatencyComparison, compare_latencies
 from profiler.compare.match_launches import (
     AmbiguousLaunches,
+    Matching,
     PairedBy,
     kernel_filter,
     launch_differences,
@@ -29,6 +30,7 @@ from profiler.compare.metric_verdict import (
     noise_interval,
 )
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare.split_by_gpu import split_by_gpu
 from profiler.compare.wholes import Whole, find_whole
 from profiler.compare.workload_change import WorkloadChange, find_workload_change
 from profiler.errors import UnknownName
@@ -133,6 +135,7 @@ class Comparison:
     hidden_verdicts: tuple[Verdict, ...] = ()  # the verdicts of their durations
     latency: tuple[LatencyComparison, ...] = ()  # one for each mode in which calls were timed
     blocking_counters: tuple[str, ...] = ()  # what makes counters not comparable, in words
+    across: frozenset[str] = frozenset()  # what was allowed to differ
 
     def label(self, launch: Launch) -> str:
         """The label of a launch of either side: range/kernel#n."""
@@ -194,9 +197,6 @@ def compare(
     kernel matches.
     """
     differences, same = find_differences(a, b, across)
-    matching = match(
-        a.launches, b.launches, asked=pairing.asked, kept=pairing.kept_for(a, b), propose=pairing.propose
-    )
     is_chosen = kernel_filter(kernel)
     if kernel is not None and not any(map(is_chosen, (*a.launches, *b.launches))):
         kernels = sorted({launch.base_name for launch in (*a.launches, *b.launches)})
@@ -210,12 +210,24 @@ def compare(
     }
     blocking = [difference.words for difference in differences if difference.blocks]
     blocking_counters = _blocking_counters(a, b, blocking, across)
-    judge_pair = _metric_judge(a, b, table, blocking_counters, noise).pair
-    pairs = [
-        judge_pair(x, y, _pair_labels(x, y, labels[id(x)], labels[id(y)]), by)
-        for x, y, by in matching.pairs
-        if is_chosen(x) or is_chosen(y)
-    ]
+    pairs: list[PairComparison] = []
+    matchings: list[Matching] = []
+    for part_a, part_b in _parts(a, b, across):
+        matching = match(
+            part_a.launches,
+            part_b.launches,
+            asked=pairing.asked,
+            kept=pairing.kept_for(a, b),
+            propose=pairing.propose,
+        )
+        matchings.append(matching)
+        judge_pair = _metric_judge(part_a, part_b, table, blocking_counters, across, noise).pair
+        pairs += (
+            judge_pair(x, y, _pair_labels(x, y, labels[id(x)], labels[id(y)]), by)
+            for x, y, by in matching.pairs
+            if is_chosen(x) or is_chosen(y)
+        )
+    ambiguous = (group for matching in matchings for group in matching.ambiguous)
     return Comparison(
         a,
         b,
@@ -223,11 +235,12 @@ def compare(
         differences,
         same,
         tuple(sorted(judge_counters_together(pairs), key=_longest_first)),
-        tuple(filter(is_chosen, matching.only_in_a)),
-        tuple(filter(is_chosen, matching.only_in_b)),
-        tuple(group for group in matching.ambiguous if any(map(is_chosen, (*group.a, *group.b)))),
+        tuple(launch for matching in matchings for launch in matching.only_in_a if is_chosen(launch)),
+        tuple(launch for matching in matchings for launch in matching.only_in_b if is_chosen(launch)),
+        tuple(group for group in ambiguous if any(map(is_chosen, (*group.a, *group.b)))),
         latency=compare_latencies(a, b, differences, noise),
         blocking_counters=blocking_counters,
+        across=frozenset(across),
     ).top(top)
 
 
@@ -235,7 +248,9 @@ def judge_every_metric(
     comparison: Comparison, pair: PairComparison, table: MetricTable, noise: NoiseModel = UNKNOWN_NOISE
 ) -> PairComparison:
     """A pair of a comparison judged again, by every metric of another, larger table."""
-    judge_pair = _metric_judge(comparison.a, comparison.b, table, comparison.blocking_counters, noise).pair
+    parts = _parts(comparison.a, comparison.b, comparison.across)
+    a, b = next((part for part in parts if any(launch is pair.a for launch in part[0].launches)), parts[0])
+    judge_pair = _metric_judge(a, b, table, comparison.blocking_counters, comparison.across, noise).pair
     (judged,) = judge_counters_together([judge_pair(pair.a, pair.b, pair.labels, pair.paired_by)])
     return judged
 
@@ -282,7 +297,13 @@ def judge_duration(
     `key` is that of A, by which its noise is looked up.
     """
     metric_judge = _MetricJudge(
-        table_of_time(table), None, None, "", key, noise.counter_noise, same_workload=False
+        table_of_time(table),
+        Side("", (a,)),
+        Side("", (b,)),
+        "",
+        key,
+        noise.counter_noise,
+        same_workload=False,
     )
     return metric_judge.pair(a, b, (a.base_name,), PairedBy.NAME).headline
 
@@ -312,16 +333,29 @@ def _blocking_counters(a: Side, b: Side, blocking: Sequence[str], across: Collec
     return tuple(dict.fromkeys((*blocking, *words)))
 
 
+def _parts(a: Side, b: Side, across: Collection[str]) -> list[tuple[Side, Side]]:
+    """What is compared with what: launches of one GPU, unless the difference of GPUs is the question."""
+    return [(a, b)] if "gpu" in across else split_by_gpu(a, b)
+
+
 def _metric_judge(
-    a: Side, b: Side, table: MetricTable, blocking: Sequence[str], noise: NoiseModel
+    a: Side,
+    b: Side,
+    table: MetricTable,
+    blocking: Sequence[str],
+    across: Collection[str],
+    noise: NoiseModel,
 ) -> _MetricJudge:
+    """The judge of the launches of two sides, or of their parts of one GPU."""
+    if not blocking:  # two parts of one name may differ in size
+        blocking = [difference.words for difference in find_differences(a, b, across)[0] if difference.blocks]
     table = replace(table, metrics=table.of(a.evidence))  # a side has no metrics of other evidence
     # Sides that are not comparable are not judged, so the index need not be read for noise.
     counter_noise = None if blocking else noise.counter_noise
     return _MetricJudge(
         table,
-        chip_of(a.compute_capability),
-        chip_of(b.compute_capability),
+        a,
+        b,
         "; ".join(blocking),
         CounterKey.of_side(a),
         counter_noise,
@@ -355,8 +389,8 @@ class _MetricJudge:
     """Judges the metrics of all pairs of one comparison."""
 
     table: MetricTable
-    chip_a: str | None
-    chip_b: str | None
+    a: Side
+    b: Side
     blocked: str  # why the sides are not comparable; "" where they are
     noise_key: CounterKey  # of side A
     counter_noise: CounterNoiseLookup | None  # None where nothing is judged
@@ -369,10 +403,21 @@ class _MetricJudge:
         is_declared = self.same_workload or paired_by is PairedBy.DECLARED
         other_work = None if is_declared else find_workload_change(a, b)
         metrics = tuple(self._change(metric, a, b, short, noise, other_work) for metric in self.table.metrics)
-        if other_work is None:
+        if other_work is None and not self._is_other_gpu(a, b):
             metrics = _by_cycles_where_the_clock_moved(metrics, self.table)
         opcodes, differs = _opcode_changes(a, b), launch_differences(a, b)
         return PairComparison(a, b, labels, metrics, opcodes, differs, paired_by, other_work)
+
+    def _is_other_gpu(self, a: Launch, b: Launch) -> bool:
+        """Whether the launches are known to be of two GPUs, so that clocks and shares of peaks are too."""
+        gpus, capabilities = (
+            {of(launch) for of, launch in pairs} - {None}
+            for pairs in (
+                ((self.a.gpu_of, a), (self.b.gpu_of, b)),
+                ((self.a.capability_of, a), (self.b.capability_of, b)),
+            )
+        )
+        return len(gpus) > 1 or len(capabilities) > 1
 
     def _is_short(self, a: Launch, b: Launch) -> bool:
         headline = self.table.by_concept.get(HEADLINE)
@@ -388,8 +433,8 @@ class _MetricJudge:
         return find_whole(
             metric.whole,
             self.table,
-            partial(self._number, a, self.chip_a),
-            partial(self._number, b, self.chip_b),
+            partial(self._number, a, chip_of(self.a.capability_of(a))),
+            partial(self._number, b, chip_of(self.b.capability_of(b))),
         )
 
     def _number(self, launch: Launch, chip: str | None, concept: str) -> float | None:
@@ -399,7 +444,11 @@ class _MetricJudge:
     def _values(self, metric: Metric, a: Launch, b: Launch) -> tuple[str, Value, str, Value]:
         """Name and value on both sides: by a name that both have where there is one, else each by its own."""
         (name_a, value_a), (name_b, value_b) = self.table.resolve_pair(
-            metric, a.values, self.chip_a, b.values, self.chip_b
+            metric,
+            a.values,
+            chip_of(self.a.capability_of(a)),
+            b.values,
+            chip_of(self.b.capability_of(b)),
         )
         return name_a, value_a, name_b, value_b
 

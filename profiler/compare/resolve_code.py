@@ -86,7 +86,7 @@ def resolve_code(names: Sequence[str], choice: CodeChoice, store_opener: StoreOp
     Raises UnknownName for a name or kernel that does not exist, CannotJudge where there is no machine code,
     and BuildFailed where a version cannot be compiled.
     """
-    resolve_names.refuse_unused_filters(names, choice.workload, choice.gpu)
+    resolve_names.refuse_unused_filters(names, choice.workload)
     resolver = _Resolver(choice, store_opener, _find_catalog(choice.catalog), choice.arch)
     sides = [resolver.measured_side(name) for name in names]
     if choice.arch is None:

@@ -61,10 +61,10 @@ def resolve_all(
 ) -> list[Side]:
     """Resolve several names at once, so that one process reads all report files.
 
-    workload, gpu and evidence choose among a version's results; a file is always taken whole. The name of a
-    folder is looked for in the index. Raises UnreadableReport for a damaged file, UnknownName with the
-    candidates for a name that stands for nothing or for several things, and NothingShared where a side has
-    nothing of that evidence.
+    workload, gpu and evidence choose among a version's results, gpu also among the launches of a file. The
+    name of a folder is looked for in the index. Raises UnreadableReport for a damaged file, UnknownName with
+    the candidates for a name that stands for nothing or for several things, and NothingShared where a side
+    has nothing of that evidence.
     """
     if not all(name.strip() for name in names):
         raise UnknownName(_EMPTY_NAME)
@@ -82,7 +82,7 @@ def resolve_all(
     sides = []
     for name in names:
         if name in reports:
-            sides.append(side_of_report(reports[name], name))
+            sides.append(side_of_report(reports[name], name).on_gpu(gpu))
             continue
         # No run or version is meant by the name of a report that is missing.
         if name.endswith(_REPORT_SUFFIXES) and not os.path.isdir(name):
@@ -223,15 +223,13 @@ def is_file_name(name: str) -> bool:
     return os.path.isfile(name) or name.endswith(_REPORT_SUFFIXES)
 
 
-def refuse_unused_filters(names: Iterable[str], workload: str | None, gpu: str | None) -> None:
-    """Raise UnknownName for a workload or GPU to choose by where all names are of files, taken whole."""
-    if all(map(is_file_name, names)):
-        for option, value in (("--workload", workload), ("--gpu", gpu)):
-            if value is not None:
-                raise UnknownName(
-                    f"{option} {value}: it chooses among the results of a version; a report is taken whole",
-                    option=option,
-                )
+def refuse_unused_filters(names: Iterable[str], workload: str | None) -> None:
+    """Raise UnknownName for a workload to choose by where all names are of files, which name none."""
+    if workload is not None and all(map(is_file_name, names)):
+        raise UnknownName(
+            f"--workload {workload}: it chooses among the results of a version; a report names none",
+            option="--workload",
+        )
 
 
 def resolve_version(store: Store, name: str) -> VersionRef:

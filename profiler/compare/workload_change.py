@@ -14,8 +14,7 @@ from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, CodeChange
 from profiler.evidence import Launch, Value, formatting
 from profiler.statistics import Verdict, change_text
 
-# What is counted, by the formulas that give it: each a sum of products of exact ncu names. A share of a peak
-# or an average over units will do: both sides ran on one GPU, and only the ratio of the two counts is asked.
+# What is counted, by the formulas that give it: each a sum of products of exact ncu names.
 _Formula = tuple[tuple[str, ...], ...]
 _Counters = dict[str, tuple[_Formula, ...]]
 
@@ -35,19 +34,21 @@ def _over(beside: str, *names: str) -> tuple[_Formula, ...]:
 # What grows with the problem. Of several kinds the first that both launches carry counts.
 _INSTRUCTIONS: _Counters = {
     "instructions": _sums("smsp__inst_executed.sum"),
-    "instructions executed": _sums(
-        "sm__inst_executed.sum", "smsp__inst_executed.avg", "sm__inst_executed.avg"
-    ),
-    "instructions issued": _sums("smsp__inst_issued.sum", "sm__inst_issued.sum", "smsp__inst_issued.avg"),
+    "instructions executed": _sums("sm__inst_executed.sum"),
+    "instructions issued": _sums("smsp__inst_issued.sum", "sm__inst_issued.sum"),
 }
 _TRAFFIC: _Counters = {
-    "L2 sectors": _sums("lts__t_sectors.sum", "lts__t_sectors.avg"),
+    "L2 sectors": _sums("lts__t_sectors.sum"),
     "global load sectors": _sums("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
     "DRAM bytes": ((("dram__bytes_read.sum",), ("dram__bytes_write.sum",)), *_sums("dram__bytes.sum")),
 }
-# What stands in where no sum was collected: rates and shares, times cycles or time. Sets that collect no more
-# than the speed of light carry these alone.
+# What stands in where no sum was collected: averages over units, and rates and shares times cycles or time.
+# The sets that collect no more than the speed of light carry these alone. Both sides must have run on one
+# GPU: then units and peaks cancel in the ratio of the two.
 _INSTRUCTIONS_BY_RATE: _Counters = {
+    "instructions per unit": _sums(
+        "smsp__inst_executed.avg", "sm__inst_executed.avg", "smsp__inst_issued.avg"
+    ),
     "instructions by rate": (
         *_over(
             _ELAPSED,
@@ -73,6 +74,7 @@ _INSTRUCTIONS_BY_RATE: _Counters = {
     ),
 }
 _TRAFFIC_BY_RATE: _Counters = {
+    "L2 sectors per unit": _sums("lts__t_sectors.avg"),
     "L2 sectors by rate": _over(
         _TIME, "lts__t_sectors.sum.per_second", "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"
     ),
@@ -273,11 +275,18 @@ def _total(launch: Launch, formula: _Formula) -> float | None:
 
 
 def _instructions(a: Launch, b: Launch) -> _Ratio | None:
-    return _ratio(a, b, _INSTRUCTIONS) or _ratio(a, b, _INSTRUCTIONS_BY_RATE, is_by_rate=True)
+    return _ratio(a, b, _INSTRUCTIONS) or _stand_in(a, b, _INSTRUCTIONS_BY_RATE)
 
 
 def _traffic(a: Launch, b: Launch) -> _Ratio | None:
-    return _ratio(a, b, _TRAFFIC) or _ratio(a, b, _TRAFFIC_BY_RATE, is_by_rate=True)
+    return _ratio(a, b, _TRAFFIC) or _stand_in(a, b, _TRAFFIC_BY_RATE)
+
+
+def _stand_in(a: Launch, b: Launch, counters: _Counters) -> _Ratio | None:
+    """The ratio by rates and shares; None on two GPUs, whose peaks differ."""
+    gpus, capabilities = {a.gpu, b.gpu} - {None}, {a.compute_capability, b.compute_capability} - {None}
+    is_one_gpu = len(gpus) < 2 and len(capabilities) < 2
+    return _ratio(a, b, counters, is_by_rate=True) if is_one_gpu else None
 
 
 def _work_stayed(a: Launch, b: Launch) -> bool:

@@ -265,7 +265,7 @@ def resolve_pairs(
 ) -> tuple[list[tuple[Side, Side]], bool]:
     """The pairs of sides that two names stand for, and whether they are all the facts that both share."""
     names = (a, b)
-    refuse_unused_filters(names, workload, gpu)
+    refuse_unused_filters(names, workload)
     with versions_without_results_explained(names, store_opener, data):
         if pairs := find_fact_pairs(names, store_opener, workload, gpu, evidence):
             return pairs, True
@@ -316,7 +316,7 @@ def _comparison_dict(comparison: Comparison) -> dict[str, object]:
         "same": dict(comparison.same),
         "warnings": warnings(comparison),
         "latency": [latency_dict(latency) for latency in comparison.latency],
-        "launches": [_pair_dict(pair) for pair in comparison.pairs],
+        "launches": [_pair_dict(comparison, pair) for pair in comparison.pairs],
         "hidden_launches": comparison.hidden_pairs,
         "only_in_a": _launch_dicts(comparison, comparison.only_in_a),
         "only_in_b": _launch_dicts(comparison, comparison.only_in_b),
@@ -341,6 +341,7 @@ def _side_dict(side: Side) -> dict[str, object]:
         "run_id": side.run_id,
         "launch_run_id": side.launch_run_id,
         "gpu": side.gpu,
+        "gpus": list(side.gpus),
         "compute_capability": side.compute_capability,
         "workload": side.workload,
         "wrong": side.wrong,
@@ -382,7 +383,7 @@ def _samples_dict(latency: Latency | None, level_ns: float | None) -> dict[str, 
     }
 
 
-def _pair_dict(pair: PairComparison) -> dict[str, object]:
+def _pair_dict(comparison: Comparison, pair: PairComparison) -> dict[str, object]:
     return {
         "kernel": pair.b.base_name,
         "part": pair.kernel,
@@ -392,6 +393,8 @@ def _pair_dict(pair: PairComparison) -> dict[str, object]:
         "workload_change": pair.workload_change and _workload_change_dict(pair.workload_change),
         "grid": pair.b.grid,
         "block": pair.b.block,
+        "gpu_a": comparison.a.gpu_of(pair.a),
+        "gpu_b": comparison.b.gpu_of(pair.b),
         "a": _paired_launch_dict(pair.a),
         "b": _paired_launch_dict(pair.b),
         "metrics": [_change_dict(change) for change in pair.metrics],

@@ -114,7 +114,7 @@ def insights_of_name(
 
     Raises UnknownName, UnreadableReport, and CannotJudge where nothing is known of it.
     """
-    refuse_unused_filters((name,) if against is None else (name, against), workload, gpu)
+    refuse_unused_filters((name,) if against is None else (name, against), workload)
     subject = load_subject(name, store_opener, table, against=against, workload=workload, gpu=gpu, data=data)
     insights = find_insights(subject, table, kernel)
     return InsightsDocument(_with_places(insights, name, store_opener))

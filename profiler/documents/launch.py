@@ -60,7 +60,7 @@ class LaunchOfSide:
     def chip(self) -> str | None:
         """The chip it ran on ("sm_90"); of a compiled function the architecture, None where nobody says."""
         if self.side.evidence is Evidence.MEASURED:
-            return chip_of(self.side.compute_capability)
+            return chip_of(self.side.capability_of(self.launch))
         return None
 
     @property
@@ -107,7 +107,7 @@ class LaunchDocument(Document):
     def title(self) -> str:
         """The launch, its side and its GPU."""
         side = self.subject.side
-        words = f"{self.subject.label} of {side.label}: {side.gpu or 'GPU unknown'}"
+        words = f"{self.subject.label} of {side.label}: {side.gpu_of(self.subject.launch) or 'GPU unknown'}"
         return f"{words}, against {self.baseline_name}" if self.baseline else words
 
     @property
@@ -165,7 +165,7 @@ class LaunchDocument(Document):
         pair = self.comparison.pairs[0] if self.comparison and self.comparison.pairs else None
         return {
             "source": side.label,
-            "gpu": side.gpu,
+            "gpu": side.gpu_of(self.subject.launch),
             "chip": self.subject.chip,
             "ncu_version": side.launch_session.ncu_version,
             "evidence": sections.evidence,
@@ -288,7 +288,7 @@ def launch_of_name(
     With `against` beside the longest launch of that kernel there. Raises UnknownName, UnreadableReport, and
     CannotJudge for a version without results.
     """
-    refuse_unused_filters((name,) if against is None else (name, against), workload, gpu)
+    refuse_unused_filters((name,) if against is None else (name, against), workload)
     side = resolve_with_reason(name, store_opener, workload, gpu, data)
     subject = longest_launch(side, kernel)
     baseline = None

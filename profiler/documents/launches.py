@@ -68,7 +68,7 @@ class LaunchesDocument(Document):
         side = self.side
         made = formatting.timestamp(side.launch_session.created)
         ncu = side.launch_session.ncu_version or "unknown"
-        return f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {ncu}, made {made}"
+        return f"{side.label}: {', '.join(side.gpus) or 'GPU unknown'}, ncu {ncu}, made {made}"
 
     @property
     def sentences(self) -> Sequence[str]:
@@ -84,7 +84,7 @@ class LaunchesDocument(Document):
     def metrics(self, launch: Launch) -> list[tuple[str, str, Value]]:
         """Concept, ncu name and value of every metric of metrics.txt that is of this evidence."""
         side = self.side
-        chip = chip_of(side.compute_capability) if side.compute_capability else None
+        chip = chip_of(side.capability_of(launch))
         return [
             (metric.concept, *self.table.resolve(metric, launch.values, chip))
             for metric in self.table.of(side.evidence)
@@ -100,6 +100,7 @@ class LaunchesDocument(Document):
         return {
             "source": side.label,
             "gpu": side.gpu,
+            "gpus": list(side.gpus),
             "ncu_version": side.launch_session.ncu_version,
             "latency": [
                 {
@@ -171,7 +172,7 @@ def launches_of_name(
 
     Raises UnknownName, UnreadableReport, and CannotJudge for a version without results.
     """
-    refuse_unused_filters((name,), workload, gpu)
+    refuse_unused_filters((name,), workload)
     side = resolve_with_reason(name, store_opener, workload, gpu, data)
     return LaunchesDocument(select_launches(side, kernel, top), table, every_metric)
 

@@ -116,7 +116,7 @@ def rooflines_of_name(
 
     Raises UnknownName, UnreadableReport, and CannotJudge for what no GPU measured.
     """
-    refuse_unused_filters((name,), workload, gpu)
+    refuse_unused_filters((name,), workload)
     with versions_without_results_explained((name,), store_opener, data):
         side = resolve_measured(name, store_opener, workload, gpu)
     return rooflines_of_side(side, table, kernel, top)
@@ -127,9 +127,11 @@ def rooflines_of_side(
 ) -> RooflineDocument:
     """The rooflines of the launches that fit `kernel`, of them the `top` longest."""
     selection = select_launches(side, kernel, top)
-    chip = chip_of(side.compute_capability) if side.compute_capability else None
     ncu = side.launch_session.ncu_version
-    rooflines = (roofline_of(launch, table, chip, ncu) for _, launch in selection.launches)
+    rooflines = (
+        roofline_of(launch, table, chip_of(side.capability_of(launch)), ncu)
+        for _, launch in selection.launches
+    )
     return RooflineDocument(selection, tuple(rooflines))
 
 

@@ -513,7 +513,7 @@ class _Place:
         launch = self.judge.main_launch(side)
         if launch is None:
             return Value(None, metric.unit, state=State.NOT_COLLECTED)
-        return self.judge.table.resolve(metric, launch.values, chip_of(side.compute_capability))[1]
+        return self.judge.table.resolve(metric, launch.values, chip_of(side.capability_of(launch)))[1]
 
     def cell_of(self, subject: _Subject, metric: Metric | None) -> TableCell:
         """What a subject has of a metric; None: of timed calls."""

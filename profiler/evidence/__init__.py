@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from profiler.evidence.launch import Report as Report
     from profiler.evidence.launch import Rule as Rule
     from profiler.evidence.launch import Session as Session
+    from profiler.evidence.launch import only as only
     from profiler.evidence.metric_table import Metric as Metric
     from profiler.evidence.metric_table import MetricTable as MetricTable
     from profiler.evidence.metric_table import load_metrics as load_metrics
@@ -63,7 +64,7 @@ __getattr__ = lazy(
     derived_forms="DerivedForm formula_names",
     gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
     gpu_parts="DEFAULT_PART GPU_PARTS GpuPart find_part part_of_device part_of_launch",
-    launch="Launch Report Rule Session",
+    launch="Launch Report Rule Session only",
     metric_table="Metric MetricTable load_metrics",
     name_pattern="BadPattern Expression compile_expression compile_wildcards",
     naming="brief_list natural_key nearest_first",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from profiler.evidence.values import Values
 
+_T = TypeVar("_T")
+_MOST = 10_000  # multiprocessors, or devices: a larger number is a damaged one
 _LINE_ENDS = re.compile("[\t-\r\x1c-\x1e\x85\u2028\u2029]+")
 _ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
 
@@ -48,6 +51,7 @@ class Launch:
     values: Values
     opcodes: Mapping[str, float] = field(default_factory=dict)  # warp instructions executed, by opcode
     rules: tuple[Rule, ...] = ()
+    device_column: int | None = None  # what a CSV says of its device; other reports have it as a metric
 
     @property
     def base_name(self) -> str:
@@ -57,6 +61,30 @@ class Launch:
             # names `cw51]`, the end that all kernels of a program share.
             return kernel_base_name(_ABI_TAG.sub("", self.demangled)).rpartition("::")[2]
         return kernel_base_name(self.function or self.demangled)
+
+    @property
+    def gpu(self) -> str | None:
+        """The display name of the GPU that it ran on, by its device attributes; None where not collected."""
+        return self.values.value("device__attribute_display_name").text or None
+
+    @property
+    def compute_capability(self) -> str | None:
+        """The compute capability of that GPU, "9.0", from its device attributes; None where not collected."""
+        major = self.values.number("device__attribute_compute_capability_major")
+        minor = self.values.number("device__attribute_compute_capability_minor")
+        return None if major is None or minor is None else f"{major:.0f}.{minor:.0f}"
+
+    @property
+    def multiprocessors(self) -> int | None:
+        """How many multiprocessors that GPU has, fewer for an instance of MIG; None where not collected."""
+        number = self.values.number("device__attribute_multiprocessor_count")
+        return None if number is None or not 1 <= number <= _MOST else int(number)
+
+    @property
+    def device(self) -> int | None:
+        """The index of that GPU among those of its process, from 0; None where not collected."""
+        number = self.values.number("launch__device_id")
+        return self.device_column if number is None or not 0 <= number <= _MOST else int(number)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -92,23 +120,25 @@ class Report:
     path: Path | None = field(default=None, repr=False, compare=False)  # where it was read, absolute
 
     @property
+    def gpus(self) -> tuple[str, ...]:
+        """The display names of the GPUs that its launches ran on, in their order; empty where none says."""
+        return tuple(dict.fromkeys(launch.gpu for launch in self.launches if launch.gpu))
+
+    @property
     def gpu(self) -> str | None:
-        """The GPU's display name, from the device attributes of the first launch that has one."""
-        for launch in self.launches:
-            text = launch.values.value("device__attribute_display_name").text
-            if text:
-                return text
-        return None
+        """The display name of its GPU; None where its launches ran on several, or none says."""
+        return only(self.gpus)
 
     @property
     def compute_capability(self) -> str | None:
-        """The GPU's compute capability, "9.0", from the device attributes of the first launch with them."""
-        for launch in self.launches:
-            major = launch.values.number("device__attribute_compute_capability_major")
-            minor = launch.values.number("device__attribute_compute_capability_minor")
-            if major is not None and minor is not None:
-                return f"{major:.0f}.{minor:.0f}"
-        return None
+        """The compute capability of its GPU, "9.0"; None where its launches have several, or none says."""
+        return only(launch.compute_capability for launch in self.launches)
+
+
+def only(values: Iterable[_T | None]) -> _T | None:
+    """The only value but None; None where there is none, or several that differ."""
+    distinct = {value for value in values if value is not None}
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def one_line(name: str) -> str:

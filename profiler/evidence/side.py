@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.evidence.launch import Launch, Session
+from profiler.errors import UnknownName
+from profiler.evidence.launch import Launch, Session, only
+from profiler.evidence.naming import brief_list
 from profiler.evidence.values import Evidence
 
 
@@ -48,8 +50,8 @@ class Side:
 
     label: str  # what the user called it: a path, a run id, family/version
     launches: tuple[Launch, ...]
-    gpu: str | None = None
-    compute_capability: str | None = None  # "9.0"
+    gpu: str | None = None  # None: unknown, or several (see gpus)
+    compute_capability: str | None = None  # "9.0"; None as for gpu
     workload: str | None = None
     dtype: str | None = None
     evidence: Evidence = Evidence.MEASURED
@@ -65,6 +67,40 @@ class Side:
     earlier_counters: EarlierCounters | None = None  # None: the launches are of run_id
     report_path: Path | None = None  # of the file that the launches were read from; None for those of a run
     report_sha256: str | None = None  # of that file
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPUs that it is of: for a report, in which each launch has its own, all of them."""
+        if self.gpu is not None:
+            return (self.gpu,)
+        return tuple(dict.fromkeys(launch.gpu for launch in self.launches if launch.gpu))
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """The compute capabilities of these GPUs."""
+        if self.compute_capability is not None:
+            return (self.compute_capability,)
+        known = (launch.compute_capability for launch in self.launches)
+        return tuple(dict.fromkeys(capability for capability in known if capability))
+
+    def gpu_of(self, launch: Launch) -> str | None:
+        """The GPU that one of its launches ran on."""
+        return self.gpu or launch.gpu
+
+    def capability_of(self, launch: Launch) -> str | None:
+        """The compute capability of the GPU that one of its launches ran on."""
+        return self.compute_capability or launch.compute_capability
+
+    def on_gpu(self, gpu: str | None) -> Side:
+        """Its launches on one of its GPUs; None: all of them. UnknownName for a GPU that it does not have."""
+        if gpu is None or self.gpu == gpu:
+            return self
+        launches = tuple(launch for launch in self.launches if self.gpu_of(launch) == gpu)
+        if not launches:
+            there = f"it has {brief_list(self.gpus)}" if self.gpus else "it names no GPU"
+            raise UnknownName(f"--gpu {gpu}: {self.label} has no launch on it; {there}", option="--gpu")
+        capability = only(launch.compute_capability for launch in launches)
+        return replace(self, launches=launches, gpu=gpu, compute_capability=capability)
 
     @property
     def launch_run_id(self) -> str | None:

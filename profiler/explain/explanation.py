@@ -84,12 +84,13 @@ def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ..
     A change below the verdict's threshold is not split, since splitting noise misleads. An unclear change is
     split, but its terms are no causes.
     """
-    # Sides on different chips are not comparable, so A's chip is that of both.
-    chip = chip_of(comparison.a.compute_capability)
     evidence = comparison.a.evidence
     if evidence is not Evidence.MEASURED:
         return tuple(_explain_without_time(pair, evidence) for pair in comparison.pairs)
-    return tuple(_explain_pair(pair, table, chip) for pair in comparison.pairs)
+    # Launches of different chips are no pair unless that was asked for: B's chip is mostly that of both.
+    return tuple(
+        _explain_pair(pair, table, chip_of(comparison.b.capability_of(pair.b))) for pair in comparison.pairs
+    )
 
 
 def counters_to_collect(explanations: Sequence[Explanation]) -> tuple[CounterToCollect, ...]:

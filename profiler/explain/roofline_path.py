@@ -25,16 +25,12 @@ class PathStep:
     roofline: Roofline | None
     run: RunInfo | None = None
     gap: str = ""  # why the version is no part of the path
+    chip: str | None = None  # that it ran on
 
     @property
     def version(self) -> str:
         """The name of the version."""
         return self.trend_point.version
-
-    @property
-    def chip(self) -> str | None:
-        """The chip that it ran on."""
-        return _chip(self.run)
 
     def point(self, level: str) -> RooflinePoint | None:
         """The point at this level of the precision with most work; None for a gap."""
@@ -125,13 +121,11 @@ def _step(
     run = runs.get(point.run_id)
     if point.result_id is None:
         return PathStep(point, None, run, point.gap)
-    roofline = roofline_of(launches[point.result_id], table, _chip(run), run.ncu_version if run else None)
+    launch = launches[point.result_id]
+    chip = chip_of(launch.compute_capability or (run.compute_capability if run else None))
+    roofline = roofline_of(launch, table, chip, run.ncu_version if run else None)
     gap = point.gap if point.wrong else "" if roofline.points else "not collected"
-    return PathStep(point, roofline, run, gap)
-
-
-def _chip(run: RunInfo | None) -> str | None:
-    return chip_of(run.compute_capability) if run and run.compute_capability else None
+    return PathStep(point, roofline, run, gap, chip)
 
 
 def _differences(start: PathStep, end: PathStep, level: str) -> Iterator[str]:

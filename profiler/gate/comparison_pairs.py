@@ -68,9 +68,13 @@ def find_pairs(
                 f"{files[0]} is a file, which has no baseline of its own: name one by --baseline",
                 option="--baseline",
             )
-        if len(files) == len(names):  # the GPU is held against what each report says
-            refuse_unused_filters((baseline, *files), cells.workload, None)
-        a, *sides = resolve_all([baseline, *files], opener, cells.workload, cells.gpu)
+        if len(files) == len(names):
+            refuse_unused_filters((baseline, *files), cells.workload)
+        if is_file_name(baseline):
+            a, *sides = (_on_gpu(side, cells.gpu) for side in resolve_all([baseline, *files], opener))
+        else:
+            sides = [_on_gpu(side, cells.gpu) for side in resolve_all(files, opener)]
+            (a,) = resolve_all([baseline], opener, cells.workload, cells.gpu)
         for name, b in zip(files, sides, strict=True):
             is_same = _is_report_of(a, baseline, name, opener)
             pair = _file_pair(a, b, name, cells)
@@ -112,6 +116,11 @@ def _file_pair(a: Side, b: Side, name: str, cells: CellFilter) -> ComparisonPair
         why = f"{name} is {b.evidence} on {gpu}, and that was not asked for"
         return ComparisonPair(name, a.label, None, None, why=why)
     return ComparisonPair(name, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
+
+
+def _on_gpu(side: Side, gpu: str | None) -> Side:
+    """A report's launches on the GPU that was asked for; all of them where it has none, which is said."""
+    return side.on_gpu(gpu) if gpu in side.gpus else side
 
 
 def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool:

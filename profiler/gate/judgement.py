@@ -37,7 +37,7 @@ def judge(
 ) -> Verdicts:
     """Compare every pair and judge it.
 
-    `on` names concepts that are judged besides time and exact counts, `across` what may differ (driver, ncu).
+    `on` names concepts that are judged besides time and exact counts, `across` what may differ (see compare).
     """
     comparisons = [
         compare(pair.a, pair.b, table, across=across, noise=noise, pairing=pairing)

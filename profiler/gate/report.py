@@ -75,7 +75,7 @@ def run_gate(
 ) -> GateReport:
     """Judge reports, runs and versions against their baselines; names and baseline are as for `find_pairs`.
 
-    `on` names concepts that are judged besides time and exact counts, `across` what may differ (driver, ncu),
+    `on` names concepts that are judged besides time and exact counts, `across` what may differ (see compare),
     `allow` the undecided verdicts that may pass, `pairing` the kernels that are one under two names. `data`
     is the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName, CannotJudge
     for a version without results, and where it is unknown which results are the newest.

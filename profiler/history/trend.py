@@ -304,12 +304,19 @@ def _with_number(
     metric: Metric, carried: Iterable[Series], runs: Mapping[str, Environment]
 ) -> frozenset[int]:
     """The results whose launches carry a number of the metric, so that no form of it is read of them."""
-    own_names = {run_id: frozenset(metric.names_for(_chip(run))) for run_id, run in runs.items()}
+    by_chip: dict[str | None, frozenset[str]] = {}
+
+    def own_names(run_id: str, gpu: str | None) -> frozenset[str]:
+        chip = _chip(runs.get(run_id), gpu)
+        if chip not in by_chip:
+            by_chip[chip] = frozenset(metric.names_for(chip))
+        return by_chip[chip]
+
     return frozenset(
         point.result_id
         for member in carried
         for point in member.points
-        if point.value.number is not None and member.metric in own_names.get(point.run_id, ())
+        if point.value.number is not None and member.metric in own_names(point.run_id, member.gpu)
     )
 
 
@@ -366,8 +373,8 @@ def _latency_point(timing: MedianLatency, wrong: Mapping[str, str]) -> TrendPoin
     )
 
 
-def _chip(run: Environment | None) -> str | None:
-    return chip_of(run.compute_capability if run else None)
+def _chip(run: Environment | None, gpu: str | None) -> str | None:
+    return chip_of(run.capability_on(gpu) if run else None)
 
 
 def _age(point: Point) -> tuple[datetime, str]:
@@ -532,7 +539,7 @@ class _TrendBuilder:
         return self._names_by_chip[chip]
 
     def _chip(self, run_id: str) -> str | None:
-        return _chip(self.runs.get(run_id))
+        return _chip(self.runs.get(run_id), self.cell[1])
 
     def _breaks(self, previous: TrendPoint, point: Point, kernel: str, name: str) -> str:
         """Why the value must not be joined to the number before it; "" where it may."""

@@ -493,7 +493,7 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
             values.setdefault(f"device__attribute_compute_capability_{part}", Value(int(text)))
     packed = pack_values(values)
     metric_set = shared.setdefault(packed.metric_set, packed.metric_set)
-    stream = _matched(_WHOLE, cells, "Stream")
+    stream, device = (_matched(_WHOLE, cells, column) for column in ("Stream", "Device"))
     name = one_line(cells["Kernel Name"])
     return Launch(
         function=kernel_base_name(name).rpartition("::")[2],  # ncu's own function names have no namespace
@@ -506,6 +506,7 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
         ordinal=ordinal,
         values=Values(metric_set, packed.slots, packed.states, packed.texts),
         rules=tuple(draft.rules),
+        device_column=int(device.group()) if device else None,
     )
 
 

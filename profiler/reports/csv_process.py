@@ -45,6 +45,7 @@ def answer(request: Json) -> tuple[Json, bytes]:
                 "grid": launch.grid,
                 "block": launch.block,
                 "stream": launch.stream,
+                "device": launch.device_column,
                 "nvtx": launch.nvtx,
                 "opcodes": dict(launch.opcodes),
                 "rules": [astuple(rule) for rule in launch.rules],

@@ -332,6 +332,7 @@ class _Assembly:
             values=values,
             opcodes={self._shared(name): count for name, count in body["opcodes"].items()},
             rules=tuple(self._rule(*rule) for rule in body["rules"]),
+            device_column=body.get("device"),
         )
 
     def _rule(self, *fields: Any) -> Rule:

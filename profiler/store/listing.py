@@ -15,7 +15,7 @@ from profiler.evidence import Evidence
 from profiler.store import schema
 from profiler.store.folder_families import ImportFolder
 from profiler.store.lookup_cache import LookupCache
-from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo
+from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo, capabilities
 from profiler.store.statements import capped, key_batches, moment
 
 _new_info = partial(tuple.__new__, RunInfo)  # from a tuple of its fields: five times as fast
@@ -296,7 +296,7 @@ def _labels(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[t
 
 def _run_info(row: Any, reports: Sequence[ReportFile], labels: Sequence[tuple[str, str, str]]) -> RunInfo:
     # By position, as in `results`.
-    _, run_id, kind, created, hidden, decided, *texts, launches, evidence, provenance = row
+    _, run_id, kind, created, hidden, decided, *texts, launches, evidence, provenance, gpus = row
     families, versions, workloads = (
         (tuple(dict.fromkeys(names)) for names in zip(*labels, strict=True)) if labels else ((), (), ())
     )
@@ -318,6 +318,7 @@ def _run_info(row: Any, reports: Sequence[ReportFile], labels: Sequence[tuple[st
         named_workloads,
         json.loads(provenance),
         json.loads(decided)[0] is not None,
+        capabilities(gpus),
     )
     return _new_info(fields)
 

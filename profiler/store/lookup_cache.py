@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, select
 
 from profiler.evidence import MetricSet
 from profiler.store import schema
-from profiler.store.rows import CellInfo, Environment, Rows, VersionInfo
+from profiler.store.rows import CellInfo, Environment, Rows, VersionInfo, capabilities
 from profiler.store.statements import key_batches
 
 T = TypeVar("T")
@@ -42,8 +42,8 @@ class LookupCache:
         set_columns = (metric_set.names, metric_set.units, metric_set.kinds)
         self.metric_sets = _Lookup(select(metric_set.id, *set_columns), metric_set.id, _metric_set)
         self.runs = _Lookup(select(run.id, run.run_id), run.id, str)
-        environment = (run.compute_capability, run.driver, run.ncu_version)
-        self.environments = _Lookup(select(run.id, *environment), run.id, Environment)
+        environment = (run.compute_capability, run.driver, run.ncu_version, run.gpus)
+        self.environments = _Lookup(select(run.id, *environment), run.id, _environment)
         self.versions = _Lookup(select(version.id, version.name), version.id, str)
         self.named_points = _NamedPoints()
         self.version_infos: _OfOneState[str | None, Rows[VersionInfo]] = _OfOneState()  # by family
@@ -99,6 +99,10 @@ class _Lookup(Generic[T]):
             for key, *columns in connection.execute(self._statement.where(self._key.in_(batch))):
                 self._values[key] = self._make(*columns)
         return self._values
+
+
+def _environment(capability: str | None, driver: str | None, ncu: str | None, gpus: str) -> Environment:
+    return Environment(capability, driver, ncu, capabilities(gpus))
 
 
 def _metric_set(names: str, units: str, kinds: str) -> MetricSet:

@@ -25,7 +25,7 @@ class Packed:
     slots: bytes  # 8 a metric, in the order of the metric set
     states: bytes  # 1 a metric; empty: every metric is present
     texts: str | None  # JSON {position: text}
-    extras: str | None  # JSON: stream, nvtx, opcodes, rules
+    extras: str | None  # JSON: stream, device, nvtx, opcodes, rules
 
 
 def compact_json(content: Json) -> str:
@@ -38,6 +38,7 @@ def pack_launch(launch: Launch) -> Packed:
     values = launch.values
     extras = {
         "stream": launch.stream,
+        "device": None if launch.device_column is None else str(launch.device_column),
         "nvtx": list(launch.nvtx),
         "opcodes": {name: count for name, count in launch.opcodes.items() if math.isfinite(count)},
         "rules": [_rule_row(rule) for rule in launch.rules],
@@ -67,10 +68,12 @@ def unpack_values(metric_set: MetricSet, packed: Packed) -> Values:
 
 
 def unpack_extras(packed: Packed) -> dict[str, Any]:
-    """stream, nvtx, opcodes and rules, as arguments of Launch."""
+    """stream, device, nvtx, opcodes and rules, as arguments of Launch."""
     extras = {} if packed.extras is None else json.loads(packed.extras)
+    device = extras.get("device")
     return {
         "stream": extras.get("stream"),
+        "device_column": None if device is None else int(device),
         "nvtx": tuple(extras.get("nvtx", ())),
         "opcodes": extras.get("opcodes", {}),
         "rules": tuple(_rule(row) for row in extras.get("rules", ())),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -40,6 +43,12 @@ class Rows(list[T]):
         self.truncated = truncated
 
 
+@lru_cache(maxsize=256)
+def capabilities(gpus: str) -> Mapping[str, str | None]:
+    """The compute capability of each GPU of a run, from the column `gpus`."""
+    return MappingProxyType(json.loads(gpus))
+
+
 class RunInfo(NamedTuple):
     """One run, under its present labels. What a report does not say is None."""
 
@@ -49,7 +58,7 @@ class RunInfo(NamedTuple):
     workload: str | None  # None: several, or unknown
     kind: str  # import or collect
     created: datetime  # when the report or run was made, UTC
-    gpu: str | None
+    gpu: str | None  # None: unknown, or several, see gpus
     compute_capability: str | None
     driver: str | None
     ncu_version: str | None
@@ -67,6 +76,16 @@ class RunInfo(NamedTuple):
     workloads: tuple[str, ...] = ()  # those that have a name
     provenance: Mapping[str, Json] = {}  # all the bundle says about how it was made
     family_decided: bool = False  # by a relabel
+    gpus: Mapping[str, str | None] = {}  # the compute capability of each GPU by its name; None: unknown
+
+    @property
+    def gpu_names(self) -> tuple[str, ...]:
+        """The GPUs that it ran on: those of its launches, else the one that it was made on."""
+        return tuple(self.gpus) or ((self.gpu,) if self.gpu else ())
+
+    def capability_on(self, gpu: str | None) -> str | None:
+        """The compute capability of one of its GPUs."""
+        return self.gpus.get(gpu or "") or self.compute_capability
 
 
 @dataclass(frozen=True)
@@ -95,9 +114,14 @@ class WorkloadInfo:
 class Environment(NamedTuple):
     """The GPU architecture and software of a run, as far as it is known."""
 
-    compute_capability: str | None
+    compute_capability: str | None  # None: unknown, or several
     driver: str | None
     ncu_version: str | None
+    gpus: Mapping[str, str | None] = {}  # as for RunInfo
+
+    def capability_on(self, gpu: str | None) -> str | None:
+        """The compute capability of one of its GPUs."""
+        return self.gpus.get(gpu or "") or self.compute_capability
 
 
 class CellInfo(NamedTuple):

@@ -22,6 +22,7 @@ from profiler.evidence import (
     Report,
     Session,
     Values,
+    only,
 )
 from profiler.evidence.values import pack_values
 from profiler.store import packing
@@ -43,7 +44,7 @@ class RunRows:
     run: Row
     reports: list[Row] = field(default_factory=list)
     versions: dict[int, Row] = field(default_factory=dict)
-    cells: dict[tuple[int, str], Row] = field(default_factory=dict)
+    cells: dict[tuple[int, str, str], Row] = field(default_factory=dict)
     configs: dict[int, Row] = field(default_factory=dict)
     kernels: dict[int, Row] = field(default_factory=dict)
     metric_sets: dict[int, Row] = field(default_factory=dict)
@@ -87,7 +88,12 @@ class _Builder:
         def text(name: str, otherwise: str | None) -> str | None:
             return _text(provenance.get(name)) or _text(otherwise)
 
-        self.gpu = text("gpu", None if first is None else first.gpu)
+        reports = [self._report(file.sha256) for file in self.of.reports]
+        # What it timed ran on the GPU of its provenance; a launch says its own.
+        self.gpu = text("gpu", only(gpu for report in reports for gpu in report.gpus))
+        capabilities = (launch.compute_capability for report in reports for launch in report.launches)
+        self.capability = text("compute_capability", only(capabilities))
+        gpus = self._gpus()
         self.rows = RunRows(
             run={
                 "id": self.key,
@@ -96,10 +102,8 @@ class _Builder:
                 "created": self.created,
                 "hidden": self.labels.hidden,
                 "labels": labels_json(self.labels),
-                "gpu": self.gpu,
-                "compute_capability": text(
-                    "compute_capability", None if first is None else first.compute_capability
-                ),
+                "gpu": self.gpu if len(gpus) < 2 else None,
+                "compute_capability": self.capability if len(gpus) < 2 else only(gpus.values()),
                 "driver": text("driver", session.driver),
                 "ncu_version": text("ncu_version", session.ncu_version),
                 "cuda": text("cuda", session.cuda),
@@ -108,6 +112,7 @@ class _Builder:
                 "clock_control": text("clock_control", session.clock_control),
                 "cache_control": text("cache_control", session.cache_control),
                 "provenance": packing.compact_json(dict(provenance)),
+                "gpus": packing.compact_json(gpus),
             }
         )
         for position, file in enumerate(self.of.reports):
@@ -132,6 +137,15 @@ class _Builder:
         self.rows.run |= {"launches": launches, "evidence": ",".join(sorted(self.evidence))}
         return self.rows
 
+    def _gpus(self) -> dict[str, str | None]:
+        """The compute capability of each GPU by its name: of its launches, else as its provenance says."""
+        gpus: dict[str, str | None] = {}
+        for file in self.of.reports:
+            for launch in self._report(file.sha256).launches:
+                if name := _text(launch.gpu):
+                    gpus[name] = gpus.get(name) or launch.compute_capability
+        return gpus or ({self.gpu: self.capability} if self.gpu else {})
+
     def _add_result(self, result: Result) -> None:
         # Only imports can be relabelled: the versions of a collected run are those of its catalogue.
         labels = self.labels if self.of.kind == IMPORT else Labels()
@@ -149,20 +163,6 @@ class _Builder:
             "flags": list(result.flags),
             "check": None if result.check is None else dict(result.check),
         }
-        # Several results of a run may be of one version and workload: the first describes the cell.
-        self.rows.cells.setdefault(
-            (self.version, self.workload),
-            {
-                "run": self.key,
-                "version": self.version,
-                "workload": self.workload,
-                "created": self.created,
-                "hidden": self.labels.hidden,
-                "gpu": self.gpu,
-                "counts": int(is_new_version),
-                "about": packing.compact_json({name: content for name, content in about.items() if content}),
-            },
-        )
         before = len(self.rows.results)
         for capture in result.captures:
             self._add_capture(capture)
@@ -193,6 +193,29 @@ class _Builder:
             )
         if len(self.rows.results) == before:  # wrong, failed or skipped before anything was measured
             self._add_row("cell", Evidence.MEASURED, "", "total", "total", self.gpu)
+        # Facts name the GPU or architecture that they hold for: they are filed under that of the run.
+        measured = (row for row in self.rows.results[before:] if row["kind"] != "facts")
+        of_rows = dict.fromkeys(self.rows.configs[row["config"]]["gpu"] for row in measured)
+        content = packing.compact_json({name: content for name, content in about.items() if content})
+        for gpu in of_rows or (self.gpu or "",):
+            of_cell = (self.version, self.workload)
+            # Several results of a run may be of one version and workload: the first describes the cell.
+            describes = not any(known[:2] == of_cell for known in self.rows.cells)
+            self.rows.cells.setdefault(
+                (*of_cell, gpu),
+                {
+                    "run": self.key,
+                    "version": self.version,
+                    "workload": self.workload,
+                    "created": self.created,
+                    "hidden": self.labels.hidden,
+                    "gpu": gpu,
+                    "counts": int(is_new_version),
+                    "describes": int(describes),
+                    "about": content,
+                },
+            )
+            is_new_version = False
 
     def _add_capture(self, capture: Capture) -> None:
         report = self._report(capture.report)
@@ -212,8 +235,9 @@ class _Builder:
             counts = f"{len(parts)} parts for {len(launches)} launches"
             raise BadBundle(f"run {self.of.run_id} names {counts} of {report.name}")
         mode = capture.mode if capture.mode is not None else ncu_mode(report.session)
-        gpu = _text(report.gpu) or self.gpu  # a run may hold reports of several GPUs
+        of_report = _text(report.gpu) or self.gpu  # a run may hold reports of several GPUs
         for launch, part in zip(launches, parts, strict=True):
+            gpu = _text(launch.gpu) or of_report  # and a report launches of several
             self._add_row("launch", Evidence.MEASURED, mode, part, launch.base_name, gpu, launch)
             self.rows.results[-1]["report"] = self._report_key(report.sha256)
 

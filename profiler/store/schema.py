@@ -29,7 +29,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA = "10"  # an index with another number is emptied and filled again from the bundles
+SCHEMA = "11"  # an index with another number is emptied and filled again from the bundles
 
 metadata = MetaData()
 
@@ -69,8 +69,8 @@ run = Table(
     Column("created", BigInteger, nullable=False),  # microseconds since 1970, UTC
     Column("hidden", Boolean, nullable=False),
     Column("labels", Text, nullable=False),  # the decisions that are applied, as JSON
-    Column("gpu", Name),
-    Column("compute_capability", Text),
+    Column("gpu", Name),  # NULL where nobody said, or there are several
+    Column("compute_capability", Text),  # as gpu
     Column("driver", Text),
     Column("ncu_version", Text),
     Column("cuda", Text),
@@ -81,6 +81,7 @@ run = Table(
     Column("launches", Integer, nullable=False),
     Column("evidence", Name, nullable=False),  # comma list
     Column("provenance", Text, nullable=False),  # JSON
+    Column("gpus", Text, nullable=False),  # JSON: the compute capability, or null, of each GPU by its name
     Index("run_created", "created", "run_id"),
 )
 
@@ -108,7 +109,7 @@ version = Table(
     UniqueConstraint("family", "name"),
 )
 
-cell = Table(  # one row for each version and workload that a run covers
+cell = Table(  # one row for each version, workload and GPU that a run covers
     "cell",
     metadata,
     Column("run", Key, primary_key=True, autoincrement=False),
@@ -116,8 +117,9 @@ cell = Table(  # one row for each version and workload that a run covers
     Column("workload", Name, primary_key=True),  # "" where nobody said
     Column("created", BigInteger, nullable=False),  # of the run, as the next two
     Column("hidden", Boolean, nullable=False),
-    Column("gpu", Name),
+    Column("gpu", Name, primary_key=True),  # "" where nobody said
     Column("counts", SmallInteger, nullable=False),  # 1 for one cell of the run and version, 0 for its others
+    Column("describes", SmallInteger, nullable=False),  # 1 for one cell of the run, version and workload
     Column("about", Text, nullable=False),  # JSON: problem, source_sha256, flags, check
     Index("cell_listing", "version", "workload", "gpu", "hidden", "created", "counts"),
 )

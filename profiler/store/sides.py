@@ -15,7 +15,7 @@ from profiler.evidence import EarlierCounters, Evidence, Latency, Session, Side,
 from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.results import load, samples
-from profiler.store.rows import ROW_LIMIT
+from profiler.store.rows import ROW_LIMIT, capabilities
 from profiler.store.statements import Selection, capped, moment, narrow_by, parameters, select_results
 
 _EARLIER_RUNS = 12  # with counters, among which one of the same code is looked for
@@ -184,7 +184,8 @@ def _origin(connection: Connection, chosen: Selection, report_key: int | None) -
     row = connection.execute(_SELECT_RUN, {"run": chosen.run_id}).one()
     if report_key is not None:
         session, capability = connection.execute(_SELECT_SESSION, {"report": report_key}).one()
-        return packing.parse_session(session), capability or row.compute_capability
+        of_gpu = capabilities(row.gpus).get(chosen.gpu or "")
+        return packing.parse_session(session), of_gpu or capability or row.compute_capability
     session = Session(
         ncu_version=row.ncu_version,
         driver=row.driver,
@@ -278,4 +279,4 @@ def _of_cell() -> ColumnElement[bool]:
     """Joins the cell of a result."""
     result, cell = schema.result.c, schema.cell.c
     of_run = (cell.run == result.run) & (cell.version == result.version)
-    return of_run & (cell.workload == schema.config.c.workload)
+    return of_run & (cell.workload == schema.config.c.workload) & (cell.describes == 1)

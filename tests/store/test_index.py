@@ -711,4 +711,6 @@ def test_values_keep_their_bits_on_the_way_through_a_chunk(store: Store) -> None
 def test_what_runs_were_made_with_is_told_of_those_that_are_there(store: Store) -> None:
     run, reports = imported("v1", session=Session("2024.1.1", "550.1"))
     store.add(run, reports)
-    assert store.environments([run.run_id, "nothing"]) == {run.run_id: ("9.0", "550.1", "2024.1.1")}
+    environment = store.environments([run.run_id, "nothing"])[run.run_id]
+    assert environment == ("9.0", "550.1", "2024.1.1", {"NVIDIA Test 1": "9.0"})
+    assert environment.capability_on("NVIDIA Test 1") == "9.0"

@@ -28,7 +28,11 @@ def cells_of_versions_and_runs(infos: Sequence[CellInfo], runs: Sequence[RunInfo
     cells = [Cell(f"{info.family}/{info.version}", info.workload, info.gpu, info.evidence) for info in infos]
     for run in runs:
         for workload in run.workloads or ("",):
-            cells += [Cell(run.run_id, workload, run.gpu or "", kind) for kind in run.evidence]
+            cells += [
+                Cell(run.run_id, workload, gpu, kind)
+                for gpu in run.gpu_names or ("",)
+                for kind in run.evidence
+            ]
     return cells
 
 

@@ -112,4 +112,4 @@ def _metrics(data_version: DataVersion) -> Iterator[Entry]:
 def _runs(data_version: DataVersion) -> Iterator[Entry]:
     for run in results.runs(data_version):
         of = "/".join(filter(None, (run.family, run.version))) or ", ".join(run.families)
-        yield Entry("runs", run.run_id, f"{of} {run.gpu or ''}".strip(), addresses.run(run.run_id))
+        yield Entry("runs", run.run_id, f"{of} {', '.join(run.gpu_names)}".strip(), addresses.run(run.run_id))

@@ -218,7 +218,7 @@ def _launch_of_side(data_version: DataVersion, launch: LaunchId) -> LaunchOfSide
         f"{info.family}/{info.version}",
         (results.launch(data_version, launch.result_id),),
         info.gpu or run.gpu,
-        run.compute_capability if is_measured else None,
+        run.capability_on(info.gpu) if is_measured else None,
         info.workload,
         evidence=info.evidence,
         session=Session(

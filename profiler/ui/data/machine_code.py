@@ -54,7 +54,7 @@ def reports(data_version: DataVersion) -> dict[str, CodeReport]:
                 file.sha256,
                 run.version or run.run_id,
                 file.name if len(run.reports) > 1 else "",
-                run.gpu or "unknown GPU",
+                ", ".join(run.gpu_names) or "unknown GPU",
                 run.family,
             )
             by_digits.setdefault(file.sha256[:SHA256_DIGITS], report)

@@ -32,7 +32,7 @@ def show_advice(
     title = markup.join(("What next", markup.code(launch_list.name(info, launches))))
     st.html(markup.section_head(title, advice.CAPTION_OF_LAUNCH))
     launch = results.launch(data_version, info.result_id)
-    capability = run.compute_capability
+    capability = run.capability_on(info.gpu)
     has_report = run_list.report_of(run, info.report_sha256) is not None
     statements = statements_of_launch(
         launch,
@@ -62,7 +62,7 @@ def show(
     if view == "metrics":
         with words_box:
             words = filters.text("find a metric", "metric", "find: stall, dram__ …", labelled=False)
-        chip = chip_of(run.compute_capability)
+        chip = chip_of(run.capability_on(info.gpu))
         columns = launch_list.metric_columns(launch, index.metric_table(data_version), words, chip)
         _show_table(columns, view, info)
     elif view == "rules":

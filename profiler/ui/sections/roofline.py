@@ -20,7 +20,7 @@ from profiler.ui.views import roofline_points, roofline_steps
 
 def show_launch(data_version: DataVersion, run: RunInfo, launch: Launch) -> None:
     """Tables, then the chart, then what is missing; no chart where there is no point."""
-    chip = chip_of(run.compute_capability) if run.compute_capability else None
+    chip = chip_of(launch.compute_capability or run.compute_capability)
     roofline = roofline_of(launch, index.metric_table(data_version), chip, run.ncu_version)
     roofs_box, points_box = st.columns([1, 1], gap="medium")
     roofs_box.html(

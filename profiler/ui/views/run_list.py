@@ -62,7 +62,15 @@ def matching(runs: Sequence[RunInfo], family: str | None, words: str) -> list[Ru
     for run in runs:
         if family and family != run.family and family not in run.families:
             continue
-        fields = (run.run_id, run.family, run.version, run.workload, run.gpu, run.ncu_version, *run.versions)
+        fields = (
+            run.run_id,
+            run.family,
+            run.version,
+            run.workload,
+            *run.gpu_names,
+            run.ncu_version,
+            *run.versions,
+        )
         text = " ".join(str(field) for field in fields if field).lower()
         if all(part in text for part in parts):
             matches.append(run)
@@ -96,7 +104,7 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
             ),
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
             *([run.workload or "–"] if has_workloads else []),
-            markup.tag("span", run.gpu, title=run.gpu) if run.gpu else _no_gpu(run),
+            markup.tag("span", gpus, title=gpus) if (gpus := ", ".join(run.gpu_names)) else _no_gpu(run),
             f"{run.created.astimezone(UTC):%Y-%m-%d %H:%M}",
             formatting.digits(run.launches) if run.launches else "–",
             run.ncu_version or "–",
@@ -190,8 +198,11 @@ def provenance(run: RunInfo, files: Sequence[tuple[object, object]] = ()) -> Htm
     facts: list[tuple[object, object]] = [
         ("run", markup.code(run.run_id)),
         ("made", formatting.timestamp(run.created)),
-        ("GPU", run.gpu or unknown),
-        ("compute capability", run.compute_capability or unknown),
+        ("GPU", ", ".join(run.gpu_names) or unknown),
+        (
+            "compute capability",
+            ", ".join(filter(None, run.gpus.values())) or run.compute_capability or unknown,
+        ),
         ("driver", run.driver or unknown),
         ("CUDA", run.cuda or unknown),
         ("ncu", run.ncu_version or unknown),
