@@ -158,6 +158,10 @@ def compare_many(
         rows.insert(0, baseline)
     if len(rows) < 2:
         raise CannotJudge(f"{baseline.name} alone: name another version to hold against it")
+    if "gpu" in across:
+        raise UnknownName(
+            "across gpu: only two names can be compared across GPUs; a table has a place for each"
+        )
     if len(rows) > MOST_VERSIONS:
         raise UnknownName(f"{len(rows)} versions in one table: at most {MOST_VERSIONS}, name fewer")
     cells = [

@@ -114,6 +114,7 @@ def test_across_gpu_makes_the_difference_of_gpus_the_question(tmp_path: Path) ->
     assert main(["compare", str(b), str(a), "--across", "gpu", "--fail"]) == Exit.REGRESSION
     assert main(["gate", str(a), "--baseline", str(b), "--across", "gpu"]) == Exit.REGRESSION
     assert main(["explain", str(a), str(b), "--across", "gpu"]) == Exit.PASS
+    assert main(["compare", str(a), str(b), str(a), "--across", "gpu"]) == Exit.UNUSABLE_INPUT
 
 
 def test_the_commands_offer_what_the_library_takes(capsys: pytest.CaptureFixture[str]) -> None:
