@@ -57,7 +57,7 @@ from profiler.advice.techniques import (
 )
 from profiler.cli.output import open_store
 from profiler.compare import compare, side_of_report
-from profiler.evidence import Launch, Side, load_metrics
+from profiler.evidence import ARCHITECTURES, Launch, Side, load_metrics
 from profiler.explain import explain
 from profiler.explain.time_identity import BALANCE, FULL, PARALLELISM, WAITING, WAITING_UNDIVIDED, WORK
 from profiler.reports import rank_rules, read
@@ -293,7 +293,8 @@ def write_track_record(outcomes: Sequence[Outcome], path: Path) -> None:
     repositories = len({outcome.repository for outcome in outcomes})
     lines = [
         f"STEPS, REPOSITORIES = {len(outcomes)}, {repositories}",
-        f'RULES_DIGEST = "{rules_digest()}"  # of the rules that the steps were replayed with',
+        f"CHIPS = {tuple(ARCHITECTURES)!r}  # that the rules knew then",
+        f'RULES_DIGEST = "{rules_digest(ARCHITECTURES)}"  # of the rules that the steps were replayed with',
         "# By the id of the statement: in how many steps its lever helped, of those in which it was given.",
         "HELPED: dict[str, tuple[int, int]] = {",
         *(f'    "{name}": ({met}, {given}),' for name, (met, given) in sorted(helped.items())),

@@ -44,7 +44,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from profiler.errors import ProfilerError
-from profiler.evidence import Launch
+from profiler.evidence import ARCHITECTURES, Launch
 from profiler.model.error_table import TABLE_FILE, Known, model_digest
 from profiler.model.instructions import NoModel
 from profiler.model.launch_model import ALL_FROM_DRAM, ALL_IN_L2, HitRates, LaunchInputs, LaunchModel, Outcome
@@ -493,7 +493,8 @@ def table(parts: dict[str, list[Row]]) -> dict[str, Any]:
     }
     return {
         "written": datetime.date.today().isoformat(),
-        "model": model_digest(),
+        "model": model_digest(ARCHITECTURES),
+        "architectures": list(ARCHITECTURES),
         "launches": len(unseen),
         "gpus": sorted({row.gpu for row in unseen}),
         "times": times,

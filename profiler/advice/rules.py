@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -677,8 +677,8 @@ def apply_rules(metrics: LaunchMetrics) -> Iterator[Advised | OpenQuestion]:
         yield OpenQuestion(topic, QUESTIONS[topic], tuple(missing.values()))
 
 
-def rules_digest() -> str:
-    """A digest of what the rules declare: it changes with every bound, lever and share."""
+def rules_digest(chips: Collection[str]) -> str:
+    """A digest of what the rules declare on these chips: it changes with every bound, lever and share."""
     declared = [
         [
             rule.id,
@@ -687,7 +687,7 @@ def rules_digest() -> str:
             rule.lever if isinstance(rule.lever, str) else "made for the launch",
             rule.at_stake,
             rule.saves,
-            sorted(rule.chips),
+            sorted(rule.chips & set(chips)),
         ]
         for rule in RULES
     ]

@@ -28,9 +28,8 @@ def add(commands: Commands) -> None:
         "metrics", help="list the metrics, print the list for ncu, check the names", description=DESCRIPTION
     )
     what = command.add_mutually_exclusive_group()
-    what.add_argument(
-        "--chip", choices=tuple(ARCHITECTURES), metavar="sm_NN", help=f"one of {', '.join(ARCHITECTURES)}"
-    )
+    chips = tuple(name for name, architecture in ARCHITECTURES.items() if architecture.ncu_chip)
+    what.add_argument("--chip", choices=chips, metavar="sm_NN", help=f"one of {', '.join(chips)}")
     what.add_argument(
         "--check", nargs="?", const="", metavar="FILE", help="check the names in FILE (default: metrics.txt)"
     )

@@ -193,7 +193,7 @@ def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
     A list without the duration, which every chip has, is none that can be read: nothing is left out by it.
     """
     architecture = find_architecture(chip)
-    if architecture is None:
+    if architecture is None or not architecture.ncu_chip:
         return None
     query = [str(ncu.path), "--query-metrics", "--chips", architecture.ncu_chip]
     names = parse_query(_output_of(query) or "")

@@ -104,10 +104,14 @@ def check_names(table: MetricTable) -> list[str]:
         return _missing_message(name, chips, hint=len(problems) < _MOST_HINTED)
 
     for metric in table.metrics:
-        for alternative in metric.alternatives:
-            # A name that is limited to chips must be on all of them; any other one only somewhere.
+        for place, alternative in enumerate(metric.alternatives):
+            # A name that is limited to chips must be on all of them, but for those with a better name, whose
+            # older ncu had this one; any other name only somewhere.
             chips = [chip for chip in ARCHITECTURES if chip in alternative.chips] or list(ARCHITECTURES)
-            missing = [chip for chip in chips if exists(alternative.name, chip) is False]
+            renamed = {chip for better in metric.alternatives[:place] for chip in better.chips}
+            missing = [
+                chip for chip in chips if chip not in renamed and exists(alternative.name, chip) is False
+            ]
             is_on_any = any(exists(alternative.name, chip) for chip in chips)
             if (alternative.chips and missing) or not is_on_any:
                 message = missing_message(alternative.name, missing if alternative.chips else ())
@@ -144,7 +148,7 @@ def nearest_name(name: str, chip: str | None = None) -> str | None:
 @cache
 def _library_chip(chip: str) -> nvperf.Chip | None:
     library, architecture = nvperf.load(), find_architecture(chip)
-    if library is None or architecture is None:
+    if library is None or architecture is None or not architecture.ncu_chip:
         return None
     try:
         return nvperf.Chip(library, architecture.library_chip)

@@ -16,13 +16,14 @@ class Architecture:
     """What holds for every GPU of one compute capability. The defaults are those of the newest GPUs.
 
     The limits are those of one SM. Source: CUDA C++ Programming Guide, "Technical Specifications per Compute
-    Capability".
+    Capability"; cuda_occupancy.h and the `.minnctapersm` that ptxas takes, both of CUDA 13.0.
     """
 
     name: str  # sm_90
     # One chip of the architecture, as `ncu --chips` and (in capitals) NVIDIA's library call it; another chip
-    # of the same compute capability has the same metrics. Source: ncu --list-chips of 2024.1; gb100 and gb202
-    # are newer than that ncu. The library knows GV100, though it does not list it.
+    # of the same compute capability has the same metrics. Source: ncu --list-chips of 2024.1; those of
+    # Blackwell are newer than that ncu. The library knows GV100, though it does not list it. "": neither
+    # knows one, so that the names of its metrics are unknown.
     ncu_chip: str
     # What a version is compiled for here unless its catalogue says otherwise; "": not for this one.
     default_target: str = ""
@@ -39,19 +40,21 @@ class Architecture:
 
     # Dense FP16 tensor FLOP a clock and SM, the highest of any card of the architecture: a lower bound on
     # time may then be too low, never too high. Source: NVIDIA's architecture whitepapers (V100, T4, A100,
-    # A10, L4, H100, B200, RTX 5090).
+    # A10, L4, H100, B200, RTX 5090) and data sheets (Jetson AGX Orin, B300, Jetson AGX Thor, DGX Spark).
     tensor_flops: int
     fp8_tensors: bool = True  # twice that rate on 8-bit operands
     sparse_tensors: bool = True  # the plain peak of a tensor counter is that of structured sparsity
     # Base-2 exponentials a clock and SM. Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic
-    # Instructions".
+    # Instructions"; for sm_103 NVIDIA's description of Blackwell Ultra, which doubles them for attention.
     exponentials: int = 16
     fp64_operations: int = 2  # 64-bit FMA a clock and SM. Source: the same table
 
     # The widest PTX instruction that multiplies matrices on tensor cores. Source: PTX ISA 8.7, "Warp-Level
     # Matrix Instructions" (mma.sync, of every architecture here), "Asynchronous Warpgroup-Level Matrix
-    # Instructions" (wgmma, sm_90a alone), "TensorCore 5th Generation Instructions" (tcgen05, not sm_120).
+    # Instructions" (wgmma, sm_90a alone), "TensorCore 5th Generation Instructions" (tcgen05, not sm_12x).
     matrix_instruction: str = "mma.sync"
+    # Columns of tensor memory, which blocks allocate. Source: PTX ISA, "Tensor Memory".
+    tensor_columns: int = 0
     async_copy: bool = True  # cp.async: global to shared memory past the registers
     # The widest load of one lane. Source: PTX ISA 8.8, "ld", `.v8.b32` and `.v4.b64`, of sm_100 and later.
     lane_bytes: int = 32
@@ -80,7 +83,8 @@ class Architecture:
     wavefront_cycles: float = 1.0
     # Cycles from issue to data where nothing is in the way. Source: arXiv 1804.06826 (sm_70), 1903.07486
     # (sm_75), 2208.11174 (sm_80), 2402.13499 (sm_89, sm_90), those of DRAM fitted on reports, and 2507.10789
-    # (sm_120, L2 and DRAM); sm_86 as sm_89, sm_100 as sm_90.
+    # (sm_120, L2 and DRAM); sm_86 as sm_89, sm_100 as sm_90. The other rows are estimates, as their
+    # relatives: sm_87 and sm_88 as sm_86, sm_103 and sm_110 as sm_100, sm_121 as sm_120.
     shared_latency: int = 23
     l1_latency: int = 33
     l2_latency: int
@@ -205,6 +209,46 @@ ARCHITECTURES: dict[str, Architecture] = {
             launch_cycles=2200,
         ),
         Architecture(
+            name="sm_87",
+            ncu_chip="ga10b",
+            max_warps=48,
+            max_blocks=16,
+            shared_bytes=164 << 10,
+            limits_barriers=False,
+            tensor_flops=2048,
+            fp8_tensors=False,
+            l1_counter="l1tex__lsu_writeback_active_mem_lg",
+            address_lanes=16,
+            lane_bytes=16,
+            l1_bytes=192 << 10,
+            l2_bytes_per_clock=1024,
+            l2_slice_bytes=128 << 10,
+            l2_slice_bytes_per_clock=32,
+            l2_latency=220,
+            dram_latency=480,
+            launch_cycles=2200,
+        ),
+        Architecture(
+            name="sm_88",
+            ncu_chip="",
+            max_warps=48,
+            max_blocks=16,
+            shared_bytes=100 << 10,
+            limits_barriers=False,
+            tensor_flops=1024,
+            fp8_tensors=False,
+            l1_counter="l1tex__lsu_writeback_active_mem_lg",
+            address_lanes=16,
+            lane_bytes=16,
+            l1_bytes=128 << 10,
+            l2_bytes_per_clock=1024,
+            l2_slice_bytes=128 << 10,
+            l2_slice_bytes_per_clock=32,
+            l2_latency=220,
+            dram_latency=480,
+            launch_cycles=2200,
+        ),
+        Architecture(
             name="sm_89",
             ncu_chip="ad102",
             default_target="sm_89",
@@ -250,9 +294,43 @@ ARCHITECTURES: dict[str, Architecture] = {
             tensor_flops=8192,
             fp64_operations=64,
             matrix_instruction="tcgen05",
+            tensor_columns=512,
             mma_sync_share=0.63,
             l1_bytes=256 << 10,
             l2_bytes_per_clock=4096,
+            l2_latency=265,
+            dram_latency=650,
+            launch_cycles=4000,
+        ),
+        Architecture(
+            name="sm_103",
+            ncu_chip="gb110",
+            max_warps=64,
+            max_blocks=32,
+            shared_bytes=228 << 10,
+            tensor_flops=8192,
+            matrix_instruction="tcgen05",
+            tensor_columns=512,
+            mma_sync_share=0.63,
+            exponentials=32,
+            l1_bytes=256 << 10,
+            l2_bytes_per_clock=4096,
+            l2_latency=265,
+            dram_latency=650,
+            launch_cycles=4000,
+        ),
+        Architecture(
+            name="sm_110",
+            ncu_chip="gb10b",
+            max_warps=48,
+            max_blocks=24,
+            shared_bytes=228 << 10,
+            tensor_flops=8192,
+            matrix_instruction="tcgen05",
+            tensor_columns=512,
+            mma_sync_share=0.63,
+            l1_bytes=256 << 10,
+            l2_bytes_per_clock=1280,
             l2_latency=265,
             dram_latency=650,
             launch_cycles=4000,
@@ -271,8 +349,25 @@ ARCHITECTURES: dict[str, Architecture] = {
             dram_latency=877,
             launch_cycles=3200,
         ),
+        Architecture(
+            name="sm_121",
+            ncu_chip="gb20b",
+            max_warps=48,
+            max_blocks=24,
+            shared_bytes=100 << 10,
+            tensor_flops=1024,
+            address_lanes=16,
+            l1_bytes=128 << 10,
+            l2_bytes_per_clock=3072,
+            l2_latency=358,
+            dram_latency=877,
+            launch_cycles=3200,
+        ),
     )
 }
+
+# Up to CUDA 12.9 Thor was called sm_101. Source: CUDA 13.0's release notes.
+_RENAMED = {"sm_101": "sm_110"}
 
 
 @overload
@@ -288,21 +383,26 @@ def chip_of(compute_capability: str | None) -> str | None:
     if not compute_capability:  # unknown
         return None
     major, minor = (int(part) for part in compute_capability.split("."))
-    return f"sm_{major}{minor}"
+    name = f"sm_{major}{minor}"
+    return _RENAMED.get(name, name)
 
 
 def holds_on(chips: frozenset[str], chip: str | None) -> bool:
     """Whether what is limited to these chips holds on one; no chips: it holds on every chip.
 
-    A chip that no table knows excludes nothing.
+    A chip whose metrics no table knows excludes nothing.
     """
-    return chip not in ARCHITECTURES or not chips or chip in chips
+    row = ARCHITECTURES.get(chip or "")
+    return row is None or not row.ncu_chip or not chips or chip in chips
 
 
 def find_architecture(name: str | None) -> Architecture | None:
     """The row of an architecture, with or without a suffix (sm_90a); None where the table lacks it."""
     match = ARCH_PATTERN.fullmatch(name or "")
-    return ARCHITECTURES.get(f"sm_{match[1]}") if match else None
+    if match is None:
+        return None
+    plain = f"sm_{match[1]}"
+    return ARCHITECTURES.get(_RENAMED.get(plain, plain))
 
 
 def architecture_of(compute_capability: str) -> Architecture | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from profiler.evidence import (
     ARCHITECTURES,
@@ -14,6 +15,7 @@ from profiler.evidence import (
     NcuRelease,
     Rate,
     TensorPath,
+    base_opcode,
     declared_tensor_metrics,
     find_architecture,
     ncu_release,
@@ -24,24 +26,39 @@ LEVELS = ("L1", "L2", "DRAM")
 USED, UNUSED, UNKNOWN = "used", "not used", "unknown"
 
 
-@dataclass(frozen=True)
-class _Precision:
-    """How scalar work of one precision is counted."""
+class _Instruction(NamedTuple):
+    """One kind of scalar work, as ncu counts it."""
 
-    operations: Mapping[str, int]  # of one thread instruction, by instruction; the peak is the first one's
-    opcodes: frozenset[str]  # that do such work
+    name: str  # in ncu's counters
+    operations: int  # of one thread instruction
+    opcodes: tuple[str, ...]  # that it counts
+    is_on_some_chips: bool = False  # counted apart where the table says so, nowhere else
 
 
 # Source: the roofline sections of ncu 2024.1 and 2025.1 (SpeedOfLight_Hierarchical*RooflineChart.section).
 # Half precision is packed: HFMA2 does two fused operations in a thread, HADD2 and HMUL2 two single ones.
-# ncu's own derived__smsp__sass_thread_inst_executed_op_hfma_pred_on_x4 and …_hadd_pred_on_x2 count so.
+# ncu's own derived__smsp__sass_thread_inst_executed_op_hfma_pred_on_x4 and …_hadd_pred_on_x2 count so. Packed
+# fp32 (FFMA2 and its like) has counters of its own on some chips of Blackwell, and is in no other counter.
+# The peak is that of the fused ones, FFMA and FFMA2: the higher of both.
 _PRECISIONS = {
-    "fp64": _Precision({"dfma": 2, "dadd": 1, "dmul": 1}, frozenset(("DFMA", "DADD", "DMUL"))),
-    "fp32": _Precision(
-        {"ffma": 2, "fadd": 1, "fmul": 1},
-        frozenset(("FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2")),
+    "fp64": (
+        _Instruction("dfma", 2, ("DFMA",)),
+        _Instruction("dadd", 1, ("DADD",)),
+        _Instruction("dmul", 1, ("DMUL",)),
     ),
-    "fp16": _Precision({"hfma": 4, "hadd": 2, "hmul": 2}, frozenset(("HFMA2", "HADD2", "HMUL2"))),
+    "fp32": (
+        _Instruction("ffma", 2, ("FFMA", "FFMA32I")),
+        _Instruction("fadd", 1, ("FADD", "FADD32I")),
+        _Instruction("fmul", 1, ("FMUL", "FMUL32I")),
+        _Instruction("ffma2", 4, ("FFMA2",), True),
+        _Instruction("fadd2", 2, ("FADD2",), True),
+        _Instruction("fmul2", 2, ("FMUL2",), True),
+    ),
+    "fp16": (
+        _Instruction("hfma", 4, ("HFMA2", "HFMA2_32I")),
+        _Instruction("hadd", 2, ("HADD2", "HADD2_32I")),
+        _Instruction("hmul", 2, ("HMUL2", "HMUL2_32I")),
+    ),
 }
 _OPCODE_MIX = "sass__inst_executed_per_opcode"  # lists every opcode that was executed
 _THREAD_INSTRUCTIONS = "__sass_thread_inst_executed_op_{}_pred_on"
@@ -154,8 +171,8 @@ def roofline_of(launch: Launch, table: MetricTable, chip: str | None, ncu: str |
     """
     rates = CounterRates(launch.values, table, chip)
     release = NcuRelease.parse(ncu)
-    levels = tuple(_level_roofs(rates, chip))
-    scalar = [_scalar_roof(rates, name, launch) for name in _PRECISIONS]
+    levels = tuple(_level_roofs(rates, table, chip))
+    scalar = [_scalar_roof(rates, name, launch, table, chip) for name in _PRECISIONS]
     paths = tensor_paths(launch.values)
     tensor = [_tensor_roof(rates, path, chip, release) for path in paths]
     counted = [path for path, roof in zip(paths, tensor, strict=True) if roof.state != UNUSED]
@@ -175,10 +192,15 @@ def collect_command(chip: str | None) -> str:
     return f"ncu --metrics $(profiler metrics --chip {chip or 'sm_NN'}) PROGRAM"
 
 
-def _level_roofs(rates: CounterRates, chip: str | None) -> Iterator[Roof]:
+def _level_roofs(rates: CounterRates, table: MetricTable, chip: str | None) -> Iterator[Roof]:
     yield _level_roof(rates, "L1", {_l1_counter(rates, chip): _L1_BYTES})
     yield _level_roof(rates, "L2", _L2_COUNTERS)
-    yield _level_roof(rates, "DRAM", {"dram__bytes": 1})
+    dram = _level_roof(rates, "DRAM", {"dram__bytes": 1})
+    concept = table.by_concept.get("dram_bandwidth")
+    if dram.rate.number is None and find_architecture(chip) and concept and not concept.names_for(chip):
+        note = f"{chip} has no counters of DRAM: GPU and CPU share one memory"
+        dram = Roof("DRAM", "byte/s", Rate(None), Rate(None), UNUSED, note=note)
+    yield dram
 
 
 def _l1_counter(rates: CounterRates, chip: str | None) -> str:
@@ -204,30 +226,51 @@ def _level_roof(rates: CounterRates, name: str, counters: Mapping[str, int]) -> 
     return (complete or with_rate or roofs)[0]
 
 
-def _scalar_roof(rates: CounterRates, name: str, launch: Launch) -> Roof:
-    precision = _PRECISIONS[name]
-    fused = next(iter(precision.operations))
-    rate = Rate.total(
-        [
-            _instruction_rate(rates, instruction, launch) * operations
-            for instruction, operations in precision.operations.items()
-        ]
-    )
-    peak = rates.peak("sm" + _THREAD_INSTRUCTIONS.format(fused)) * precision.operations[fused]
+def _scalar_roof(
+    rates: CounterRates, name: str, launch: Launch, table: MetricTable, chip: str | None
+) -> Roof:
+    instructions = [
+        one
+        for one in _PRECISIONS[name]
+        if not one.is_on_some_chips or _is_counted_apart(rates, one, launch, table, chip)
+    ]
+    rate = Rate.total([_instruction_rate(rates, one, launch) * one.operations for one in instructions])
+    peaks = [
+        rates.peak("sm" + _THREAD_INSTRUCTIONS.format(one.name)) * one.operations
+        for one in instructions
+        if "fma" in one.name
+    ]
+    peak = max(peaks, key=lambda one: one.number or 0.0)
     if rate.number is not None:
         return Roof(name, "FLOP/s", peak, rate, USED if rate.number else UNUSED)
-    executed = sorted(opcode for opcode in launch.opcodes if _base(opcode) in precision.opcodes)
+    opcodes = {opcode for one in _PRECISIONS[name] for opcode in one.opcodes}
+    executed = sorted(opcode for opcode in launch.opcodes if base_opcode(opcode) in opcodes)
     state = USED if executed else UNUSED if launch.opcodes else UNKNOWN
     return Roof(name, "FLOP/s", peak, rate, state, ", ".join(executed))
 
 
-def _instruction_rate(rates: CounterRates, instruction: str, launch: Launch) -> Rate:
+def _is_counted_apart(
+    rates: CounterRates, instruction: _Instruction, launch: Launch, table: MetricTable, chip: str | None
+) -> bool:
+    """Whether the chip has a counter of its own for it; for an unknown chip whether the launch has it."""
+    if rates.carries("smsp" + _THREAD_INSTRUCTIONS.format(instruction.name)) or _has_run(instruction, launch):
+        return True
+    if find_architecture(chip) is None:
+        return False
+    concept = table.by_concept.get(f"flop_{instruction.name}")
+    return concept is not None and bool(concept.names_for(chip))
+
+
+def _has_run(instruction: _Instruction, launch: Launch) -> bool:
+    return any(base_opcode(opcode) in instruction.opcodes for opcode in launch.opcodes)
+
+
+def _instruction_rate(rates: CounterRates, instruction: _Instruction, launch: Launch) -> Rate:
     """Thread instructions a second; none where nobody counted them and the launch executed none of them."""
-    rate = rates.rate("smsp" + _THREAD_INSTRUCTIONS.format(instruction))
-    is_known = rate.number is not None or not launch.opcodes
-    if is_known or any(opcode.startswith(instruction.upper()) for opcode in launch.opcodes):
+    rate = rates.rate("smsp" + _THREAD_INSTRUCTIONS.format(instruction.name))
+    if rate.number is not None or not launch.opcodes or _has_run(instruction, launch):
         return rate
-    words = f"{_OPCODE_MIX} has no {instruction.upper()}"
+    words = f"{_OPCODE_MIX} has no {instruction.name.upper()}"
     return Rate(0.0, (words,), derived=(words,))
 
 
@@ -251,7 +294,7 @@ def _uncounted_opcodes(
     [""] where the report has neither opcodes nor such counters, so that there may have been any.
     """
     if launch.opcodes:
-        executed = {_base(opcode) for opcode in launch.opcodes} & TENSOR_OPCODES.keys()
+        executed = {base_opcode(opcode) for opcode in launch.opcodes} & TENSOR_OPCODES.keys()
         return [opcode for opcode in sorted(executed) if not any(path.covers(opcode) for path in counted)]
     is_idle = any(name.startswith(_TENSOR_BUSY) and launch.values.number(name) == 0 for name in launch.values)
     return [] if paths or is_idle else [""]
@@ -280,11 +323,6 @@ def _point(roof: Roof, level: Roof) -> RooflinePoint | None:
     knee = _ratio(peak, bandwidth)
     attainable = None if peak is None or bandwidth is None else min(peak, intensity * bandwidth)
     return RooflinePoint(roof.name, level.name, intensity, reached, roof.unit, knee, attainable)
-
-
-def _base(opcode: str) -> str:
-    """An opcode without its modifiers."""
-    return opcode.partition(".")[0]
 
 
 def _ratio(number: float | None, whole: float | None) -> float | None:

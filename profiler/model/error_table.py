@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import tokenize
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,6 +90,7 @@ class ErrorTable:
     launches: int
     repositories: int
     digest: str  # of the model that made the errors
+    architectures: tuple[str, ...] = ()  # that the model knew then: one that is added later changes no error
 
     def cycles_range(
         self, cycles: float, *, has_traffic: bool, has_controls: bool, has_addresses: bool
@@ -141,15 +142,17 @@ def load_errors(path: Path = TABLE_FILE) -> ErrorTable:
         document["launches"],
         len(document["repositories"]["unseen"]),
         document["model"],
+        tuple(document["architectures"]),
     )
 
 
-def model_digest() -> str:
-    """A hash of what decides about a predicted time; imports, comments and docstrings do not."""
+def model_digest(architectures: Collection[str]) -> str:
+    """A hash of what decides about a predicted time on these; imports, comments and docstrings do not."""
     parts: list[Any] = [_code_of(Path(__file__).with_name(name).read_text("utf-8")) for name in MODEL_FILES]
     parts += [
         [name, *(getattr(row, field) for field in _ARCHITECTURE_FIELDS)]
         for name, row in ARCHITECTURES.items()
+        if name in architectures
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 

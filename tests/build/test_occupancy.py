@@ -63,6 +63,12 @@ def test_it_agrees_with_every_real_report(good_reports: list[Path]) -> None:
         ("sm_80", 32, 1024, 0, 2, 100, ("warps", "registers")),
         ("sm_86", 16, 32, 0, 16, 33.33, ("blocks",)),
         ("sm_89", 40, 256, 170, 0, 0, ("shared memory",)),
+        # B300, Thor, DGX Spark, Orin
+        ("sm_103a", 64, 256, 100, 2, 25, ("shared memory",)),
+        ("sm_110a", 32, 32, 1, 24, 50, ("blocks",)),
+        ("sm_121", 40, 256, 20, 4, 66.67, ("shared memory",)),
+        ("sm_87", 32, 512, 80, 2, 66.67, ("shared memory",)),
+        ("sm_88", 32, 512, 80, 1, 33.33, ("shared memory",)),
     ],
 )
 def test_figures_worked_out_by_hand(

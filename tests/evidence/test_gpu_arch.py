@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from profiler.build import lower_bounds
 from profiler.build.occupancy import occupancy
+from profiler.build.toolchain import find_tool
 from profiler.cli import parser
 from profiler.collect import ncu_command
 from profiler.evidence import (
@@ -130,6 +132,70 @@ def test_an_architecture_is_found_with_a_suffix_and_by_its_compute_capability() 
     assert capabilities == {"sm_75": "7.5", "sm_90": "9.0", "sm_100": "10.0"}
 
 
+def test_an_older_name_of_an_architecture_is_the_same_row() -> None:
+    assert find_architecture("sm_101a") is architecture_of("10.1") is ARCHITECTURES["sm_110"]
+    assert chip_of("10.1") == "sm_110"
+
+
+# Most warps, blocks and kilobytes of shared memory of an SM. Source: CUDA 13.0, ptxas and cuda_occupancy.h.
+LIMITS = {
+    "sm_75": (32, 16, 64),
+    "sm_80": (64, 32, 164),
+    "sm_86": (48, 16, 100),
+    "sm_87": (48, 16, 164),
+    "sm_88": (48, 16, 100),
+    "sm_89": (48, 24, 100),
+    "sm_90": (64, 32, 228),
+    "sm_100": (64, 32, 228),
+    "sm_103": (64, 32, 228),
+    "sm_110": (48, 24, 228),
+    "sm_120": (48, 24, 100),
+    "sm_121": (48, 24, 100),
+}
+
+
+def test_limits_are_those_of_the_toolkit() -> None:
+    found = {
+        name: (row.max_warps, row.max_blocks, row.shared_bytes >> 10) for name, row in ARCHITECTURES.items()
+    }
+    assert {name: found.get(name) for name in LIMITS} == LIMITS
+
+
+PTX = """\
+.version 9.0
+.target {arch}
+.address_size 64
+.visible .entry k(.param .u64 p) .maxntid {threads},1,1 .minnctapersm {blocks}
+{{ .reg .u64 %r; ld.param.u64 %r,[p]; st.global.u64 [%r],%r; ret; }}
+"""
+
+
+@pytest.mark.parametrize("arch", LIMITS)
+def test_ptxas_takes_as_many_blocks_as_the_table_says_and_no_more(tmp_path: Path, arch: str) -> None:
+    ptxas = find_tool("ptxas")
+    if ptxas is None:
+        pytest.skip("no ptxas")
+    warps, blocks, _ = LIMITS[arch]
+    for threads, most in ((32, blocks), (128, warps // 4)):
+        for count, is_taken in ((most, True), (most + 1, False)):
+            file = tmp_path / "k.ptx"
+            file.write_text(PTX.format(arch=arch, threads=threads, blocks=count))
+            command = [ptxas.path, f"-arch={arch}", file, "-o", tmp_path / "k.cubin"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"ptxas {ptxas.version} does not compile for {arch}")
+            assert ("out of range" not in done.stderr) == is_taken, (threads, count)
+
+
+def test_metrics_of_a_chip_that_no_list_has_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ARCHITECTURES["sm_88"].ncu_chip == ""
+    assert not chip_metrics.exists("gpu__time_duration.sum", "sm_88")
+    with pytest.raises(SystemExit):
+        parser().parse_args(["metrics", "--chip", "sm_88"])
+    metric = load_metrics().by_concept["tensor_busy"]
+    assert len(metric.names_for("sm_88")) == len(metric.names_for(None)), "excludes nothing"
+
+
 def test_a_block_may_have_what_the_programming_guide_says() -> None:
     most = {name: architecture.block_shared_bytes >> 10 for name, architecture in ARCHITECTURES.items()}
     assert most.items() >= {"sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_89": 99, "sm_90": 227}.items()
@@ -141,6 +207,7 @@ def test_no_other_module_asks_which_architecture_it_is() -> None:
     allowed = {
         "evidence/gpu_arch.py",
         "evidence/ncu_release.py",  # what a release of ncu has wrong for one of them
+        "advice/track_record.py",  # which of them a record was made with
     }
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):

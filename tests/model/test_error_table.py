@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from dataclasses import replace
 
 import pytest
 
+from profiler.evidence import ARCHITECTURES
 from profiler.model import error_table
 from profiler.model.error_table import (
     TABLE_FILE,
@@ -24,7 +26,20 @@ ALL_KNOWN = [Known(*flags) for flags in itertools.product((True, False), repeat=
 
 
 def test_the_table_is_of_the_model_as_it_is() -> None:
-    assert load_errors().digest == model_digest(), f"the model changed: run {WRITE_COMMAND}"
+    errors = load_errors()
+    assert errors.digest == model_digest(errors.architectures), f"the model changed: run {WRITE_COMMAND}"
+
+
+def test_a_row_of_another_architecture_is_another_model_only_where_it_was_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    errors = load_errors()
+    assert "sm_90" in errors.architectures
+    assert "sm_121" not in errors.architectures
+    for name, is_same in (("sm_121", True), ("sm_90", False)):
+        with monkeypatch.context() as patch:
+            patch.setitem(ARCHITECTURES, name, replace(ARCHITECTURES[name], l2_latency=1))
+            assert (model_digest(errors.architectures) == errors.digest) == is_same
 
 
 def test_comments_and_docstrings_do_not_make_another_model() -> None:
