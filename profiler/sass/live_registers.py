@@ -104,7 +104,12 @@ class _Analysis:
             base == "CALL" and target is None and use.condition != NEVER
             for base, target, use in zip(self.bases, self.targets, self.uses, strict=True)
         )
-        self.callees: dict[int, tuple[int, int] | None] = {}  # by first instruction; None while it is made
+        # By first instruction what called code needs, with nothing and with everything live behind the call.
+        self.callees: dict[int, tuple[int, int]] = {}
+        # Calls whose code is still to be counted, and all that were found: first instruction, what is live
+        # behind the call. Called code may call itself, or be the loop that the call is in.
+        self.entered: list[tuple[int, int]] = []
+        self.found: set[tuple[int, int]] = set()
         self.most = [0] * len(rows)
         # The stack pointer stays for the whole kernel, whether any instruction needs it again or not.
         self.stack_pointer = _STACK_POINTER if any(use.writes & _STACK_POINTER for use in self.uses) else 0
@@ -121,8 +126,39 @@ class _Analysis:
 
     def counts(self) -> tuple[int, ...]:
         """Live registers by instruction; 0 where no path leads."""
+        self._summarise_callees()
         self._solve(0, 0, is_counted=True)
+        while self.entered:
+            self._solve(*self.entered.pop(), is_counted=True)
         return tuple(self.most)
+
+    def _summarise_callees(self) -> None:
+        """Solve all code that is called, again where code that it calls turns out to need more.
+
+        Code may call itself, and ptxas makes calls into the loop that they are in.
+        """
+        self.callees = {
+            target: (0, 0)
+            for base, target in zip(self.bases, self.targets, strict=True)
+            if base == "CALL" and target is not None
+        }
+        users: dict[int, list[int]] = {entry: [] for entry in self.callees}
+        for entry in self.callees:
+            for block in self._reachable(entry):
+                last = self.ends[block] - 1
+                if self.bases[last] == "CALL" and (called := self.targets[last]) is not None:
+                    users[called].append(entry)
+        pending = sorted(self.callees)
+        while pending:
+            entry = pending.pop()
+            # Data flow treats each register by itself: two runs say what it does for any set.
+            summary = (
+                self._solve(entry, 0, is_counted=False),
+                self._solve(entry, _EVERYTHING, is_counted=False),
+            )
+            if summary != self.callees[entry]:
+                self.callees[entry] = summary
+                pending += [user for user in users[entry] if user not in pending]
 
     def _successors(self, start: int) -> list[tuple[int, int]]:
         """The blocks that may follow one, with the guard under which they do; 0 for no guard."""
@@ -200,19 +236,10 @@ class _Analysis:
         behind = _union(live)
         if entry is None:
             return {0: behind | _ARGUMENTS}
-        if entry not in self.callees:
-            self.callees[entry] = None
-            # Data flow treats each register by itself: two runs say what it does for any set.
-            self.callees[entry] = (
-                self._solve(entry, 0, is_counted=False),
-                self._solve(entry, _EVERYTHING, is_counted=False),
-            )
-        summary = self.callees[entry]
-        if summary is None:  # it calls itself
-            return {0: behind | _ARGUMENTS}
-        if is_counted:
-            self._solve(entry, behind, is_counted=True)
-        needed, passed = summary
+        if is_counted and (entry, behind) not in self.found:
+            self.found.add((entry, behind))
+            self.entered.append((entry, behind))
+        needed, passed = self.callees[entry]
         inside = needed | (passed & behind)
         if self.uses[position].condition:
             inside |= behind

@@ -13,11 +13,17 @@ _IS_REGISTER = re.compile(r"[-~|!]*R(\d|Z)")
 _PREDICATE = re.compile(r"(U?P)(\d|T)\Z")
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 _TILE = re.compile(r"64x(\d+)x\d+")  # of wgmma
-_WIDTHS = {"64": 2, "128": 4, "256": 8}
+_WIDTHS = {"64": 2, "128": 4, "256": 4}  # 256 bits are two groups with a name each: LDG… R8, R16, …
+# Tensor memory: `.xN` repetitions of what one thread takes of a shape. Source: PTX ISA, "tcgen05.ld".
+_TENSOR_MEMORY = frozenset(("LDTM", "STTM", "LDT", "STT"))
+_VECTOR = re.compile(r"B?[FSU](16|32)x(\d)")  # of an atomic: F32x4
+_REPETITIONS = re.compile(r"x(\d+)")
+_TENSOR_SHAPES = {"16dp128bit": 2, "16dp256bit": 4}  # registers of one repetition; 1 of the others
 _TYPES = frozenset(["F16", "BF16", "F32", "F64", "S8", "U8", "S16", "U16", "S32", "U32", "S64", "U64"])
 _WIDE_TYPES = frozenset(("F64", "S64", "U64"))
 _MATRICES = ("LDSM", "STSM")
 _GLOBAL = frozenset(["LD", "LDG", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG"])
+_ATOMICS = frozenset(["ATOM", "ATOMG", "ATOMS", "RED", "REDG", "REDAS"])
 _CONVERSIONS = frozenset(["F2F", "F2I", "I2F", "FRND"])
 _CONTROL = frozenset(["BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "CALL", "RET", "EXIT"])
 _COMPARED = frozenset(["ISETP", "FSETP", "DSETP", "HSETP2", "FCHK"])
@@ -84,6 +90,10 @@ def register_use(text: str) -> RegisterUse:
         if not result[1] and result[2] != "Z":
             writes = _group(int(result[2]), _result_width(base, modifiers))
         del sources[0]
+        if base in _GLOBAL and "256" in modifiers and sources and (result := _RESULT.match(sources[0])):
+            if result[2] != "Z":
+                writes |= _group(int(result[2]), _result_width(base, modifiers))
+            del sources[0]
         # A carry is a second result: IADD3 R0, P0, P1, R2, …
         predicate_writes |= _take_predicates(sources, 2)
     reads = 0
@@ -133,6 +143,13 @@ def _width(base: str, modifiers: list[str]) -> int:
     """Registers of what memory gives or takes, or of a 64-bit operation."""
     if base in _MATRICES:
         return 4 if "4" in modifiers else 2 if "2" in modifiers else 1
+    if base in _TENSOR_MEMORY:
+        repeated = next((int(one[1]) for word in modifiers if (one := _REPETITIONS.fullmatch(word))), 1)
+        return repeated * max((_TENSOR_SHAPES.get(word, 1) for word in modifiers), default=1)
+    if base in _ATOMICS:
+        if vector := next(filter(None, map(_VECTOR.fullmatch, modifiers)), None):
+            return max(1, int(vector[1]) * int(vector[2]) // 32)
+        return 2 if _WIDE_TYPES.intersection(modifiers) or "64" in modifiers else 1
     return max((_WIDTHS.get(modifier, 1) for modifier in modifiers), default=1)
 
 
@@ -165,7 +182,7 @@ def _source_width(base: str, modifiers: list[str], registers: int, place: int, s
     if ".64" in suffix or "F32x2" in suffix or base in _PAIRS:
         return 2
     if base == "IMAD" and ("WIDE" in modifiers or "HI" in modifiers):
-        return 2 if registers == 2 else 1
+        return 2 if place == 2 else 1  # the sum, be the factor before it a number or a register
     if base in _CONVERSIONS:
         return _conversion_widths(base, modifiers)[1]
     return _width(base, modifiers)

@@ -10,6 +10,7 @@ import pytest
 
 from profiler.build import BuiltLibrary, build, toolchain
 from profiler.catalog import load_catalog
+from profiler.evidence import find_architecture
 from profiler.sass import FunctionCode, LiveRegisters, count_live_registers, extract_cubin, make_listing
 from profiler.sass.disassembly import disassemble
 from profiler.sass.register_operands import NEVER, guard_condition, opposite, register_use
@@ -47,6 +48,30 @@ def numbers(bits: int) -> list[int]:
         ("RET.REL.NODEC R10 0x0", [10, 11], []),
         ("ATOMG.E.ADD.F32.FTZ.RN.STRONG.GPU PT, R3, desc[UR4][R6.64], R9", [6, 7, 9], [3]),
         ("@!PT LDS RZ, [R4]", [], []),
+        # The sum of a 64-bit product is a pair, be the factor before it a number, uniform or a register.
+        ("IMAD.WIDE R4, R13, 0x8, R4", [4, 5, 13], [4, 5]),
+        ("IMAD.WIDE.U32 R2, P0, R15, UR4, R6", [6, 7, 15], [2, 3]),
+        # 256 bits are two groups of four registers, each with a name.
+        ("LDG.E.ENL2.256 R12, R4, desc[UR4][R2.64]", [2, 3], [*range(4, 8), *range(12, 16)]),
+        ("LDG.E.ENL2.256.CONSTANT RZ, R8, desc[UR4][R2.64]", [2, 3], [*range(8, 12)]),
+        ("STG.E.ENL2.256 desc[UR4][R2.64], R16, R20", [2, 3, *range(16, 24)], []),
+        # Tensor memory: repetitions of a shape.
+        ("LDTM.x32 R4, tmem[UR4]", [], [*range(4, 36)]),
+        ("LDTM R0, tmem[UR4]", [], [0]),
+        ("LDTM.16dp256bit R4, tmem[UR4]", [], [4, 5, 6, 7]),
+        ("LDTM.16dp64bit.x2 R8, tmem[UR4]", [], [8, 9]),
+        ("LDTM.x2.PACK16BIT R10, tmem[UR4]", [], [10, 11]),
+        ("LDTM.16dp32bit_t0_t15.x2 R12, tmem[UR4]", [], [12, 13]),
+        ("STTM.x16 tmem[UR4], R4", [*range(4, 20)], []),
+        ("STTM.16dp128bit.x2 tmem[UR4+0x8], R8", [8, 9, 10, 11], []),
+        ("IADD.64 R6, R8, 0x10", [8, 9], [6, 7]),
+        ("FFMA2 R8, R2.F32x2.HI_LO, R6.F32x2.HI_LO, UR6.F32x2.HI_LO", [2, 3, 6, 7], [8, 9]),
+        # What an atomic takes follows from its type.
+        ("REDG.E.ADD.F64.RN.STRONG.GPU desc[UR6][R6.64], R12", [6, 7, 12, 13], []),
+        ("REDG.E.ADD.F32x4.RN.STRONG.GPU desc[UR6][R6.64], R12", [6, 7, *range(12, 16)], []),
+        ("ATOM.E.ADD.F16x2.RN.STRONG.GPU P0, R4, desc[UR6][R8.64], R3", [3, 8, 9], [4]),
+        ("ATOMG.E.CAS.64.STRONG.GPU PT, R4, [R8], R10, R12", [8, 9, 10, 11, 12, 13], [4, 5]),
+        ("ATOMS.CAST.SPIN P0, [R2], R4, R5", [2, 4, 5], []),
     ],
 )
 def test_an_instruction_reads_and_writes_these(text: str, reads: list[int], writes: list[int]) -> None:
@@ -118,6 +143,37 @@ def test_a_call_keeps_what_the_caller_needs_and_a_foreign_one_is_counted() -> No
     assert live("CALL.ABS.NOINC R2", "EXIT").unknown_calls == 1
 
 
+def test_a_call_into_the_loop_that_it_is_in_ends() -> None:
+    """ptxas makes such code: the slow path of a loop is entered by a call under a predicate, and left so."""
+    result = live(
+        "MOV R2, 0x1",  # 0x00
+        "MOV R3, 0x2",
+        "IADD3 R2, R2, R3, RZ",  # 0x20
+        "ISETP.NE.AND P0, PT, R2, RZ, PT",
+        "MOV R20, 0x70",
+        "MOV R21, 0x0",
+        "@P0 CALL.REL.NOINC 0x20",  # 0x60
+        "STS [R3], R2",
+        "EXIT",
+    )
+    assert result.counts == (1, 2, 2, 2, 3, 3, 2, 2, 0), "nothing reads R20 and R21"
+    assert result.unknown_calls == 0
+
+
+def test_functions_that_call_each_other_keep_what_the_other_needs() -> None:
+    result = live(
+        "MOV R9, 0x1",  # 0x00: which only the second function reads
+        "CALL.REL.NOINC 0x30",
+        "EXIT",
+        "@P0 CALL.REL.NOINC 0x50",  # 0x30
+        "RET.REL.NODEC R20 0x0",
+        "STS [R9], R9",  # 0x50
+        "@P1 CALL.REL.NOINC 0x30",
+        "RET.REL.NODEC R20 0x0",
+    )
+    assert result.counts == (3, 3, 0, 3, 2, 3, 3, 2), "R9, and R20 with R21 to return"
+
+
 def test_the_most_of_each_source_line() -> None:
     code = ((0, "MOV R2, 0x1"), (16, "IADD3 R3, R2, 0x1, RZ"), (32, "STS [R3], R2"), (48, "EXIT"))
     sources = (("a.cu", 4), ("a.cu", 5), ("a.cu", 4), None)
@@ -176,6 +232,67 @@ def compare_with_tools(version: str, arch: str, tmp_path: Path) -> None:
 @needs_sass
 def test_a_version_agrees_with_nvdisasm_and_with_ptxas(tmp_path: Path) -> None:
     compare_with_tools("v2d_a", "sm_90a", tmp_path)
+
+
+EDGES = """\
+struct alignas(32) Eight { float x[8]; };
+__global__ void wide(const Eight* a, const Eight* b, const Eight* c, Eight* out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  Eight x = a[i], y = b[i], z = c[i];
+  for (int k = 0; k < 8; ++k) x.x[k] = x.x[k] * y.x[k] + z.x[k];
+  out[i] = x;
+}
+__global__ void atomics(float* p, double* d, int* q, unsigned long long* u, float v) {
+  int i = threadIdx.x;
+  atomicAdd(p + i, v);
+  atomicAdd(d + i, double(v) * 3);
+  q[i + 1] = atomicAdd(q + i, 1);
+  u[i + 1] = atomicCAS(u + i, u[i + 2], u[i + 3]);
+}
+__global__ void longs(unsigned long long* a, const unsigned long long* b, unsigned long long c) {
+  int i = threadIdx.x;
+  unsigned long long x = b[i], y = b[i + 32];
+#pragma unroll 1
+  for (unsigned long long k = x; k < c; k += y) a[k] = x += y * k;
+  a[i] = x + y;
+}
+"""
+TENSOR_MEMORY = """
+__global__ void loads(unsigned at, unsigned* out, const unsigned* in) {
+  unsigned a, b, c, d, e, f, g, h;
+  asm volatile("tcgen05.ld.sync.aligned.16x256b.x1.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at));
+  asm volatile("tcgen05.ld.sync.aligned.32x32b.x4.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(e), "=r"(f), "=r"(g), "=r"(h) : "r"(at));
+  asm volatile("tcgen05.wait::ld.sync.aligned;");
+  for (int i = 0; i < 8; ++i) out[i * 32 + threadIdx.x] = in[i] * (a ^ b ^ c ^ d) + (e ^ f ^ g ^ h);
+}
+__global__ void stores(unsigned at, const float* in) {
+  float r[8];
+  for (int i = 0; i < 8; ++i) r[i] = in[threadIdx.x + 33 * i] * 2;
+  asm volatile("tcgen05.st.sync.aligned.32x32b.x8.b32 [%0], {%1,%2,%3,%4,%5,%6,%7,%8};" ::"r"(at),
+               "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]), "f"(r[4]), "f"(r[5]), "f"(r[6]), "f"(r[7]));
+  asm volatile("tcgen05.st.sync.aligned.16x128b.x2.b32 [%0], {%1,%2,%3,%4};" ::"r"(at),
+               "f"(r[0]), "f"(r[1]), "f"(r[2]), "f"(r[3]));
+}
+"""
+
+
+@needs_sass
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a", "sm_103a", "sm_110a", "sm_120a", "sm_121a"])
+def test_operands_of_newer_gpus_are_counted_as_nvdisasm_counts_them(arch: str, tmp_path: Path) -> None:
+    architecture = find_architecture(arch)
+    assert architecture is not None
+    source, cubin = tmp_path / "k.cu", tmp_path / "k.cubin"
+    source.write_text(EDGES + (TENSOR_MEMORY if architecture.tensor_columns else ""))
+    nvcc = toolchain.require_tool("nvcc")
+    done = subprocess.run([nvcc.path, "-cubin", f"-arch={arch}", "-o", cubin, source], capture_output=True)
+    if done.returncode:
+        pytest.skip(f"nvcc {nvcc.version} does not compile for {arch}")
+    theirs = nvdisasm_counts(cubin)
+    found = {function.function: function.highest for function in count_live_registers(disassemble(cubin))}
+    assert found == {name: max(theirs[name].values()) for name in found}
+    assert len(found) == (5 if architecture.tensor_columns else 3)
 
 
 @needs_sass
