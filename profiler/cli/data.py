@@ -180,6 +180,8 @@ def _summary_lines(summary: ImportSummary) -> Iterator[str]:
     for new in summary.imported:
         yield f"{new.run_id}  {new.family}/{new.version}  {new.launches} launch{'es' * (new.launches != 1)}"
     for duplicate in summary.already:
+        if duplicate.from_other_file:
+            yield f"{duplicate.path}: the same measurement as run {duplicate.run_id}, from another file"
         if duplicate.hidden:
             yield f"{duplicate.path}: forgotten; `profiler forget --undo {duplicate.run_id}` shows it again"
         if duplicate.other_labels:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from profiler.evidence import Evidence, Side
+from profiler.evidence import Evidence, Side, is_one_measurement
 
 CORRECTNESS = "correctness"
+MEASUREMENT = "measurement"
 # What the user may allow to differ, when its effect is the question, and the fields that follow from it.
 ACROSS: dict[str, tuple[str, ...]] = {
     "driver": ("driver",),
@@ -38,7 +39,7 @@ class Difference:
     field: str  # its name: "GPU", "workload", …
     a: str | None  # None: unknown, as for b
     b: str | None
-    kind: str  # differs, unknown or info
+    kind: str  # differs, unknown, info, or same for one measurement beside itself
     blocks: bool  # whether it makes the sides not comparable
 
     @property
@@ -50,6 +51,8 @@ class Difference:
             return (
                 f"{self.field} unknown in {'A' if self.a is None else 'B'} ({self.a or self.b} in the other)"
             )
+        if self.field == MEASUREMENT:
+            return f"one measurement: {self.a} and {self.b} hold the same launches, so equal is no result"
         if self.field == CORRECTNESS:
             clauses = [f"{side} is wrong: {why}" for side, why in (("A", self.a), ("B", self.b)) if why]
             return f"{', '.join(clauses)}; what is wrong has no speed and no verdict"
@@ -75,6 +78,8 @@ def find_differences(
         fields_a["multiprocessors"] = fields_b["multiprocessors"] = None
     differences: list[Difference] = []
     same: list[tuple[str, str]] = []
+    if is_same_measurement(a, b):
+        differences.append(Difference(MEASUREMENT, a.label, b.label, "same", False))
     if a.wrong or b.wrong:
         differences.append(Difference(CORRECTNESS, a.wrong, b.wrong, "differs", True))
     for name in _fields_to_check(a, b):
@@ -94,6 +99,23 @@ def find_differences(
         else:
             differences.append(Difference(name, value_a, value_b, "differs", name not in allowed))
     return tuple(differences), tuple(same)
+
+
+def is_same_measurement(a: Side, b: Side) -> bool:
+    """Whether both sides are reports of the same launches: one report, its copy, or an export.
+
+    Timed calls are compared by themselves: sides that have any are two measurements.
+    """
+    if a.evidence is not Evidence.MEASURED or b.evidence is not Evidence.MEASURED:
+        return False
+    if not (a.launches and b.launches) or (a.latencies and b.latencies):
+        return False
+    if a.report_sha256 and a.report_sha256 == b.report_sha256:
+        return True
+    created = (a.launch_session.created, b.launch_session.created)
+    if None not in created and created[0] != created[1]:
+        return False
+    return is_one_measurement(a.launches, b.launches)
 
 
 def _fields_to_check(a: Side, b: Side) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from profiler.compare.clock_drift import CYCLES, HEADLINE, TIME_CONCEPTS, explain_by_clock
-from profiler.compare.comparability import Difference, find_differences
+from profiler.compare.comparability import MEASUREMENT, Difference, find_differences
 from profiler.compare.counter_noise import CounterKey, CounterNoise, CounterNoiseLookup
 from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
 from profiler.compare.latency import LatencyComparison, compare_latencies
@@ -153,6 +153,11 @@ class Comparison:
         judged = (change for pair in self.pairs for change in pair.metrics if change.judged)
         with_number = (change for change in judged if (change.a.number, change.b.number) != (None, None))
         return tuple(dict.fromkeys(change.concept for change in with_number))
+
+    @property
+    def one_measurement(self) -> Difference | None:
+        """That both sides are one measurement, as a report and its export are; None where they are two."""
+        return next((one for one in self.differences if one.field == MEASUREMENT), None)
 
     @property
     def blocked_by(self) -> tuple[Difference, ...]:

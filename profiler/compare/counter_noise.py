@@ -12,7 +12,7 @@ import numpy as np
 
 from profiler.bundles import ncu_mode
 from profiler.compare.same_code import SameCodeLookup, same_code_lookup
-from profiler.evidence import Launch, Side
+from profiler.evidence import Launch, Side, agreeing_digits
 from profiler.statistics import Wobble, counter_noise, share_text
 
 if TYPE_CHECKING:
@@ -152,7 +152,9 @@ def learn(store: Store, key: CounterKey, same_code: SameCodeLookup) -> LearnedNo
         AALaunchPair(launches[a.result_id], launches[b.result_id], a.base_name, between_runs)
         for a, b, between_runs in chosen
     )
-    return LearnedNoise([pair for pair in pairs if pair.between_runs or _same_work(pair.a, pair.b)])
+    return LearnedNoise(
+        [pair for pair in pairs if (_are_two if pair.between_runs else _same_work)(pair.a, pair.b)]
+    )
 
 
 def _pairs_between_runs(rows: Sequence[ResultInfo], same_code: SameCodeLookup) -> Iterator[_RowPair]:
@@ -208,6 +210,11 @@ def _groups(rows: Iterable[ResultInfo], key: Callable[[ResultInfo], Hashable]) -
     for row in rows:
         groups[key(row)].append(row)
     return list(groups.values())
+
+
+def _are_two(a: Launch, b: Launch) -> bool:
+    """Whether two launches of two runs were measured apart: a report and its export have no noise."""
+    return not agreeing_digits(a, b)
 
 
 def _same_work(a: Launch, b: Launch) -> bool:

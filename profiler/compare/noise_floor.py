@@ -186,9 +186,15 @@ def _session_pairs(samples: Sequence[Samples]) -> Iterator[tuple[Samples, Sample
 
 def _floors_of_pairs(pairs: Iterable[AAPair]) -> list[StoredFloor]:
     by_key: dict[FloorKey, list[AAPair]] = defaultdict(list)
+    seen: set[tuple[FloorKey, bytes, bytes]] = set()
     for pair in pairs:
         if _is_usable(pair.a_ns) and _is_usable(pair.b_ns):
-            by_key[pair.key].append(pair)
+            a, b = (np.asarray(ns, np.float32).tobytes() for ns in (pair.a_ns, pair.b_ns))
+            # Samples that were copied are no second measurement, be it of the other session or of a pair.
+            is_copy = a == b and len(np.unique(np.asarray(pair.a_ns))) > 2
+            if not is_copy and (pair.key, a, b) not in seen:
+                by_key[pair.key].append(pair)
+            seen.add((pair.key, a, b))
     order = sorted(by_key, key=lambda key: (*key[:2], WORKLOAD_CLASSES.index(key.workload_class), *key[3:]))
     return [_stored_floor(key, by_key[key]) for key in order]
 

@@ -265,7 +265,9 @@ def earlier_counters(comparison: Comparison) -> list[str]:
 
 def warnings(comparison: Comparison) -> list[str]:
     """What a reader should know before believing a verdict, one sentence each."""
-    sentences = [difference.words for difference in comparison.differences if difference.kind == "differs"]
+    sentences = [
+        difference.words for difference in comparison.differences if difference.kind in ("differs", "same")
+    ]
     unknown_on_both = [d.field for d in comparison.unknown if d.a is None and d.b is None]
     if unknown_on_both:
         sentences.append(f"unknown on both sides: {', '.join(unknown_on_both)}")

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from profiler.evidence.naming import natural_key as natural_key
     from profiler.evidence.naming import nearest_first as nearest_first
     from profiler.evidence.ncu_release import NcuRelease as NcuRelease
+    from profiler.evidence.one_measurement import agreeing_digits as agreeing_digits
+    from profiler.evidence.one_measurement import is_one_measurement as is_one_measurement
+    from profiler.evidence.one_measurement import shared_digits as shared_digits
     from profiler.evidence.opcodes import CLASS_NAMES as CLASS_NAMES
     from profiler.evidence.opcodes import OPCODE_CLASSES as OPCODE_CLASSES
     from profiler.evidence.opcodes import TENSOR_OPCODES as TENSOR_OPCODES
@@ -69,6 +72,7 @@ __getattr__ = lazy(
     name_pattern="BadPattern Expression compile_expression compile_wildcards",
     naming="brief_list natural_key nearest_first",
     ncu_release="NcuRelease",
+    one_measurement="agreeing_digits is_one_measurement shared_digits",
     opcodes="CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES base_opcode class_shares is_matrix_multiply "
     "opcode_class operation",
     rollups="CounterRates Rate",

@@ -23,6 +23,7 @@ from profiler.gate.rules import PairRules
 from profiler.statistics import Verdict
 
 NAMED = 4  # how many workloads one line names
+_OF_TWO_MEASUREMENTS = (Check.REGRESSION, Check.MISSING, Check.COMPARABILITY)
 
 
 def judge(
@@ -67,9 +68,12 @@ def judge_comparisons(
             own, side = list(rules.without_comparison()), pair.b
         else:
             own, side = list(rules.of_comparison(comparison)), comparison.b
-            if pair.same_results:  # that equal results are equal is no reason to pass
+            same = comparison.one_measurement
+            if pair.same_results or same:  # that equal results are equal is no reason to pass or to fail
                 own = [finding for finding in own if finding.outcome is not Outcome.PASSED]
-                own.append(rules.same_results())
+                if same:  # and what an export rounds or leaves out is neither worse nor missing
+                    own = [finding for finding in own if finding.check not in _OF_TWO_MEASUREMENTS]
+                own.append(rules.same_results(pair.why or (same.words if same else "")))
             # A pair with nothing but remarks on comparability was not compared.
             compared += any(finding.check is not Check.COMPARABILITY for finding in own)
         findings += [_with_acknowledgement(finding, pair, side, acknowledged) for finding in own]

@@ -114,10 +114,10 @@ class PairRules:
                     finding = replace(finding, outcome=outcome)
                 yield replace(finding, kernel=launches.kernel, cause=cause)
 
-    def same_results(self) -> Finding:
+    def same_results(self, why: str) -> Finding:
         """The finding that both sides are the same results."""
         outcome = Outcome.NOTED if self.pair.noted else Outcome.UNJUDGED
-        return self._finding(Check.COMPARABILITY, outcome, Verdict.NOT_COMPARABLE, self.pair.why)
+        return self._finding(Check.COMPARABILITY, outcome, Verdict.NOT_COMPARABLE, why)
 
     def _finding(
         self,

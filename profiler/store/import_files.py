@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -27,9 +29,9 @@ from profiler.bundles import (
 )
 from profiler.bundles.run_json import RUN_FILE, brief_error
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
-from profiler.evidence import Report, brief_list
+from profiler.evidence import NCU_DURATION, Report, agreeing_digits, brief_list
 from profiler.reports import read_reports
-from profiler.store import report_values, run_decisions, sync
+from profiler.store import measurement_copies, report_values, run_decisions, sync
 from profiler.store.find_files import FoundFiles, find_files, unreadable_message
 from profiler.store.folder_families import family_labels, folder_of
 from profiler.store.label_forms import (
@@ -48,6 +50,10 @@ if TYPE_CHECKING:
     from profiler.store.index import Store
     from profiler.store.run_rows import RunRows
 
+# What follows the name of a report in the names of its exports.
+_FORM_WORDS = re.compile(
+    r"(?:[._-](?:ncu-rep|nsight-cuprof-report|csv|txt|raw|details?|instances?|values?|metrics?|base|scaled))+$"
+)
 _AT_ONCE = 50  # runs that go into the index in one transaction
 _PREPARE_EVERY = 1000  # runs: series are prepared several times during a long import
 
@@ -71,6 +77,7 @@ class AlreadyImported:
     run_id: str  # which holds it
     hidden: bool = False  # the run was forgotten: `profiler forget --undo` brings it back
     other_labels: tuple[tuple[str, str], ...] = ()  # (kind, label) that were given and are not the run's
+    from_other_file: bool = False  # which holds the same launches: an export, or its report
 
 
 @dataclass(frozen=True)
@@ -142,6 +149,19 @@ def version_of(report: Path) -> str:
     return label_of_name(report_stem(report.name, lies_beside), "unnamed")
 
 
+def _export_key(path: Path) -> tuple[Path, str]:
+    """Folder and name of a file without the words for its form: a report and its exports have one."""
+    return path.parent, _FORM_WORDS.sub("", path.name)
+
+
+def _says_less(path: Path) -> tuple[bool, int]:
+    """A sort key for the files of one import: reports, then exports, the largest first."""
+    is_export = path.suffix == ".csv"
+    with contextlib.suppress(OSError):
+        return is_export, -path.stat().st_size if is_export else 0
+    return is_export, 0
+
+
 def _printable(path: Path | str) -> str:
     """A path as text that can be printed and stored: on Linux a path is bytes, which may not be UTF-8."""
     return os.fsencode(path).decode(errors="replace")
@@ -177,6 +197,9 @@ class Importer:
         self.refused: list[tuple[str, str]] = []
         self.warnings: list[tuple[str, str]] = []
         self.sealed: list[RunRows] = []  # not indexed yet
+        self.unindexed: dict[str, list[float]] = {}  # ns of the launches of these, by kernel
+        self.exported: dict[tuple[Path, str], tuple[str, Report]] = {}  # the newest run, by _export_key
+        self.name_counts: Counter[tuple[Path, str]] = Counter()  # of new files, by _export_key
         self.unprepared = 0  # runs indexed since series were prepared
         for path, message in files.refused:
             self._refuse(Path(path), message)
@@ -197,7 +220,9 @@ class Importer:
             else:
                 self.known.setdefault(run_id, path)
                 self._note_already(path, run_id, self._other_labels(path, run_id))
-        return new
+        self.name_counts.update(_export_key(paths[0]) for paths in new.values())
+        # Of one measurement the report says most, and of its exports the largest.
+        return dict(sorted(new.items(), key=lambda item: _says_less(item[1][0])))
 
     def import_reports(
         self, new_reports: Mapping[str, Sequence[Path]], reports: Prefetch[Report | UnreadableReport]
@@ -245,6 +270,7 @@ class Importer:
                 ) from error
             self.unprepared += len(self.sealed)
             self.sealed = []
+            self.unindexed = {}
         if self.unprepared >= _PREPARE_EVERY:  # otherwise a page opened meanwhile would read all payloads
             self.store.prepare_series(sync.prepared_metrics())
             self.unprepared = 0
@@ -302,16 +328,24 @@ class Importer:
     def _import_report(self, paths: Sequence[Path], report: Report, run_id: str | None) -> None:
         """Seal a report as a run of its own unless the run `run_id` holds it; `paths` are its copies."""
         run = self._new_run(paths[0], report)
+        from_other_file = False
+        if run_id is None:
+            run_id = self._run_of_exports(paths[0], report) or self._run_of_measurement(report)
+            from_other_file = run_id is not None
         if run_id is None:
             rows = self.store.make_rows(run, {report.sha256: report}, self.decided.labels.get(run.run_id))
             run_id = bundle.seal_import(self.root, run, {run.reports[0].path: paths[0]})
             if run_id is None:
                 report_values.cache_report(self.root, report)
                 self._note_imported(paths[0], run, rows)
+                self._note_launches(report)
+                if self.name_counts[_export_key(paths[0])] > 1:
+                    self.exported[_export_key(paths[0])] = run.run_id, report
                 self._warn(paths[0], report)
                 run_id, paths = run.run_id, paths[1:]
         for path in paths:
-            self._note_already(path, run_id, self._other_labels(path, run_id))
+            labels = self._other_labels(path, run_id)
+            self._note_already(path, run_id, labels, from_other_file=from_other_file)
 
     def _import_run(self, path: Path, run: Run, sources: Mapping[str, Path]) -> None:
         """Seal a bundle's run, unless it is here; `sources` has the local file of each path inside it."""
@@ -327,14 +361,42 @@ class Importer:
         # Before it is sealed: a run that the index cannot take is refused whole.
         rows = self.store.make_rows(run, reports, self.decided.labels.get(run.run_id))
         indexed = self.store.runs_with_reports(reports) if run.kind == IMPORT else {}
-        run_id = next(iter(indexed.values()), None) or bundle.seal_import(self.root, run, sources)
+        held = next(iter(indexed.values()), None)
+        if held is None and run.kind == IMPORT and len(reports) == 1:
+            held = self._run_of_measurement(next(iter(reports.values())))
+        run_id = held or bundle.seal_import(self.root, run, sources)
         if run_id is not None:
             self._note_already(path, run_id)
             return
         for report in reports.values():
             report_values.cache_report(self.root, report)
+            self._note_launches(report)
             self._warn(path, report)
         self._note_imported(path, run, rows)
+
+    def _run_of_exports(self, path: Path, report: Report) -> str | None:
+        """The run of a file of this import that lies beside it under its name, and contradicts it in nothing.
+
+        So a page of few digits is known by its name: adamw.details.csv beside adamw.ncu-rep.
+        """
+        run_id, other = self.exported.get(_export_key(path), ("", None))
+        if other is None or len(other.launches) != len(report.launches):
+            return None
+        pairs = zip(report.launches, other.launches, strict=True)
+        return None if any(agreeing_digits(*pair) is None for pair in pairs) else run_id
+
+    def _run_of_measurement(self, report: Report) -> str | None:
+        """The run that holds these launches already, from another file; None where there is none."""
+        key = measurement_copies.key_launch(report)
+        if key and any(abs(key[1] - ns) <= 0.01 * ns for ns in self.unindexed.get(key[0], ())):
+            self.index_sealed()
+        return self.store.run_of_measurement(report)
+
+    def _note_launches(self, report: Report) -> None:
+        """Keep what copies of a report would be looked for by until it is in the index."""
+        for launch in report.launches:
+            if (ns := launch.values.number(NCU_DURATION)) is not None:
+                self.unindexed.setdefault(launch.base_name, []).append(ns)
 
     def _new_run(self, path: Path, report: Report) -> Run:
         """The run that an imported report becomes."""
@@ -379,9 +441,16 @@ class Importer:
         )
         self._report_progress(path)
 
-    def _note_already(self, path: Path, run_id: str, other_labels: tuple[tuple[str, str], ...] = ()) -> None:
+    def _note_already(
+        self,
+        path: Path,
+        run_id: str,
+        other_labels: tuple[tuple[str, str], ...] = (),
+        *,
+        from_other_file: bool = False,
+    ) -> None:
         hidden = self.decided.labels.get(run_id, Labels()).hidden
-        self.already.append(AlreadyImported(_printable(path), run_id, hidden, other_labels))
+        self.already.append(AlreadyImported(_printable(path), run_id, hidden, other_labels, from_other_file))
         self._report_progress(path)
 
     def _folder_of(self, path: Path) -> str:

@@ -21,6 +21,7 @@ from profiler.store import (
     engine,
     latencies,
     listing,
+    measurement_copies,
     prepared_series,
     results,
     row_digests,
@@ -254,6 +255,11 @@ class Store:
         """The run that holds each of these reports, by the report's sha256."""
         with engine.reading(self._engine) as connection:
             return listing.runs_with_reports(connection, sha256s)
+
+    def run_of_measurement(self, report: Report) -> str | None:
+        """The run that holds the launches of a report already, by what they say: it, a copy or an export."""
+        with engine.reading(self._engine) as connection:
+            return measurement_copies.find_run(connection, self._cache, report)
 
     def import_folders(self) -> list[ImportFolder]:
         """The folders that imported reports came from, with the families that their runs have now."""
