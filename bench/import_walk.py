@@ -40,9 +40,9 @@ for path in sys.argv[1:]:
 """
 READ = """
 import pathlib, sys
-from profiler.reports import read as report
+from profiler.reports import read_reports
 values = 0
-for found in report.read(map(pathlib.Path, sys.argv[1:])):
+for found in read_reports(map(pathlib.Path, sys.argv[1:])):
     if isinstance(found, Exception): raise found
     values += sum(len(launch.values) for launch in found.launches)
 """

@@ -25,6 +25,7 @@ from profiler.explain.time_identity import (
     waterfall_steps,
 )
 from profiler.model import LaunchRun, NoModel, report_inputs
+from profiler.model.control_words import read_code_words
 from profiler.model.cubin_run import (
     CubinLaunch,
     choose_kernel,
@@ -44,7 +45,7 @@ from profiler.model.version_prediction import (
     predict_version,
     with_macros,
 )
-from profiler.reports import is_report, launch_detail, read_report
+from profiler.reports import is_report, launch_details, read_report
 from profiler.sass import cubin_functions, extract_cubin, newest_running_on
 
 Progress = Callable[[str, str], None]  # version, what happened
@@ -320,12 +321,13 @@ def split_rows(call: PredictedCall) -> list[tuple[str, str]]:
 def _report_calls(path: Path, errors: ErrorTable, with_what_ifs: bool) -> list[PredictedCall]:
     """The launches of a report, predicted from their counts, beside what was measured of them."""
     calls = []
-    for launch in read_report(path).launches:
+    launches = read_report(path).launches
+    code = read_code_words(path)
+    for launch, detail in zip(launches, launch_details(path), strict=True):
         label = f"{path.name}: {launch.base_name}"
         duration_ns = launch.values.number("gpu__time_duration.sum")
         try:
-            detail = launch_detail(path, launch.ordinal)
-            known = report_inputs.report_launch(launch, detail, path)
+            known = report_inputs.report_launch(launch, detail, code)
         except NoModel as error:
             calls.append(PredictedCall(label, "", None, (), str(error), measured_ns=duration_ns))
             continue

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from profiler.evidence import Launch, base_opcode, part_of_launch
 from profiler.model import pipes
-from profiler.model.control_words import INSTRUCTION_BYTES, ControlWords, decode, read_code_words
+from profiler.model.control_words import INSTRUCTION_BYTES, ControlWords, decode
 from profiler.model.instructions import NoModel
 from profiler.model.launch_model import HitRates, LaunchInputs, LaunchModel
 from profiler.model.warp_trace import ExecutedCode
@@ -35,8 +35,13 @@ class ReportLaunch:
     listing: Listing
 
 
-def report_launch(launch: Launch, detail: LaunchDetail, path: Path) -> ReportLaunch:
-    """The model's inputs of a launch. Raises NoModel with what the report lacks, or what has no model."""
+def report_launch(
+    launch: Launch, detail: LaunchDetail, functions: Mapping[str, NDArray[np.uint64]]
+) -> ReportLaunch:
+    """The model's inputs of a launch. Raises NoModel with what the report lacks, or what has no model.
+
+    functions: the code words of the report's cubins, as `control_words.read_code_words` gives them.
+    """
     values = launch.values
     cycles, clock_hz = _cycles_and_clock(launch)
     attributes = {
@@ -76,7 +81,7 @@ def report_launch(launch: Launch, detail: LaunchDetail, path: Path) -> ReportLau
     targets = [listing.index[line.target] if line.target else -1 for line in listing.lines]
     starts = [lines.start for lines in listing.ranges if len(lines)]
     warps = blocks * -(-threads // 32)
-    kernel, controls = _controls(listing, launch, path)
+    kernel, controls = _controls(listing, launch, functions)
     shared = sum(values.number(f"launch__shared_mem_per_block_{kind}") or 0 for kind in ("static", "dynamic"))
     inputs = LaunchInputs(
         gpu=part,
@@ -146,12 +151,13 @@ def _without_lanes(listing: Listing, counts: NDArray[np.float64]) -> NDArray[np.
     return without
 
 
-def _controls(listing: Listing, launch: Launch, path: Path) -> tuple[int, ControlWords | None]:
+def _controls(
+    listing: Listing, launch: Launch, functions: Mapping[str, NDArray[np.uint64]]
+) -> tuple[int, ControlWords | None]:
     """Which function of the listing is the kernel, and the control words, from the cubin in the report.
 
     Device functions have no names in a report: the one whose length fits is taken.
     """
-    functions = read_code_words(path)
     kernel_words = functions.get(launch.mangled)
     ranges = [lines for lines in listing.ranges if len(lines)]
     lengths = [listing.lines[lines[-1]].offset // INSTRUCTION_BYTES + 1 for lines in ranges]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from profiler.reports.memory_limit import parse_size as parse_size
     from profiler.reports.read import is_report as is_report
     from profiler.reports.read import launch_detail as launch_detail
+    from profiler.reports.read import launch_details as launch_details
     from profiler.reports.read import read_report as read_report
     from profiler.reports.read import read_reports as read_reports
     from profiler.reports.redact import Redaction as Redaction
@@ -25,7 +26,7 @@ __getattr__ = lazy(
     __name__,
     instances="LaunchDetail source_lines",
     memory_limit="parse_size",
-    read="is_report launch_detail read_report read_reports",
+    read="is_report launch_detail launch_details read_report read_reports",
     redact="Redaction redact_report",
     rule_changes="RuleChange compare_rules rank_rules",
     rule_places="address_of place_of stall_of",

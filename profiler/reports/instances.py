@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from profiler.errors import UnreadableReport
 from profiler.reports import file_format, memory_limit, report_parts
-from profiler.reports.reader_client import Answer, WorkerLost, borrow_worker
+from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_worker
 from profiler.reports.reader_process import READER_VERSION
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -107,38 +107,65 @@ def read_detail(path: Path, ordinal: int, cache_dir: Path | None, timeout_s: flo
     if cached and (cached_answer := _load(cached)):
         with contextlib.suppress(KeyError, ValueError, TypeError):
             return _decode(cached_answer, framed.sha256, ordinal)
-    parts = report_parts.parts_of(framed, with_code=True)
+    ((answer, detail),) = _read(path, framed, [ordinal], timeout_s)
+    if cached:
+        _save(cached, answer)
+    return detail
+
+
+def read_details(path: Path, timeout_s: float) -> Iterator[LaunchDetail]:
+    """The details of all launches of a report in order, which is checked and loaded once.
+
+    Raises UnreadableReport.
+    """
+    framed = file_format.check_framing(path)
+    for _, detail in _read(path, framed, range(framed.declared), timeout_s):
+        yield detail
+
+
+def _read(
+    path: Path, framed: file_format.Framing, ordinals: Sequence[int], timeout_s: float
+) -> Iterator[tuple[Answer, LaunchDetail]]:
+    """The reader's answer for each launch, ascending, and what it says. timeout_s: for each of them."""
     # The same launches together as in the first depth: the library orders those of several processes.
-    part = next((part for part in parts if ordinal < part.first + part.launches), None)
-    size_bytes = part.size_bytes if part else framed.size_bytes
-    with borrow_worker(memory_limit.LEAST_BYTES) as worker:
-        worker.ask(
-            path,
-            timeout_s,
-            ordinal - part.first if part else ordinal,
-            pieces=part.pieces if part else (),
-            memory_bytes=memory_limit.reader_memory(size_bytes),
-        )
-        try:
-            answer = worker.answer(timeout_s)
-        except WorkerLost as lost:
-            raise UnreadableReport(f"{path}: launch {ordinal} cannot be read in full: {lost}") from lost
+    whole = report_parts.Part(0, framed.declared, framed.size_bytes, ())
+    for part in report_parts.parts_of(framed, with_code=True) or [whole]:
+        of_part = [ordinal for ordinal in ordinals if part.first <= ordinal < part.first + part.launches]
+        memory_bytes = memory_limit.reader_memory(part.size_bytes)
+        while of_part:
+            with borrow_worker(memory_limit.LEAST_BYTES) as worker:
+                worker.ask(
+                    path,
+                    timeout_s,
+                    [ordinal - part.first for ordinal in of_part],
+                    pieces=part.pieces,
+                    memory_bytes=memory_bytes,
+                )
+                while of_part and worker.running:  # one that is retired leaves the rest to another
+                    answer = _answer(worker, path, of_part[0], timeout_s, memory_bytes)
+                    try:
+                        detail = _decode(answer, framed.sha256, of_part[0])
+                    except (KeyError, ValueError, TypeError) as error:
+                        raise UnreadableReport(
+                            f"{path}: launch {of_part[0]} reads as nonsense; copy the report again"
+                        ) from error
+                    yield answer, detail
+                    of_part.pop(0)
+
+
+def _answer(worker: Worker, path: Path, ordinal: int, timeout_s: float, memory_bytes: int) -> Answer:
+    try:
+        answer = worker.answer(timeout_s)
+    except WorkerLost as lost:
+        raise UnreadableReport(f"{path}: launch {ordinal} cannot be read in full: {lost}") from lost
     if answer.head.get("out_of_memory"):
         raise UnreadableReport(
-            f"{path}: launch {ordinal} takes more than {memory_limit.reader_memory(size_bytes) >> 20} MiB of "
+            f"{path}: launch {ordinal} takes more than {memory_bytes >> 20} MiB of "
             f"memory; raise the limit with {memory_limit.READER_MEMORY}"
         )
     if "error" in answer.head:
         raise UnreadableReport(f"{path}: {answer.head['error']}")
-    try:
-        detail = _decode(answer, framed.sha256, ordinal)
-    except (KeyError, ValueError, TypeError) as error:
-        raise UnreadableReport(
-            f"{path}: launch {ordinal} reads as nonsense; copy the report again"
-        ) from error
-    if cached:
-        _save(cached, answer)
-    return detail
+    return answer
 
 
 def _decode(answer: Answer, sha256: str, ordinal: int) -> LaunchDetail:

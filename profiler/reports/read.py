@@ -17,7 +17,7 @@ from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, V
 from profiler.evidence.launch import one_line
 from profiler.evidence.values import SLOT, is_duration
 from profiler.reports import csv_export, file_format, memory_limit, reader_client, report_parts
-from profiler.reports.instances import LaunchDetail, read_detail
+from profiler.reports.instances import LaunchDetail, read_detail, read_details
 from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_csv_worker, borrow_worker
 
 Size = tuple[int, int, int] | None  # of a grid or block; None where the report does not say
@@ -99,6 +99,11 @@ def read_report(path: Path, timeout_s: float = TIMEOUT_S, memory_bytes: int | No
 def launch_detail(path: Path, ordinal: int, cache_dir: Path | None = None) -> LaunchDetail:
     """The second depth of one launch, extracted on first view; raises UnreadableReport."""
     return read_detail(path, ordinal, cache_dir, TIMEOUT_S)
+
+
+def launch_details(path: Path) -> Iterator[LaunchDetail]:
+    """The second depth of every launch of a report in order, read at once; raises UnreadableReport."""
+    return read_details(path, TIMEOUT_S)
 
 
 def is_report(path: Path) -> bool:

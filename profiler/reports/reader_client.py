@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,16 +96,19 @@ class Worker:
                 fcntl.fcntl(self._process.stdout, _F_SETPIPE_SZ, PIPE_BYTES)
         return self._process
 
-    def ask(self, path: Path, timeout_s: float, ordinal: int | None = None, **request: Any) -> None:
+    def ask(
+        self, path: Path, timeout_s: float, ordinals: Sequence[int | None] = (None,), **request: Any
+    ) -> None:
         """Queue one request. A worker that is gone is noticed by answer().
 
-        request: `pieces` (of report_parts), `memory_bytes` and `answer_bytes` as limits of this one.
+        ordinals: of the launches whose second depth is asked for, each an answer; None for the first depth.
+        request: `pieces` (of report_parts), `memory_bytes` and `answer_bytes` as limits of each answer.
         """
         request.setdefault("pieces", ())
         request.setdefault("memory_bytes", self._memory_bytes)
         request.setdefault("answer_bytes", self._memory_bytes)
-        self._limits.append((request["memory_bytes"], request["answer_bytes"]))
-        self._send({"path": str(path.absolute()), "ordinal": ordinal, "timeout_s": timeout_s, **request})
+        self._limits += [(request["memory_bytes"], request["answer_bytes"])] * len(ordinals)
+        self._send({"path": str(path.absolute()), "ordinals": ordinals, "timeout_s": timeout_s, **request})
 
     def answer(self, timeout_s: float) -> Answer:
         """The next answer; raises WorkerLost, after which the next ask() starts a fresh process."""

@@ -77,7 +77,10 @@ class Unreadable(Exception):
 
 
 def serve(site: str, memory_bytes: int, respond: Callable[[Json], tuple[Json, bytes]] | None = None) -> None:
-    """Answer requests until stdin ends; each says how much memory it may take, and its answer."""
+    """Answer requests until stdin ends; each says how much memory it may take, and its answer.
+
+    A request has an answer for each of its `ordinals`, unless this process is retired after an earlier one.
+    """
     respond = respond or answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     limit_memory(memory_bytes)
@@ -90,19 +93,27 @@ def serve(site: str, memory_bytes: int, respond: Callable[[Json], tuple[Json, by
         if "end_after_s" in request:  # nobody waits: without another request SIGALRM ends this process
             signal.alarm(request["end_after_s"])
             continue
-        signal.alarm(math.ceil(request["timeout_s"]) + 5)  # the parent kills first, unless it is gone
         limit_memory(request["memory_bytes"])
-        try:
-            head, blob = respond(request)
-            body = json.dumps(head).encode("ascii")
-        except MemoryError:
-            body, blob = json.dumps({"error": "", "out_of_memory": True}).encode(), b""
-        if len(body) + len(blob) > request["answer_bytes"]:
-            error = f"what it says takes more than {request['answer_bytes']:,} bytes"
-            body, blob = json.dumps({"error": error}).encode(), b""
-        signal.alarm(0)
-        is_retired = _peak_kib() > RETIRE_KIB
-        send(out, body, blob, is_retired)
+        is_retired = False
+        left = len(request["ordinals"])
+        for ordinal in request["ordinals"]:
+            signal.alarm(math.ceil(request["timeout_s"]) + 5)  # the parent kills first, unless it is gone
+            try:
+                head, blob = respond({**request, "ordinal": ordinal})
+                body = json.dumps(head).encode("ascii")
+            except MemoryError:
+                body, blob = json.dumps({"error": "", "out_of_memory": True}).encode(), b""
+            if len(body) + len(blob) > request["answer_bytes"]:
+                error = f"what it says takes more than {request['answer_bytes']:,} bytes"
+                body, blob = json.dumps({"error": error}).encode(), b""
+            signal.alarm(0)
+            left -= 1
+            # Between launches of one report it may grow further: the next process has to load it again.
+            most_kib = max(RETIRE_KIB, request["memory_bytes"] >> 11) if left else RETIRE_KIB
+            is_retired = _peak_kib() > most_kib
+            send(out, body, blob, is_retired)
+            if is_retired:
+                break
         if is_retired:
             break
     os._exit(0)  # the library's own tear-down only costs time
@@ -127,12 +138,14 @@ def _peak_kib() -> int:
 
 def answer(request: Json) -> tuple[Json, bytes]:
     """Head and columns for one request. What goes wrong is told in the head, except running out of memory."""
-    path = request["path"]
+    path, ordinal = request["path"], request["ordinal"]
     try:
+        if ordinal is not None:
+            return read_detail(path, ordinal, request["pieces"])
         if request["pieces"]:
             with part(path, request["pieces"]) as path:
-                return read_either(path, request["ordinal"])
-        return read_either(path, request["ordinal"])
+                return read_report(path)
+        return read_report(path)
     except Refused as reason:
         return {"error": str(reason)}, b""
     except ModuleNotFoundError:
@@ -145,11 +158,6 @@ def answer(request: Json) -> tuple[Json, bytes]:
         if is_of_library(error):
             return {"error": f"the report is damaged ({type(error).__name__} inside ncu_report)"}, b""
         return {"error": f"the report may be whole, but cannot be read here: {described(error)}"}, b""
-
-
-def read_either(path: str, ordinal: int | None) -> tuple[Json, bytes]:
-    """All launches in the first depth, or one in the second."""
-    return read_report(path) if ordinal is None else read_detail(path, ordinal)
 
 
 @contextlib.contextmanager
@@ -412,11 +420,39 @@ def rules(action: Any) -> list[list[Any]]:
 # --- second depth: everything per instance of one launch ---
 
 
-def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
+class OpenReport:
+    """The report whose launches were asked for last: the next launch of it need not load it again."""
+
+    def __init__(self) -> None:
+        self._opened: object = None
+        self._launches: list[Any] = []
+        self._more: Iterator[Any] = iter(())
+
+    def launch(self, path: str, ordinal: int, pieces: Sequence[Any]) -> Any:
+        """One launch of a report, or of the part that the pieces make up. Raises Refused where it has none."""
+        status = os.stat(path)
+        opened = path, pieces, status.st_ino, status.st_size, status.st_mtime_ns
+        if opened != self._opened:
+            self._opened, self._launches = None, []
+            self._more = self._open(path, pieces)
+            self._opened = opened
+        self._launches += itertools.islice(self._more, max(0, ordinal + 1 - len(self._launches)))
+        if not 0 <= ordinal < len(self._launches):
+            raise Refused(f"the report has no launch {ordinal}")
+        return self._launches[ordinal]
+
+    @staticmethod
+    def _open(path: str, pieces: Sequence[Any]) -> Iterator[Any]:
+        with part(path, pieces) if pieces else contextlib.nullcontext(path) as path:
+            yield from actions(path)
+
+
+OPENED = OpenReport()
+
+
+def read_detail(path: str, ordinal: int, pieces: Sequence[Any] = ()) -> tuple[Json, bytes]:
     """Per-PC columns, SASS, source lines, timelines and the other instances of one launch."""
-    action = next((launch for index, launch in enumerate(actions(path)) if index == ordinal), None)
-    if action is None:
-        raise Refused(f"the report has no launch {ordinal}")
+    action = OPENED.launch(path, ordinal, pieces)
     metrics = [m for m in map(action.metric_by_name, action.metric_names()) if m is not None]
     units = {metric.name(): unit_of(metric.name(), metric) for metric in metrics}  # all: the order matters
     left_out: dict[str, str] = {}  # why a metric's values are not among the columns, by name

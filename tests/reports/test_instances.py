@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from profiler.errors import UnreadableReport
-from profiler.reports import instances, read, reader_process
-from profiler.reports.reader_client import Worker
+from profiler.reports import file_format, instances, read, reader_process
+from profiler.reports.reader_client import Answer, Worker
 from tests.reportfiles import instances as made_instances
 from tests.reportfiles import is_made, machine_code
 from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar
@@ -295,3 +295,50 @@ def test_a_metric_that_its_name_does_not_find_has_no_data_and_costs_no_other(
     monkeypatch.setattr(type(action), "metric_by_name", lambda *_: None)
     with pytest.raises(reader_process.Refused, match="no metric that its name finds"):
         reader_process.scalars(action, 0, sets)
+
+
+def test_the_launches_of_a_report_are_read_at_once_and_equal_those_read_one_by_one(
+    reports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One check of the file and one request, however many launches; a retired process leaves the rest."""
+    path = reports / "hyperspec" / "profile.ncu-rep"
+    alone = [read.launch_detail(path, ordinal) for ordinal in range(8)]
+    calls: list[str] = []
+
+    def counted(name: str, function: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
+            calls.append(name)
+            return function(*arguments, **options)
+
+        return call
+
+    monkeypatch.setattr(file_format, "check_framing", counted("check", file_format.check_framing))
+    monkeypatch.setattr(Worker, "ask", counted("ask", Worker.ask))
+    together = list(read.launch_details(path))
+    assert calls == ["check", "ask"]
+    for one, other in zip(together, alone, strict=True):
+        assert (one.ordinal, one.function, one.sass, one.files) == (
+            other.ordinal,
+            other.function,
+            other.sass,
+            other.files,
+        )
+        assert np.array_equal(one.pcs, other.pcs)
+        assert one.per_pc.keys() == other.per_pc.keys()
+        for name, column in one.per_pc.items():
+            assert np.array_equal(column.values, other.per_pc[name].values, equal_nan=True)
+
+
+def test_where_the_reading_process_is_retired_another_reads_the_other_launches(
+    reports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Worker.answer
+
+    def retiring(self: Worker, timeout_s: float) -> Answer:
+        got = answer(self, timeout_s)
+        self.close()  # as after an answer that says it is the last of its process
+        return got
+
+    monkeypatch.setattr(Worker, "answer", retiring)
+    details = read.launch_details(reports / "hyperspec" / "profile.ncu-rep")
+    assert [detail.ordinal for detail in details] == list(range(8))
