@@ -152,11 +152,23 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
     "a": (_Form(("A", "E"), lambda numbers: numbers["A"] / numbers["E"]),),
     "W": (
         _plain("warps_active"),
+        # Little's law: what is in flight is how long it stays times how much begins.
+        _Form(
+            ("warp_latency", "issue_active"),
+            lambda numbers: numbers["warp_latency"] * numbers["issue_active"] / 100,
+            "active warps = latency × issue rate",
+        ),
         _Form(
             ("sm_warps_active",),
             lambda numbers: numbers["sm_warps_active"] / _schedulers_per_sm(numbers),
             "active warps of an SM, over its schedulers, stand for a scheduler's",
             (0.6, 9.6),
+        ),
+        _Form(
+            ("warp_latency", "I", "S", "A"),
+            lambda numbers: numbers["warp_latency"] * numbers["I"] / (numbers["S"] * numbers["A"]),
+            "active warps = latency × instructions per active cycle",
+            (0.3, 6.1),
         ),
     ),
     "L": (

@@ -429,7 +429,7 @@ class OpenReport:
         self._more: Iterator[Any] = iter(())
 
     def launch(self, path: str, ordinal: int, pieces: Sequence[Any]) -> Any:
-        """One launch of a report, or of the part that the pieces make up. Raises Refused where it has none."""
+        """One launch of a report, or of the part that the pieces make up; raises Refused."""
         status = os.stat(path)
         opened = path, pieces, status.st_ino, status.st_size, status.st_mtime_ns
         if opened != self._opened:

@@ -307,6 +307,42 @@ def test_without_a_factor_the_split_is_cycles_and_clock(lacking: str) -> None:
     assert abs(split.residue_us) < 1e-12
 
 
+def test_block_barriers_that_became_polling_are_divided_without_a_counter_of_warps() -> None:
+    """The shape of a public case of +21 %: more instructions, fewer cycles at barriers, new ones asleep."""
+    counters = {
+        "duration": (Value(2_000_000, "ns"), Value(2_420_000, "ns")),
+        "sm_clock": (Value(1.2e9, "hz"), Value(1.2e9, "hz")),
+        "cycles": (Value(2_400_000, "cycle"), Value(2_904_000, "cycle")),
+        "cycles_elapsed": (Value(2_400_000.0, "cycle"), Value(2_904_000.0, "cycle")),
+        "cycles_active": (Value(2_380_000.0, "cycle"), Value(2_880_000.0, "cycle")),
+        "sm_count": (Value(100), Value(100)),
+        "inst_issued": (Value(400e6, "inst"), Value(490e6, "inst")),
+        "issue_active": (Value(42.0, "%"), Value(42.5, "%")),
+        "warp_latency": (Value(10.0, "cycle"), Value(9.9, "cycle")),
+    }
+    stalls = {
+        "barrier": (Value(4.0), Value(1.2)),
+        "sleeping": (Value(0.0), Value(0.8)),
+        "branch_resolving": (Value(1.0), Value(1.7)),
+        "long_scoreboard": (Value(5.0), Value(6.2)),
+    }
+    a, b = read_identities(
+        {concept: values[0] for concept, values in counters.items()},
+        {concept: values[1] for concept, values in counters.items()},
+        stalls,
+    )
+    assert (a.warps, b.warps) == (pytest.approx(4.2), pytest.approx(9.9 * 0.425))
+    split = split_time(a, b)
+    found = terms(split)
+    assert split.depth == "full"
+    assert adds_up(split)
+    assert found["work"] == pytest.approx(log_mean(2000, 2420) * math.log(490 / 400), rel=0.1)
+    assert found["waiting:barrier"] < -400
+    assert found["waiting:sleeping"] == pytest.approx(2420 * 0.8 / 9.9, rel=0.02)
+    assert found["waiting:branch_resolving"] > 100
+    assert abs(split.residue_us) < 0.05 * 2420
+
+
 def test_without_a_clock_it_is_cycles_over_time() -> None:
     split = split_time(made(clock_hz=None), made(cycles=18_000.0, time_us=20.0))
     assert (split.depth, split.clock_from_time) == ("cycles", True)
@@ -375,6 +411,15 @@ def test_the_factors_are_read_with_their_fallbacks() -> None:
     assert one_of(of_sm).active_share == 9_500 / 9_600
     warps = {"warps_active": NOT_COLLECTED, "sm_warps_active": Value(12.0, "warp")}
     assert one_of(concepts(**warps)).warps == 3.0
+    little = one_of(concepts(**warps, issue_active=Value(80.0, "%")))
+    assert little.warps == pytest.approx(4.0 * 0.8), (
+        "latency times issue rate is exact, a count of the SM is not"
+    )
+    assert [(stand_in.factor, stand_in.most_off_pct) for stand_in in little.stand_ins] == [
+        ("active warps", 0.0)
+    ]
+    uncounted = one_of(concepts(warps_active=NOT_COLLECTED))
+    assert uncounted.warps == pytest.approx(4.0 * 1e6 / (100 * 9_000)), "instructions per active cycle"
     assert one_of(concepts(schedulers_per_sm=Value(2))).schedulers == 50.0
     assert not plain.missing
 
@@ -385,9 +430,10 @@ def test_a_factor_is_read_alike_on_both_sides() -> None:
         concepts(sm_warps_active=sm_warps), concepts(sm_warps_active=sm_warps, warps_active=NOT_COLLECTED), {}
     )
     assert a.warps == b.warps == 15.4 / 4, "else the change of the counter reads as one of the warps"
-    a, b = read_identities(concepts(), concepts(sm_warps_active=sm_warps, warps_active=NOT_COLLECTED), {})
+    lacking = concepts(sm_warps_active=sm_warps, warps_active=NOT_COLLECTED, warp_latency=NOT_COLLECTED)
+    a, b = read_identities(concepts(), lacking, {})
     assert (a.warps, b.warps) == (None, None)
-    assert a.missing == b.missing == ("warps_active",)
+    assert a.missing == b.missing == ("warps_active", "warp_latency")
 
 
 @pytest.mark.parametrize(
@@ -395,9 +441,9 @@ def test_a_factor_is_read_alike_on_both_sides() -> None:
     [NOT_COLLECTED, Value(None, "inst", state=State.FAILED), Value(0, "inst"), Value(None, "", "text")],
 )
 def test_what_is_no_number_above_zero_is_missing_and_no_factor(value: Value) -> None:
-    identity = one_of(concepts(warps_active=value))
+    identity = one_of(concepts(warps_active=value, warp_latency=NOT_COLLECTED))
     assert identity.warps is None
-    assert identity.missing == ("warps_active",)
+    assert identity.missing == ("warps_active", "warp_latency")
     assert split_time(identity, identity).depth == "cycles"
 
 
