@@ -140,6 +140,12 @@ def progress() -> Callable[[str, str], None]:
     return print_progress
 
 
+def arch(text: str) -> str:
+    """One architecture, for argparse."""
+    (one,) = _arches(text.replace(",", " "))
+    return one
+
+
 def _arches(text: str) -> list[str]:
     from profiler.catalog.catalog import check_arch
     from profiler.errors import BadCatalog

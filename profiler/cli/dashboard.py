@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler import shipped
-from profiler.cli.output import positive
+from profiler.cli.output import port, positive
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def add(commands: Commands) -> None:
         help="open the dashboard in the browser",
         description=f"Serve the dashboard on {ADDRESS} until Ctrl-C.",
     )
-    dashboard.add_argument("--port", type=int, help="the port (default: the first free one from 8501)")
+    dashboard.add_argument("--port", type=port, help="the port (default: the first free one from 8501)")
     dashboard.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
     dashboard.add_argument(
         "--read-only",
@@ -70,6 +71,8 @@ def serve(arguments: argparse.Namespace) -> int:
         app, port=arguments.port, browser=not arguments.no_browser and can_open_a_browser()
     )
     command += web_options(arguments)
+    if arguments.port is not None:
+        refuse_taken(arguments.port)
     if arguments.read_only:
         os.environ[READ_ONLY] = "1"
     if arguments.user_header:
@@ -78,6 +81,17 @@ def serve(arguments: argparse.Namespace) -> int:
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     sys.stdout.flush()
     os.execv(command[0], command)
+
+
+def refuse_taken(port: int) -> None:
+    """Raise ProfilerError for a port at which this process may not listen, with the reason."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+        try:
+            listener.bind((ADDRESS, port))
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise ProfilerError(f"--port {port}: {reason}; choose another, or leave --port out") from None
 
 
 def command_line(app: Path, *, port: int | None, browser: bool) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, positive, print_json, print_table, say
+from profiler.cli.output import add_json, port, positive, print_json, print_table, say
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("--list", action="store_true", help="print the tools and their arguments, and end")
     add_json(command)
-    command.add_argument("--http", type=int, metavar="PORT", help="serve HTTP at this port of this machine")
+    command.add_argument("--http", type=port, metavar="PORT", help="serve HTTP at this port of this machine")
     command.add_argument(
         "--address", default="127.0.0.1", metavar="IP", help="the loopback address for --http (127.0.0.1)"
     )
@@ -79,8 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
     budget = arguments.budget or DEFAULT_BUDGET
     if not LEAST_BUDGET <= budget <= MOST_BUDGET:
         raise ProfilerError(f"--budget {budget}: from {LEAST_BUDGET} to {MOST_BUDGET} characters")
-    if arguments.http is not None and not 0 < arguments.http < 65536:
-        raise ProfilerError(f"--http {arguments.http}: a port from 1 to 65535 is needed")
     loopback(arguments.address)
     tools = offered(arguments.allow_run)
     if arguments.list:

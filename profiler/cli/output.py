@@ -398,6 +398,14 @@ def positive(text: str) -> int:
     return number
 
 
+def port(text: str) -> int:
+    """A port that a server may listen at, for argparse."""
+    number = int(text)
+    if not 0 < number < 65536:
+        raise argparse.ArgumentTypeError(f"{text} is not a port from 1 to 65535")
+    return number
+
+
 def _console() -> Console:
     from rich.console import Console
 

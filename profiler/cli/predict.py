@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.build import add_jobs, add_versions, progress, trusted_catalog
+from profiler.cli.build import add_jobs, add_versions, arch, progress, trusted_catalog
 from profiler.cli.output import add_json, print_document, print_table, say
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def add(commands: Commands) -> None:
     )
     code.add_argument("--shared", type=int, metavar="BYTES", help="dynamic shared memory of a block")
     code.add_argument("--kernel", metavar="NAME", help="which, of several")
-    code.add_argument("--arch", metavar="SM", help="which code, of a library with several")
+    code.add_argument("--arch", type=arch, metavar="SM", help="which code, of a library with several")
     add_jobs(command)
     add_json(command)
     command.set_defaults(handler=run)

@@ -6,7 +6,7 @@ import argparse
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler.cli.build import add_catalog, trusted_catalog
+from profiler.cli.build import add_catalog, arch, trusted_catalog
 from profiler.cli.output import add_filters, add_json, add_pair, positive, print_document, print_table, say
 from profiler.evidence import formatting
 
@@ -53,7 +53,9 @@ def add(commands: Commands) -> None:
         "--launch", type=int, metavar="N", help="the launch, by its place in the report from 0"
     )
     command.add_argument("--b-launch", type=int, metavar="N", help="the launch of B (default: as --launch)")
-    command.add_argument("--arch", metavar="ARCH", help="of a binary with several, or compiled for (sm_90a)")
+    command.add_argument(
+        "--arch", type=arch, metavar="ARCH", help="of a binary with several, or compiled for (sm_90a)"
+    )
     command.add_argument(
         "--build", action="store_true", help="of a version: built here, whatever a run keeps of it"
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from profiler.errors import CannotJudge
+from profiler.errors import UnknownName
 from profiler.evidence.gpu_arch import Architecture, architecture_of, find_architecture
 
 _MIB = 1 << 20
@@ -142,7 +142,7 @@ _DEVICE_NAMES = (
 def find_part(name: str) -> GpuPart:
     """The GPU of a name, whatever its case and separators; a name's beginning where only one begins so.
 
-    Raises CannotJudge with the names that are known.
+    Raises UnknownName with the names that are known.
     """
     wanted = _plain(name)
     plain = {_plain(known): part for known, part in GPU_PARTS.items()}
@@ -152,7 +152,7 @@ def find_part(name: str) -> GpuPart:
     if wanted and len(starts) == 1:
         return starts[0]
     choice = ", ".join(part.name for part in starts) if wanted and starts else ", ".join(GPU_PARTS)
-    raise CannotJudge(f"no GPU {name!r} is known here: choose one of {choice}")
+    raise UnknownName(f"no GPU {name!r} is known here: choose one of {choice}")
 
 
 def part_of_device(device: str) -> GpuPart | None:

@@ -88,11 +88,16 @@ class Wobble:
 
 
 def log_ratios(a: Floats, b: Floats, offset: float | Floats = 0.0) -> Floats:
-    """The sizes of log(b / a) with `offset` added to both: 0 where they are equal, inf from or to 0."""
+    """The sizes of log(b / a) with `offset` added to both: 0 where they are equal, inf from or to 0.
+
+    From one side of 0 to the other it is the way to 0 and the way on from there.
+    """
+    is_across = np.sign(a) * np.sign(b) < 0
     a, b = np.abs(a) + offset, np.abs(b) + offset
     with np.errstate(divide="ignore", invalid="ignore"):
         sizes: Floats = np.where(a == b, 0.0, np.abs(np.log(b / a)))
-    return sizes
+        across: Floats = np.log(a / offset) + np.log(b / offset)
+    return np.where(is_across, across, sizes)
 
 
 def p_of_sizes(sizes: Floats, seen: Floats) -> Floats:
@@ -110,11 +115,12 @@ def p_of_sizes(sizes: Floats, seen: Floats) -> Floats:
 def zero_offset(a: Floats, b: Floats) -> Floats:
     """What to add to the counts of A/A pairs [..., pairs], so that a zero on one side has a size: [...].
 
-    The mean of the sides beside a zero; 0 where no pair has one zero.
+    The mean of the sides beside a zero, and of those of pairs with a zero between; 0 where there are none.
     """
     one_zero = (a == 0) != (b == 0)
-    count = one_zero.sum(axis=-1)
-    other = np.where(one_zero, np.abs(a) + np.abs(b), 0.0).sum(axis=-1)
+    is_across = np.sign(a) * np.sign(b) < 0
+    count = one_zero.sum(axis=-1) + 2 * is_across.sum(axis=-1)
+    other = np.where(one_zero | is_across, np.abs(a) + np.abs(b), 0.0).sum(axis=-1)
     offset: Floats = other / np.maximum(count, 1)
     return offset
 

@@ -10,7 +10,7 @@ import pytest
 
 from profiler.catalog import load_catalog
 from profiler.documents import PredictionDocument, predict_names
-from profiler.errors import CannotJudge, UnknownName
+from profiler.errors import UnknownName
 from profiler.model.error_table import load_errors
 from profiler.model.launch_model import HitRates, LaunchInputs
 from profiler.model.prediction import WAITING, predict_inputs, what_ifs
@@ -152,7 +152,7 @@ def test_what_is_asked_for_wrongly_is_named() -> None:
         predict_names(["v2d_c"], workloads=["9x9x9x9"])
     with pytest.raises(UnknownName, match="did you mean v2d_a"):
         predict_names(["v2d_c"], against="v2d_aa")
-    with pytest.raises(CannotJudge, match="no GPU 'B9000' is known here"):
+    with pytest.raises(UnknownName, match="no GPU 'B9000' is known here"):
         predict_names(["v2d_c"], gpus=["B9000"])
     with pytest.raises(UnknownName, match="NAME=VALUE"):
         predict_names(["v2d_c"], macros=["STAGES"])

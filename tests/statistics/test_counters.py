@@ -139,3 +139,28 @@ def test_from_zero_there_is_a_verdict_and_no_share() -> None:
 def test_missing_is_no_number() -> None:
     with pytest.raises(ValueError, match="missing"):
         counters.judge_counter(1.0, float("nan"), better="lower", exact=True)
+
+
+def test_a_counter_that_changes_its_sign_is_not_the_same() -> None:
+    """By size alone -1 and 1 are equal; a wobble of 2 % is no way from one to the other."""
+    seen = np.linspace(100.0, 102.0, 60)
+    noise = counters.counter_noise(seen, np.full(60, 101.0))
+    for a, b in ((-1.0, 1.0), (1.0, -1.0), (-5.0, 4.9), (-1e-9, 1e9)):
+        for exact in (True, False):
+            decision = counters.judge_counter(a, b, better="lower", exact=exact, noise=noise, margin=0.01)
+            moved = Verdict.WORSE if b > a else Verdict.BETTER
+            # Of 60 pairs none went through 0: whether the first does is told by 100.
+            assert decision.verdict is (moved if exact else Verdict.UNCLEAR), (a, b, exact)
+    for a, b in ((0.0, -0.0), (-0.0, 0.0), (-1.0, -1.0)):
+        assert counters.judge_counter(a, b, better="lower", exact=True, noise=noise).verdict is Verdict.SAME
+
+
+def test_a_counter_that_wobbles_around_zero_is_excused_within_its_wobble() -> None:
+    generator = np.random.default_rng(1)
+    a, b = generator.normal(0.0, 1.0, (2, 400))
+    noise = counters.counter_noise(a, b)
+    assert noise is not None
+    assert counters.judge_counter(-0.8, 0.7, better="lower", exact=False, noise=noise).verdict is Verdict.SAME
+    assert (
+        counters.judge_counter(-1.0, 1e9, better="lower", exact=False, noise=noise).verdict is Verdict.WORSE
+    )
