@@ -35,6 +35,13 @@ _SPECIAL = ("SR_CLOCK", "SR_GLOBALTIMER", "SR_GLOBAL_TIMER", "SR_SMID", "SR_VIRT
 _PLACE = ("SR_SMID", "SR_VIRT", "SR_NSMID")
 
 
+# Before the names of what Blackwell's cubins hold once more, in another encoding.
+_COPY = ".nv.merc"
+# Where addresses of global memory lie for the code to read, and where they have no effect on what runs.
+_POINTERS = (".nv.constant4", ".nv.constant.pic")
+_DEBUG = (".debug", ".nv_debug", ".nv.tileir.debug", ".nv.host", ".eh_frame")
+
+
 def scan_binary(code: MachineCode) -> Iterator[str]:
     """What stands against the binary, a sentence each; nothing where there is nothing."""
     names = [name for name, _, _, _ in code.sections if name.startswith((".text.", ".nv."))]
@@ -44,8 +51,13 @@ def scan_binary(code: MachineCode) -> Iterator[str]:
         if name in code.kernels and section != f".text.{name}":
             yield f"the symbol of {name} lies in {section or 'no section'}"
     constants = 0
+    named = _named_sections(code)
     for name, size, flags, _ in code.sections:
+        if name.startswith(f"{_COPY}."):
+            name = name.removeprefix(_COPY)
         if size and any(name == state or name.startswith(f"{state}.") for state in _STATE):
+            if name not in named:  # such as a string that a compiler left behind, or cuTile's launch data
+                continue
             words = ", ".join(s for s, place, _, _ in code.symbols if place == name and not s.startswith("."))
             yield (
                 f"{size} bytes of global memory of its own{f' ({words[:80]})' if words else ''}: what one "
@@ -74,3 +86,30 @@ def scan_binary(code: MachineCode) -> Iterator[str]:
                 what = "where it runs" if register.startswith(_PLACE) else "the time"
                 if not register.startswith("SR_WARPID"):
                     yield f"{function} reads {what} ({register}): a result may not depend on it"
+
+
+def _named_sections(code: MachineCode) -> frozenset[str]:
+    """The sections whose address any instruction can come by.
+
+    An instruction has it from a relocation of its own, or of a constant or variable that it reads. Constant
+    bank 4 holds nothing but addresses: of its slots those count that an instruction reads.
+    """
+    held: dict[str, set[str]] = {}  # the sections that the addresses in a section are of
+    named = set()
+    for place, offset, _, target in code.relocations:
+        place, target = place.removeprefix(_COPY), target.removeprefix(_COPY)
+        if place.startswith(_DEBUG) or not target:
+            continue
+        if place.startswith(_POINTERS):
+            if code.pointers & {-1, offset // 8}:
+                named.add(target)
+        elif any(place == state or place.startswith(f"{state}.") for state in _STATE):
+            held.setdefault(place, set()).add(target)
+        else:
+            named.add(target)
+    pending = list(named)
+    while pending:
+        for target in held.get(pending.pop(), set()) - named:
+            named.add(target)
+            pending.append(target)
+    return frozenset(named)

@@ -64,6 +64,9 @@ class MachineCode:
     symbols: tuple[tuple[str, str, int, int], ...]  # name, section, size, binding
     code_id: str
     log: str = ""
+    relocations: tuple[tuple[str, int, str, str], ...] = ()  # as judge.elf.Relocation has them
+    # Slots of constant bank 4 that any function reads, where addresses of global memory are; -1: any of them.
+    pointers: frozenset[int] = frozenset({-1})
 
     @property
     def cubin(self) -> Path:
@@ -222,6 +225,8 @@ def _inspect(
         tuple((str(s[0]), str(s[1]), int(s[2]), int(s[3])) for s in answer["symbols"]),
         _code_id(data),
         log,
+        tuple((str(r[0]), int(r[1]), str(r[2]), str(r[3])) for r in answer["relocations"]),
+        frozenset(int(slot) for row in answer["functions"].values() for slot in row["pointers"]),
     )
 
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from profiler.errors import BuildFailed
 
 WRITE, ALLOCATED, EXECUTABLE = 1, 2, 4  # SHF_*
-_SYMBOLS, _RELOCATIONS, _EMPTY = 2, 4, 8  # SHT_SYMTAB, SHT_RELA, SHT_NOBITS
+_SYMBOLS, _EMPTY = 2, 8  # SHT_SYMTAB, SHT_NOBITS
+# SHT_RELA, SHT_REL, and what Blackwell's cubins have beside SHT_RELA: bytes of an entry.
+_RELOCATIONS = {4: 24, 9: 16, 0x70000082: 24}
 _MOST = 1 << 16  # sections, and symbols
 
 
@@ -28,6 +30,15 @@ class Symbol(NamedTuple):
     section: str  # "" where it is defined elsewhere
     size: int
     binding: int  # 0 local, 1 global, 2 weak
+
+
+class Relocation(NamedTuple):
+    """A place that is given the address of something when the file is loaded."""
+
+    section: str  # where the place is
+    offset: int
+    symbol: str  # "" where it is a whole section
+    target: str  # the section that the symbol is in; "" where it is defined elsewhere
 
 
 def read_sections(data: bytes) -> list[Section]:
@@ -53,6 +64,27 @@ def read_symbols(data: bytes) -> list[Symbol]:
     except (struct.error, ValueError) as error:
         raise BuildFailed(f"no whole ELF file: {error}") from None
     return symbols
+
+
+def read_relocations(data: bytes) -> list[Relocation]:
+    """The relocations in order. Raises BuildFailed as read_sections does."""
+    headers = _headers(data)
+    found = []
+    try:
+        for section, (_, start, link, place) in headers:
+            entry = _RELOCATIONS.get(section.kind)
+            if entry is None or link >= len(headers) or place >= len(headers):
+                continue
+            _, symbols, strings, _ = headers[link][1]
+            names = headers[strings][1][1]
+            for at in range(start, start + min(section.size, entry * _MOST), entry):
+                offset, info = struct.unpack_from("<QQ", data, at)
+                name, _, _, index, _, _ = struct.unpack_from("<IBBHQQ", data, symbols + 24 * (info >> 32))
+                target = headers[index][0].name if 0 < index < len(headers) else ""
+                found.append(Relocation(headers[place][0].name, offset, _text(data, names + name), target))
+    except (struct.error, ValueError, IndexError) as error:
+        raise BuildFailed(f"no whole ELF file: {error}") from None
+    return found
 
 
 def read_contents(data: bytes) -> list[tuple[Section, bytes]]:

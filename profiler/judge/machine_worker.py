@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import secrets
 import struct
 import sys
@@ -25,7 +26,7 @@ from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.emulator import LaunchShape
 from profiler.errors import BuildFailed, ProfilerError
 from profiler.evidence import find_part
-from profiler.judge.elf import read_sections, read_symbols
+from profiler.judge.elf import read_relocations, read_sections, read_symbols
 from profiler.judge.footprint import Footprint, granules_of
 from profiler.judge.machine_races import GRANULE, LaunchRaces
 from profiler.judge.run_work import find_doubt, work_of
@@ -52,6 +53,7 @@ from profiler.sass import FunctionCode, library_functions
 
 Job = Mapping[str, Any]
 _MOST_LINES = 5
+_POINTER_BANK = re.compile(r"c\[0x4\]\[([^\]]+)\]")
 _MOST_BLOCKS = 1 << 24  # of a launch
 _GAP_STEPS = 64  # of 512 bytes, that are free between two arrays at most
 _GUARD = 0xA5  # every byte of memory beside the arrays
@@ -90,6 +92,7 @@ def inspect(job: Job) -> dict[str, Any]:
     return {
         "sections": [list(section) for section in read_sections(data)],
         "symbols": [list(symbol) for symbol in read_symbols(data)],
+        "relocations": [list(relocation) for relocation in read_relocations(data)],
         "kernels": {
             name: {
                 "parameters": [[p.offset, p.size] for p in image.parameters],
@@ -106,6 +109,9 @@ def inspect(job: Job) -> dict[str, Any]:
                 "special": sorted(
                     {word for _, text in function.instructions for word in _special_registers(text)}
                 ),
+                "pointers": sorted(
+                    {slot for _, text in function.instructions for slot in _pointer_slots(text)}
+                ),
             }
             for function in functions
         },
@@ -115,6 +121,17 @@ def inspect(job: Job) -> dict[str, Any]:
 def _opcode(text: str) -> str:
     words = text.split()
     return words[1 if words[0].startswith("@") and len(words) > 1 else 0].rstrip(";")
+
+
+def _pointer_slots(text: str) -> list[int]:
+    """The slots of constant bank 4 that an instruction reads, an address each; -1 for any of them."""
+    if "cx[" in text:  # of a bank that a register names
+        return [-1]
+    slots = []
+    for at in _POINTER_BANK.findall(text):
+        first = int(at, 0) // 8 if at[0].isdigit() else 0 if at in ("RZ", "URZ") else -1
+        slots += [first, first + 1] if ".128" in text and first >= 0 else [first]
+    return slots
 
 
 def _special_registers(text: str) -> list[str]:

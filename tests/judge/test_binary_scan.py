@@ -1,0 +1,119 @@
+"""Global memory that a binary holds: state where code can come by its address, nothing where it cannot."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from profiler.build import toolchain
+from profiler.errors import BuildFailed
+from profiler.judge.binary_scan import scan_binary
+from profiler.judge.compilation import MachineCode
+from profiler.judge.elf import read_relocations
+from profiler.judge.machine_worker import _pointer_slots, inspect
+from tests.toolchain import needs_sass
+
+HEAD = ".version 8.0\n.target {arch}\n.address_size 64\n"
+# As Triton leaves it behind where libdevice's exp2, log2 or sqrt were inlined: a name that was asked for.
+LEFT_BEHIND = ".global .align 1 .b8 _$_str[11] = {95, 95, 67, 85, 68, 65, 95, 70, 84, 90, 0};\n"
+# As cuTile does: what its launcher writes into.
+LAUNCH_DATA = ".visible .global .align 8 .b8 ___NV_TILE_LAUNCH_META_DATA___[64];\n"
+KERNEL = """
+.visible .entry k(.param .u64 out) {{
+  .reg .u64 %p<6>; .reg .u32 %v<4>;
+  ld.param.u64 %p1, [out];
+  mov.u32 %v1, %tid.x;
+  {body}
+  st.global.u32 [%p1], %v1;
+  ret;
+}}
+"""
+COUNTS = "atom.global.add.u32 %v1, [{}], 1;"
+
+
+def scan(tmp_path: Path, arch: str, text: str) -> list[str]:
+    """The findings on a module of PTX."""
+    source, cubin = tmp_path / "k.ptx", tmp_path / "k.cubin"
+    source.write_text(HEAD.format(arch=arch) + text)
+    ptxas = toolchain.require_tool("ptxas")
+    if arch not in ("sm_80", "sm_90"):
+        source.write_text(source.read_text().replace("8.0", "9.0"))
+    done = subprocess.run(
+        [ptxas.path, f"-arch={arch}", source, "-o", cubin], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"ptxas {ptxas.version} does not compile for {arch}: {done.stderr}")
+    answer = inspect({"cubin": str(cubin), "arch": arch})
+    code = MachineCode(
+        tmp_path,
+        arch,
+        {},
+        tuple(map(tuple, answer["sections"])),
+        tuple(map(tuple, answer["symbols"])),
+        "",
+        "",
+        tuple(map(tuple, answer["relocations"])),
+        frozenset(slot for row in answer["functions"].values() for slot in row["pointers"]),
+    )
+    return list(scan_binary(code))
+
+
+@needs_sass
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "sm_121"])
+@pytest.mark.parametrize("data", [LEFT_BEHIND, LAUNCH_DATA, LEFT_BEHIND + LAUNCH_DATA])
+def test_data_that_no_instruction_can_reach_is_nothing(tmp_path: Path, arch: str, data: str) -> None:
+    assert scan(tmp_path, arch, data + KERNEL.format(body="")) == []
+
+
+@needs_sass
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "sm_121"])
+@pytest.mark.parametrize(
+    ("data", "body"),
+    [
+        (".global .u32 calls;\n", "mov.u64 %p2, calls; " + COUNTS.format("%p2")),
+        (LEFT_BEHIND, "ld.global.u8 %v1, [_$_str+3];"),
+        # beside data that nothing reaches
+        (LEFT_BEHIND + ".global .u32 calls;\n", "mov.u64 %p2, calls; " + COUNTS.format("%p2")),
+        (LAUNCH_DATA, "mov.u64 %p2, ___NV_TILE_LAUNCH_META_DATA___; " + COUNTS.format("%p2")),
+        # through an address in a constant, and in another variable
+        (
+            ".global .u32 calls;\n.const .u64 at = calls;\n",
+            "ld.const.u64 %p2, [at]; " + COUNTS.format("%p2"),
+        ),
+        (
+            ".global .u32 calls;\n.global .u64 at = calls;\n",
+            "ld.global.u64 %p2, [at]; " + COUNTS.format("%p2"),
+        ),
+    ],
+)
+def test_data_that_an_instruction_can_reach_is_state(tmp_path: Path, arch: str, data: str, body: str) -> None:
+    findings = scan(tmp_path, arch, data + KERNEL.format(body=body))
+    assert any("global memory of its own" in one for one in findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "slots"),
+    [
+        ("LDC.64 R2, c[0x4][RZ]", [0]),
+        ("IMAD.MOV.U32 R2, RZ, RZ, c[0x4][0x14]", [2]),
+        ("LDCU.128 UR4, c[0x4][0x10]", [2, 3]),
+        ("LDC.64 R2, c[0x4][R6]", [-1]),
+        ("LDCU.64 UR4, c[0x4][UR6+0x8]", [-1]),
+        ("LDC.64 R2, cx[UR4][R6+0x8]", [-1]),
+        ("LDC R2, c[0x0][0x28]", []),
+    ],
+)
+def test_the_slots_of_addresses_that_an_instruction_reads(text: str, slots: list[int]) -> None:
+    assert _pointer_slots(text) == slots
+
+
+def test_relocations_of_half_a_file_are_a_bad_build() -> None:
+    header = bytearray(b"\x7fELF\x02" + bytes(59))
+    struct.pack_into("<Q", header, 0x28, 64)
+    struct.pack_into("<HHH", header, 0x3A, 64, 1, 0)
+    relocations = struct.pack("<IIQQQQIIQQ", 0, 4, 0, 0, 0, 24, 0, 0, 0, 24)
+    with pytest.raises(BuildFailed):
+        read_relocations(bytes(header) + relocations)
