@@ -510,10 +510,9 @@ def _by_cycles_where_the_clock_moved(
     by_clock = explain_by_clock({change.concept: change for change in metrics}, table)
     if by_clock is None:
         return metrics
-    judged_by = CYCLES if by_clock.verdict is Verdict.SAME else ""
     return tuple(
         replace(
-            change, verdict=by_clock.verdict, reason=by_clock.reason, unreplicated=False, judged_by=judged_by
+            change, verdict=by_clock.verdict, reason=by_clock.reason, unreplicated=False, judged_by=CYCLES
         )
         if change.concept == HEADLINE
         else change

@@ -116,7 +116,7 @@ def undecided_reasons(comparison: Comparison) -> list[str]:
             lines.append(
                 f"{pair.workload_change.verdict.label}: {pair.kernel}: {pair.workload_change.reason}"
             )
-        if pair.headline and pair.headline.judged_by:
+        if pair.headline and pair.headline.judged_by and pair.verdict.traits.decided:
             lines.append(f"{pair.kernel}: {pair.headline.reason}")
         if words := _differing(pair):
             lines.append(f"{pair.kernel}: {words}")

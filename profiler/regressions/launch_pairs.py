@@ -12,6 +12,7 @@ from profiler.statistics import Verdict
 _AMBIGUOUS = "launches of a kernel that cannot be told apart in the two runs"
 _NO_PARTNER = "launches without a partner in the other run"
 _OTHER_WORKLOAD = "launches of another grid, so of another workload"
+_NOT_COMPARABLE = "launches of runs that are not comparable"
 _PERHAPS_OTHER = "launches that may be of another problem size"
 
 
@@ -34,9 +35,13 @@ class LaunchPairs:
         if comparison is None or isinstance(pair, str):
             return pair if isinstance(pair, str) else _NO_PARTNER
         first = regression.possible[-1]  # that surely has the new level
-        step = pair if first.run_id == regression.now.run_id else self._pair(regression, first)[0]
-        # Across another workload there is no step, whatever the newest run compares with.
-        for of_pair in (pair, step):
+        found: list[tuple[PairComparison | str, Comparison | None]] = [(pair, comparison)]
+        if first.run_id != regression.now.run_id:
+            found.append(self._pair(regression, first))
+        # Across another workload or machine there is no step, whatever the newest run compares with.
+        for of_pair, sides in found:
+            if sides is not None and not sides.comparable:
+                return f"{_NOT_COMPARABLE}: {'; '.join(blocking.words for blocking in sides.blocked_by)}"
             change = None if isinstance(of_pair, str) else of_pair.workload_change
             if change is not None:
                 return _OTHER_WORKLOAD if change.verdict is Verdict.NOT_COMPARABLE else _PERHAPS_OTHER

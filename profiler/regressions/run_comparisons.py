@@ -22,6 +22,10 @@ from profiler.regressions.regression import Regression, SeriesKey, VersionRun
 if TYPE_CHECKING:
     from profiler.store import Store
 
+# What may differ along a history whose workload was declared, as a step may be due to it. Reports of which no
+# workload is known may be of another machine altogether, so they follow the rule of `compare`.
+ACROSS_OF_HISTORY = ("driver", "ncu")
+
 _Ends = tuple[SeriesKey, VersionRun, VersionRun]
 
 
@@ -49,8 +53,9 @@ class RunComparisons:
                 self._comparisons[key] = None
             else:
                 noise = self.noise.only_counters()
+                across = ACROSS_OF_HISTORY if series.workload else ()
                 self._comparisons[key] = compare(
-                    a, b, self.table, across=("driver", "ncu"), noise=noise, pairing=self.pairing
+                    a, b, self.table, across=across, noise=noise, pairing=self.pairing
                 )
         return self._comparisons[key]
 

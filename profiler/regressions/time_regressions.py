@@ -59,7 +59,10 @@ from profiler.store import SampleArrays
 _Size = tuple[int, int, int]
 _LaunchSize = tuple[_Size | None, _Size | None]  # grid and block
 _IsWorse = Callable[[TrendPoint, TrendPoint], bool]  # of the older and the newer
-_SHORT = "ncu durations under 50 µs, which move by themselves"
+_SHORT = UnclearReason("ncu durations under 50 µs, which move by themselves", "profiler collect VERSION")
+_BY_CLOCK = UnclearReason(
+    "ncu durations that moved in equal cycles, without a counter of the SM clock", "profiler collect VERSION"
+)
 _FEW_ROUNDS = "live pairs with too few rounds"
 _BY_CHANCE = UnclearReason(
     "slower, but among all newest timings of its run chance does as much", "profiler collect VERSION"
@@ -419,7 +422,10 @@ def _is_by_clock(line: Trend, step: ChangePoint, level_now: float, search: Searc
         return False
     a = min(before, key=lambda point: abs((point.value.number or 0.0) - step.before))
     b = min(after, key=lambda point: abs((point.value.number or 0.0) - level_now))
-    return _judged_by_cycles(line, search, a, b) is not None
+    change = _judged_by_cycles(line, search, a, b)
+    if change is not None and change.verdict is Verdict.UNCLEAR:
+        search.coverage.unclear[_BY_CLOCK] += 1
+    return change is not None
 
 
 def _pairs(series: Trend, lines: Sequence[Trend], search: Search, is_worse: _IsWorse) -> list[_PointPair]:
@@ -653,7 +659,8 @@ def _longer_launches(checks: Sequence[_DurationCheck]) -> Iterator[Regression]:
     for search, point_pair, judgement, by_chance in checks:
         search.coverage.pairs += 1
         if judgement.verdict is Verdict.UNCLEAR:
-            search.coverage.unclear[UnclearReason(_SHORT, "profiler collect VERSION")] += 1
+            change = _judged_by_cycles(point_pair.series, search, point_pair.before, point_pair.now)
+            search.coverage.unclear[_BY_CLOCK if change else _SHORT] += 1
         elif judgement.verdict is Verdict.WORSE and by_chance:
             search.coverage.unclear[_BY_CHANCE] += 1
         elif judgement.verdict is Verdict.WORSE:

@@ -122,7 +122,7 @@ def test_where_cycles_or_clock_was_not_collected_the_other_says_the_clock_and_it
     tmp_path: Path, table: MetricTable, missing: str
 ) -> None:
     headline = duration(compared(tmp_path, table, {**LOWER_CLOCK}, {missing: None}))
-    assert (headline.verdict, headline.judged_by, headline.unreplicated) == (Verdict.UNCLEAR, "", False)
+    assert (headline.verdict, headline.judged_by, headline.unreplicated) == (Verdict.UNCLEAR, "cycles", False)
     one_side = compared(tmp_path, table, {**LOWER_CLOCK, missing: None})
     assert duration(one_side).verdict is Verdict.UNCLEAR
     assert fails(one_side, table) is Exit.UNJUDGED

@@ -165,7 +165,7 @@ def notes(comparison: Comparison, shown: PairComparison | None = None) -> list[H
     reasons += [
         f"{pair.kernel}: {pair.headline.reason}"
         for pair in comparison.pairs
-        if pair.headline and pair.headline.judged_by and pair is not shown
+        if pair.headline and pair.headline.judged_by and pair.verdict.traits.decided and pair is not shown
     ]
     reasons += [f"{group.base_name}: ambiguous, {group.why}" for group in comparison.ambiguous]
     lines = [markup.note(reason) for reason in dict.fromkeys(reasons)]
