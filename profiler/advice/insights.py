@@ -179,7 +179,7 @@ def launch_statements(
     chip = chip_of(side.capability_of(launch))
     stalls = stall_metrics(table, chip)
     explanations = explain(comparison, table) if comparison else ()
-    own = next((explanation for explanation in explanations if explanation.pair.b is launch), None)
+    own = next((explanation for explanation in explanations if explanation.pair.holds(launch)), None)
     metrics = LaunchMetrics(launch, table, chip, own.pair.a if own else None)
     answers = [*bottleneck.find_bottlenecks(metrics, stalls)]
     if own:

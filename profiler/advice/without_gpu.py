@@ -147,7 +147,7 @@ def main_launch(side: Side) -> Launch:
 def _launch_metrics(compared: ComparedSide, table: MetricTable) -> LaunchMetrics:
     launch, gpu = main_launch(compared.side), compared.side.gpu
     pairs = compared.comparison.pairs if compared.comparison else ()
-    baseline = next((pair.a for pair in pairs if pair.b is launch), None)
+    baseline = next((pair.a for pair in pairs if pair.holds(launch)), None)
     chip = gpu.rstrip("af") if gpu and gpu.startswith("sm_") else None
     return LaunchMetrics(launch, table, chip, baseline, opcode_mix="static__opcode")
 
@@ -475,7 +475,7 @@ def _side_changes(side: _SideMetrics) -> _SideChanges | None:
     """The changes of one side; None where no launch pairs, or the two are not comparable."""
     compared, metrics = side
     pairs = compared.comparison.pairs if compared.comparison else ()
-    pair = next((pair for pair in pairs if pair.b is metrics.launch), None)
+    pair = next((pair for pair in pairs if pair.holds(metrics.launch)), None)
     if pair is None or _blocked_by(compared):
         return None
     changes = [

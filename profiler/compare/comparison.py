@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -15,6 +15,7 @@ from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
 from profiler.compare.latency import LatencyComparison, compare_latencies
 from profiler.compare.match_launches import (
     AmbiguousLaunches,
+    LaunchPair,
     Matching,
     PairedBy,
     kernel_filter,
@@ -25,6 +26,7 @@ from profiler.compare.match_launches import (
 from profiler.compare.metric_verdict import (
     DETERMINISTIC_GROUPS,
     SHORT_NS,
+    Samples,
     judge,
     missing_reason,
     noise_interval,
@@ -67,11 +69,14 @@ class MetricChange:
     noise_share: float | None = None  # share of a that a change must exceed, from A/A pairs; None: not known
     p: float | None = None  # the chance that equal builds differ as much, from A/A pairs; None: not known
     judged_by: str = ""  # the concept that decides where another does: cycles, where the clock alone moved
+    sampled: Interval | None = (
+        None  # of several launches a side, as shares of a; None where they did not judge
+    )
 
     @property
     def interval(self) -> Interval | None:
-        """The change give or take the learned noise, as shares of a; None where no noise was learned."""
-        return noise_interval(self.change_pct, self.noise_share)
+        """The change give or take noise, learned or of the launches, as shares of a; None without either."""
+        return self.sampled or noise_interval(self.change_pct, self.noise_share)
 
     @property
     def derivation(self) -> str:
@@ -101,6 +106,16 @@ class PairComparison:
     differs: tuple[str, ...]  # those of template, grid, block and NVTX range that differ
     paired_by: PairedBy = PairedBy.NAME
     workload_change: WorkloadChange | None = None  # why the two did other work, or may have; None: compared
+    samples: tuple[tuple[Launch, ...], tuple[Launch, ...]] | None = None  # of A and of B; None: one a side
+
+    @property
+    def launches(self) -> tuple[tuple[Launch, ...], tuple[Launch, ...]]:
+        """All launches of A and of B that the pair stands for."""
+        return self.samples or ((self.a,), (self.b,))
+
+    def holds(self, launch: Launch | None) -> bool:
+        """Whether the pair stands for this launch, of either side."""
+        return any(launch is other for side in self.launches for other in side)
 
     @property
     def kernel(self) -> str:
@@ -228,9 +243,9 @@ def compare(
         matchings.append(matching)
         judge_pair = _metric_judge(part_a, part_b, table, blocking_counters, across, noise).pair
         pairs += (
-            judge_pair(x, y, _pair_labels(x, y, labels[id(x)], labels[id(y)]), by)
-            for x, y, by in matching.pairs
-            if is_chosen(x) or is_chosen(y)
+            judge_pair(pair, _pair_labels(pair, labels))
+            for pair in matching.pairs
+            if is_chosen(pair.a) or is_chosen(pair.b)
         )
     ambiguous = (group for matching in matchings for group in matching.ambiguous)
     return Comparison(
@@ -256,7 +271,9 @@ def judge_every_metric(
     parts = _parts(comparison.a, comparison.b, comparison.across)
     a, b = next((part for part in parts if any(launch is pair.a for launch in part[0].launches)), parts[0])
     judge_pair = _metric_judge(a, b, table, comparison.blocking_counters, comparison.across, noise).pair
-    (judged,) = judge_counters_together([judge_pair(pair.a, pair.b, pair.labels, pair.paired_by)])
+    (judged,) = judge_counters_together(
+        [judge_pair(LaunchPair(pair.a, pair.b, pair.paired_by, pair.samples), pair.labels)]
+    )
     return judged
 
 
@@ -310,7 +327,7 @@ def judge_duration(
         noise.counter_noise,
         same_workload=False,
     )
-    return metric_judge.pair(a, b, (a.base_name,), PairedBy.NAME).headline
+    return metric_judge.pair(LaunchPair(a, b), (a.base_name,)).headline
 
 
 def table_of_time(table: MetricTable) -> MetricTable:
@@ -368,8 +385,11 @@ def _metric_judge(
     )
 
 
-def _pair_labels(a: Launch, b: Launch, label_a: str, label_b: str) -> tuple[str, ...]:
-    return (label_a,) if a.base_name == b.base_name else (label_a, label_b)
+def _pair_labels(pair: LaunchPair, labels: Mapping[int, str]) -> tuple[str, ...]:
+    """The labels of a pair's first launches: one where both sides have one name."""
+    first_a, first_b = (pair.a, pair.b) if pair.samples is None else (pair.samples[0][0], pair.samples[1][0])
+    label_a, label_b = labels[id(first_a)], labels[id(first_b)]
+    return (label_a,) if pair.a.base_name == pair.b.base_name else (label_a, label_b)
 
 
 def _is_workload_declared(a: Side, b: Side) -> bool:
@@ -401,17 +421,18 @@ class _MetricJudge:
     counter_noise: CounterNoiseLookup | None  # None where nothing is judged
     same_workload: bool  # whether both sides are declared to do the same work
 
-    def pair(self, a: Launch, b: Launch, labels: tuple[str, ...], paired_by: PairedBy) -> PairComparison:
+    def pair(self, pair: LaunchPair, labels: tuple[str, ...]) -> PairComparison:
+        a, b, paired_by, samples = pair
         short = self._is_short(a, b)
         noise = partial(self.counter_noise, self.noise_key, a.base_name) if self.counter_noise else None
         # Who declares a pair says that both do the same work, whatever their sizes.
         is_declared = self.same_workload or paired_by is PairedBy.DECLARED
         other_work = None if is_declared else find_workload_change(a, b)
-        metrics = tuple(self._change(metric, a, b, short, noise, other_work) for metric in self.table.metrics)
+        metrics = tuple(self._change(metric, pair, short, noise, other_work) for metric in self.table.metrics)
         if other_work is None and not self._is_other_gpu(a, b):
             metrics = _by_cycles_where_the_clock_moved(metrics, self.table)
         opcodes, differs = _opcode_changes(a, b), launch_differences(a, b)
-        return PairComparison(a, b, labels, metrics, opcodes, differs, paired_by, other_work)
+        return PairComparison(a, b, labels, metrics, opcodes, differs, paired_by, other_work, samples)
 
     def _is_other_gpu(self, a: Launch, b: Launch) -> bool:
         """Whether the launches are known to be of two GPUs, so that clocks and shares of peaks are too."""
@@ -460,14 +481,20 @@ class _MetricJudge:
     def _change(
         self,
         metric: Metric,
-        a: Launch,
-        b: Launch,
+        pair: LaunchPair,
         short: bool,
         noise: Callable[[str, bool], CounterNoise | None] | None,
         other_work: WorkloadChange | None,
     ) -> MetricChange:
+        a, b = pair.a, pair.b
         name_a, value_a, name_b, value_b = self._values(metric, a, b)
-        verdict, reason, change_pct, limit, p = judge(
+        samples = _samples(pair, (name_a, value_a), (name_b, value_b)) if metric.concept == HEADLINE else None
+        if samples:
+            value_a, value_b = (
+                value._replace(number=float(np.median(numbers)))
+                for value, numbers in zip((value_a, value_b), samples, strict=True)
+            )
+        verdict, reason, change_pct, limit, p, sampled = judge(
             metric,
             (name_a, name_b),
             value_a,
@@ -475,6 +502,7 @@ class _MetricJudge:
             short=short,
             noise=noise,
             whole=self._whole(metric, a, b),
+            samples=samples,
         )
         blocked = self.blocked
         if other_work and other_work.verdict is Verdict.NOT_COMPARABLE:
@@ -496,11 +524,28 @@ class _MetricJudge:
             change_pct,
             verdict,
             reason,
-            verdict.traits.moved and metric.evidence is Evidence.MEASURED and p is None,
+            verdict.traits.moved and metric.evidence is Evidence.MEASURED and p is None and sampled is None,
             metric.better != "-",
             limit,
             p,
+            sampled=sampled,
         )
+
+
+def _samples(pair: LaunchPair, a: tuple[str, Value], b: tuple[str, Value]) -> Samples | None:
+    """The numbers of all launches of a pair, by the names and units of the two in the middle.
+
+    None where the pair has one launch a side, or a number of one of them is derived or missing.
+    """
+    if pair.samples is None:
+        return None
+    sides = []
+    for launches, (name, value) in zip(pair.samples, (a, b), strict=True):
+        values = [launch.values.value(name) for launch in launches]
+        if value.derivation or any(other.number is None or other.unit != value.unit for other in values):
+            return None
+        sides.append(np.array([other.number for other in values], np.float64))
+    return sides[0], sides[1]
 
 
 def _by_cycles_where_the_clock_moved(

@@ -11,9 +11,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from profiler.compare.kernel_pairs import Captures, KernelPair, captures
-from profiler.compare.propose_pairs import SAME_OPCODES, opcode_overlap, propose_pairs
+from profiler.compare.launch_facts import LaunchClass, generated_stem, launch_classes, settle
+from profiler.compare.propose_pairs import SAME_OPCODES, name_stem, opcode_overlap, propose_pairs
 from profiler.errors import UnknownName
-from profiler.evidence import BadPattern, Launch, compile_expression, compile_wildcards
+from profiler.evidence import (
+    BadPattern,
+    Launch,
+    compile_expression,
+    compile_wildcards,
+    plain_template_arguments,
+)
+from profiler.statistics import MIN_SAMPLES
 
 Group = tuple[str, tuple[str, ...]]  # base name, NVTX path
 
@@ -22,6 +30,11 @@ Group = tuple[str, tuple[str, ...]]  # base name, NVTX path
 _FUNCTION = re.compile(
     r"(?:\w+(?:\([^()]*\))?::)?[\[{]lambda\([^\]}]*[\]}](?:#\d+)?|\w*(?:[Ff]unctor\w*|Ops?|Func|Fn|_op|_fn|_func)\b"
 )
+_LAMBDA = re.compile(r"[\[{]lambda\(")
+_LAST_WORD = re.compile(r"[A-Za-z_]\w*$")
+_NOT_OWNERS = frozenset(("operator", "const"))
+_OPENING, _CLOSING = ")>]}", "(<[{"  # read backwards
+_DURATION = "gpu__time_duration.sum"
 
 
 class BadKernelPattern(UnknownName):
@@ -77,11 +90,21 @@ _PAIRED_WORDS = {
 
 
 class LaunchPair(NamedTuple):
-    """A launch of A, its partner in B, and what makes them a pair."""
+    """A launch of A, its partner in B, and what makes them a pair.
+
+    Of launches that repeat one piece of work `samples` are all of A's and all of B's, however many there are,
+    and `a` and `b` those whose durations are in the middle.
+    """
 
     a: Launch
     b: Launch
     by: PairedBy = PairedBy.NAME
+    samples: tuple[tuple[Launch, ...], tuple[Launch, ...]] | None = None  # None: one launch a side
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every launch of either side."""
+        return (self.a, self.b) if self.samples is None else (*self.samples[0], *self.samples[1])
 
 
 @dataclass(frozen=True)
@@ -107,9 +130,10 @@ def match(
     First come the pairs of kernels that were `asked` for, A's name before B's, at last those that are `kept`,
     in both directions: within each by the rules below, then in order as far as both sides go. Between them
     launches pair within a group: one base name, and one NVTX range unless a side has no ranges around that
-    kernel. In a group, launches with equal template, grid and block pair first, then those that either
-    template or size identifies, and at last indistinguishable launches, in order, where both sides have
-    equally many. With `propose`, launches that are left may pair under different names (`propose_pairs`).
+    kernel. In a group, launches with equal template, grid and block pair first, by what they are besides
+    (registers, shared memory, instructions, stores), then those that template, size or facts identify
+    (`launch_facts.settle`). Launches that repeat one piece of work are the samples of one pair, however many
+    each side has. With `propose`, launches that are left may pair under different names (`propose_pairs`).
     """
     pairs: list[LaunchPair] = []
     left_a, left_b = list(a), list(b)
@@ -143,7 +167,7 @@ def match(
         pairs += proposed
         only_a, only_b = _without(only_a, proposed), _without(only_b, proposed)
     position = {id(launch): index for side in (a, b) for index, launch in enumerate(side)}
-    pairs.sort(key=lambda pair: position[id(pair.a)])
+    pairs.sort(key=lambda pair: position[id(pair.a if pair.samples is None else pair.samples[0][0])])
     return Matching(
         tuple(pairs),
         tuple(sorted(only_a, key=lambda launch: position[id(launch)])),
@@ -164,13 +188,20 @@ def _match_by_name(
     ambiguous: list[AmbiguousLaunches] = []
     for group in dict.fromkeys((*groups_a, *groups_b)):
         left_a, left_b = groups_a.get(group, []), groups_b.get(group, [])
-        for pair_up in _RULES:
-            new_pairs = [
-                LaunchPair(x, y, PairedBy.TEMPLATE if _run_other_functions(x, y) else PairedBy.NAME)
-                for x, y in pair_up(left_a, left_b)
-            ]
-            pairs += new_pairs
-            left_a, left_b = _without(left_a, new_pairs), _without(left_b, new_pairs)
+        new_pairs = [
+            pair._replace(by=_by_name(pair.a, pair.b))
+            for pair in _pair_up(left_a, left_b)
+            if not _have_other_owners(pair.a, pair.b)
+        ]
+        pairs += new_pairs
+        left_a, left_b = _without(left_a, new_pairs), _without(left_b, new_pairs)
+        apart_a, apart_b = _of_other_owners(left_a, left_b), _of_other_owners(left_b, left_a)
+        only_a += apart_a
+        only_b += apart_b
+        left_a, left_b = (
+            [launch for launch in left if not any(launch is other for other in apart)]
+            for left, apart in ((left_a, apart_a), (left_b, apart_b))
+        )
         if left_a and left_b:  # launches on one side alone are new or gone, not ambiguous
             ambiguous.append(
                 AmbiguousLaunches(group[0], tuple(left_a), tuple(left_b), _why_ambiguous(left_a, left_b))
@@ -218,16 +249,17 @@ def _pair_two_kernels(a: Sequence[Launch], b: Sequence[Launch]) -> list[LaunchPa
     ranges = list(dict.fromkeys(launch.nvtx for launch in a)) if by_range else [()]
     for nvtx in ranges:
         left_a, left_b = ([x for x in side if not by_range or x.nvtx == nvtx] for side in (a, b))
-        for pair_up in (*_RULES, _pair_in_order):
-            new_pairs = [LaunchPair(x, y, PairedBy.DECLARED) for x, y in pair_up(left_a, left_b)]
+        for pair_up in (_pair_up, _pair_in_order):
+            new_pairs = [pair._replace(by=PairedBy.DECLARED) for pair in pair_up(left_a, left_b)]
             pairs += new_pairs
             left_a, left_b = _without(left_a, new_pairs), _without(left_b, new_pairs)
-    return pairs
+    rest = _pair_in_order(_without(a, pairs), _without(b, pairs))  # of ranges that the other side lacks
+    return pairs + [pair._replace(by=PairedBy.DECLARED) for pair in rest]
 
 
 def _without(launches: Sequence[Launch], pairs: Sequence[LaunchPair]) -> list[Launch]:
     """The launches that are in no pair; by identity, since a report may hold equal ones."""
-    identities = {id(launch) for pair in pairs for launch in pair[:2]}
+    identities = {id(launch) for pair in pairs for launch in pair.launches}
     return [launch for launch in launches if id(launch) not in identities]
 
 
@@ -257,6 +289,11 @@ def kernel_filter(pattern: str | None) -> Callable[[Launch], bool]:
     return lambda launch: any(map(matches, launch.names))
 
 
+def plain_template(launch: Launch) -> str:
+    """The template arguments without casts, suffixes and spaces, which differ between demanglers."""
+    return plain_template_arguments(template_arguments(launch))
+
+
 def template_arguments(launch: Launch) -> str:
     """The template arguments in the kernel's name, as the report writes them; "" for none."""
     return _template_arguments(launch.demangled)
@@ -268,19 +305,48 @@ def _run_other_functions(a: Launch, b: Launch) -> bool:
     Kokkos, thrust and torch run all that they are given by a few kernels: what tells one from another is a
     lambda or a functor among the template's arguments. Numbers and types that differ are another version.
     """
-    if template_arguments(a) == template_arguments(b):
+    if plain_template(a) == plain_template(b):
         return False
     functions_a, functions_b = (_functions_in(template_arguments(launch)) for launch in (a, b))
     if not (functions_a - functions_b and functions_b - functions_a):
         return False
+    return not _are_same_code(a, b)  # a lambda gets another number by one before it
+
+
+def _by_name(a: Launch, b: Launch) -> PairedBy:
+    """What makes two launches of one group a pair."""
+    if _run_other_functions(a, b):
+        return PairedBy.TEMPLATE
+    return PairedBy.NAME if a.base_name == b.base_name else PairedBy.SIMILAR_NAME
+
+
+def _have_other_owners(a: Launch, b: Launch) -> bool:
+    """Whether the lambdas among two launches' template arguments belong to functions of other names.
+
+    What a launcher runs is then another kernel: PyTorch's `uniform_and_transform` beside its
+    `normal_and_transform`. Owners that differ in a version or a number may be one function.
+    """
+    owners_a, owners_b = (_lambda_owners(launch.demangled) for launch in (a, b))
+    if not owners_a or not owners_b:
+        return False
+    stems_a, stems_b = ({name_stem(owner) for owner in owners} for owners in (owners_a, owners_b))
+    return bool(stems_a - stems_b and stems_b - stems_a) and not _are_same_code(a, b)
+
+
+def _of_other_owners(launches: Sequence[Launch], others: Sequence[Launch]) -> list[Launch]:
+    """The launches whose lambdas belong to functions that none of the others has."""
+    return [x for x in launches if others and all(_have_other_owners(x, y) for y in others)]
+
+
+def _are_same_code(a: Launch, b: Launch) -> bool:
     shared = opcode_overlap(a.opcodes, b.opcodes)
-    return shared is None or shared < SAME_OPCODES  # a lambda gets another number by one before it
+    return shared is not None and shared >= SAME_OPCODES
 
 
 def launch_differences(a: Launch, b: Launch) -> tuple[str, ...]:
     """Which of template, grid, block and NVTX range differ. An unknown size does not count as different."""
     differences = {
-        "template": template_arguments(a) != template_arguments(b),
+        "template": plain_template(a) != plain_template(b),
         "grid": None not in (a.grid, b.grid) and a.grid != b.grid,
         "block": None not in (a.block, b.block) and a.block != b.block,
         "NVTX range": a.nvtx != b.nvtx,
@@ -298,8 +364,42 @@ def _groups(launches: Iterable[Launch], kernels_with_ranges: frozenset[str]) -> 
     groups: dict[Group, list[Launch]] = defaultdict(list)
     for launch in launches:
         name = launch.base_name
-        groups[name, launch.nvtx if name in kernels_with_ranges else ()].append(launch)
+        groups[generated_stem(name), launch.nvtx if name in kernels_with_ranges else ()].append(launch)
     return groups
+
+
+@lru_cache(maxsize=4096)
+def _lambda_owners(demangled: str) -> frozenset[str]:
+    """The functions that the lambdas of a name are written in: the last word of each path."""
+    owners = set()
+    for lambda_at in _LAMBDA.finditer(demangled):
+        end = lambda_at.start()
+        while True:
+            end = _skip_brackets(demangled, end)
+            word = _LAST_WORD.search(demangled, max(0, end - 200), end)
+            if word is None:
+                break
+            if word[0] not in _NOT_OWNERS:
+                owners.add(word[0])
+                break
+            end = word.start()
+    return frozenset(owners)
+
+
+def _skip_brackets(text: str, end: int) -> int:
+    """The place before the `::`, ` const`, parameters and template arguments that end there."""
+    while True:
+        stripped = text[:end].rstrip(" :")
+        stripped = stripped.removesuffix(" const").rstrip(" :")
+        end = len(stripped)
+        if not stripped or stripped[-1] not in _OPENING:
+            return end
+        depth = 0
+        while end:
+            end -= 1
+            depth += (text[end] in _OPENING) - (text[end] in _CLOSING)
+            if not depth:
+                break
 
 
 @lru_cache(maxsize=4096)
@@ -325,76 +425,59 @@ def _template_arguments(demangled: str) -> str:
     return "".join(arguments)
 
 
-def _template(launch: Launch) -> Hashable:
-    return template_arguments(launch)
-
-
-def _size(launch: Launch) -> Hashable:
-    return launch.grid, launch.block
-
-
 def _identity(launch: Launch) -> Hashable:
-    return template_arguments(launch), launch.grid, launch.block
+    return plain_template(launch), launch.grid, launch.block
 
 
-def _pair_exact(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
-    return _pair_by_traits(_identity, a, b)
+def _pair_up(a: Sequence[Launch], b: Sequence[Launch]) -> list[LaunchPair]:
+    """The pairs of launches of one kernel, by what tells them apart."""
+    classes = settle(launch_classes(a, plain_template), launch_classes(b, plain_template))
+    return [pair for class_a, class_b in classes for pair in _pairs_of_classes(class_a, class_b)]
 
 
-def _pair_by_order(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
-    return _pair_by_traits(lambda launch: None, a, b)
+def _pairs_of_classes(a: LaunchClass, b: LaunchClass) -> list[LaunchPair]:
+    """The pairs of two classes that answer to each other: their launches are samples, or pair one by one.
+
+    Nothing tells the launches of a class apart, so which of them pair does not matter where those of one side
+    are alike. Where the times of both show that they are of several kinds it would, and there is no pair.
+    """
+    counts = len(a.launches), len(b.launches)
+    if counts == (1, 1):
+        return [LaunchPair(a.launches[0], b.launches[0])]
+    repeats = {a.repeats, b.repeats}
+    if repeats == {True} and max(counts) >= MIN_SAMPLES:
+        return [LaunchPair(_middle(a.launches), _middle(b.launches), samples=(a.launches, b.launches))]
+    if counts[0] != counts[1] or (False in repeats and True not in repeats):
+        return []
+    return [LaunchPair(x, y) for x, y in zip(a.launches, b.launches, strict=True)]
 
 
-def _pair_in_order(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
-    """Pairs in order as far as both sides go: of each grid and block, else where a side has one of them."""
-    classes_a, classes_b = _classes(_size, a), _classes(_size, b)
-    pairs = [
-        pair
-        for size, launches in classes_a.items()
-        for pair in zip(launches, classes_b.get(size, ()), strict=False)
-    ]
-    if not pairs and len(classes_a) == len(classes_b) == 1:
-        pairs = list(zip(a, b, strict=False))
+def _middle(launches: Sequence[Launch]) -> Launch:
+    """The launch whose duration is in the middle; of an even number the shorter of two."""
+    times = [(launch.values.number(_DURATION) or 0.0, index) for index, launch in enumerate(launches)]
+    return launches[sorted(times)[(len(times) - 1) // 2][1]]
+
+
+def _pair_in_order(a: Sequence[Launch], b: Sequence[Launch]) -> list[LaunchPair]:
+    """Pairs in order as far as both sides go, for who asks for it: of each grid and block, then of the rest."""
+    pairs: list[LaunchPair] = []
+    for traits in (_identity, lambda launch: (launch.grid, launch.block), lambda launch: None):
+        left_a, left_b = (_classes(traits, _without(side, pairs)) for side in (a, b))
+        pairs += [
+            LaunchPair(x, y)
+            for trait, launches in left_a.items()
+            for x, y in zip(launches, left_b.get(trait, ()), strict=False)
+        ]
     return pairs
 
 
-def _pair_by_template_or_size(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
-    """Pairs by equal template, or by equal grid and block, where the two do not contradict each other."""
-    candidates = {
-        (id(x), id(y)): (x, y) for traits in (_template, _size) for x, y in _pair_by_traits(traits, a, b)
-    }
-    # A launch that the template pairs with one launch and the size with another is left alone.
-    partners = Counter(key for pair_of_ids in candidates for key in pair_of_ids)
-    return [
-        pair_of_ids for keys, pair_of_ids in candidates.items() if partners[keys[0]] == partners[keys[1]] == 1
-    ]
-
-
-def _pair_by_traits(
-    traits: Callable[[Launch], Hashable], a: list[Launch], b: list[Launch]
-) -> list[tuple[Launch, Launch]]:
-    """Pairs of launches with equal traits, where each side has equally many that are all alike."""
-    classes_a, classes_b = _classes(traits, a), _classes(traits, b)
-    pairs: list[tuple[Launch, Launch]] = []
-    for trait, launches_a in classes_a.items():
-        launches_b = classes_b.get(trait, [])
-        if (
-            len(launches_a) == len(launches_b)
-            and len(set(map(_identity, launches_a))) == len(set(map(_identity, launches_b))) == 1
-        ):
-            pairs += zip(launches_a, launches_b, strict=True)
-    return pairs
-
-
-def _classes(traits: Callable[[Launch], Hashable], launches: list[Launch]) -> dict[Hashable, list[Launch]]:
+def _classes(
+    traits: Callable[[Launch], Hashable], launches: Iterable[Launch]
+) -> dict[Hashable, list[Launch]]:
     classes: dict[Hashable, list[Launch]] = defaultdict(list)
     for launch in launches:
         classes[traits(launch)].append(launch)
     return classes
-
-
-# From the strictest to the loosest, each for what the rules before it left.
-_RULES = (_pair_exact, _pair_by_template_or_size, _pair_by_order)
 
 
 def _why_ambiguous(a: list[Launch], b: list[Launch]) -> str:

@@ -6,10 +6,22 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from profiler.compare.counter_noise import CounterNoise
 from profiler.compare.wholes import Whole
 from profiler.evidence import Evidence, Metric, State, Value, formatting
-from profiler.statistics import Decision, Interval, Verdict, Wobble, judge_counter, share_text
+from profiler.statistics import (
+    MIN_SAMPLES,
+    Decision,
+    Interval,
+    Verdict,
+    Wobble,
+    judge_counter,
+    judge_samples,
+    share_text,
+)
 
 SHORT_NS = 50_000  # of shorter launches, one a side cannot tell a change from noise
 # Equal launches of one report were seen up to 14 % apart at 2 µs; those of a sort, by their data, 69 %.
@@ -17,6 +29,9 @@ _NOISE_OF_SHORT_PCT = 50.0
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
 # Launches of one report share clocks and session, so their noise says nothing about two runs.
 SESSION_GROUPS = ("time", "clock")
+
+# The numbers of several launches a side: of A's and of B's, in their order.
+Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class Judgement(NamedTuple):
@@ -27,11 +42,12 @@ class Judgement(NamedTuple):
     change_pct: float | None = None  # of A; None without two numbers, or where A is 0 and B is not
     limit: float | None = None  # share of A that learned noise allows; None: not used, or A is 0
     p: float | None = None  # the chance that equal builds differ as much; None: noise was not used
+    sampled: Interval | None = None  # of several launches a side; None where they did not judge
 
     @property
     def interval(self) -> Interval | None:
-        """The change give or take the learned noise, as shares of A; None without that."""
-        return noise_interval(self.change_pct, self.limit)
+        """The change give or take noise, learned or of the launches, as shares of A; None without either."""
+        return self.sampled or noise_interval(self.change_pct, self.limit)
 
 
 def judge(
@@ -43,12 +59,14 @@ def judge(
     short: bool,
     noise: Callable[[str, bool], CounterNoise | None] | None = None,
     whole: Whole | None = None,
+    samples: Samples | None = None,
 ) -> Judgement:
     """Judge b against a. `names` are the ncu names that the two were read by; `short`: shorter than SHORT_NS.
 
     `whole` is what the metric is a part of, by its threshold; None where that is not known: the threshold
     then holds alone. `noise` looks up the learned noise of a metric, from its ncu name and whether only pairs
-    of two runs count. It is called only for metrics that do not repeat exactly.
+    of two runs count. It is called only for metrics that do not repeat exactly. Without enough of it the
+    `samples` of several launches a side judge, whose medians a and b then are.
     """
     if a.number is None or b.number is None:
         return Judgement(Verdict.MISSING, missing_reason(a, b))
@@ -59,7 +77,8 @@ def judge(
         return Judgement(Verdict.NOT_COMPARABLE, f"{names[0]} has different units: {units}")
     change_pct = _percent(a.number, b.number)
     difference = b.number - a.number
-    if not difference:
+    are_equal = samples is not None and np.array_equal(np.sort(samples[0]), np.sort(samples[1]))
+    if not difference and (are_equal or not _are_enough(samples)):
         return Judgement(Verdict.SAME, "equal", change_pct)
     # What is next to nothing of its whole matters to nobody, however large a share of itself it gained.
     if whole and abs(difference) <= metric.whole_share * whole.number:
@@ -79,6 +98,9 @@ def judge(
                 reason = f"{decision.reason}; {learned.words}"
                 p = decision.p if learned.judges else None
                 return Judgement(decision.verdict, reason, change_pct, decision.detectable, p)
+    if samples and _are_enough(samples):
+        decision = judge_samples(*samples, better=metric.better, margin=metric.threshold)
+        return Judgement(decision.verdict, decision.reason, change_pct, sampled=decision.interval)
     if not exceeds:
         return Judgement(Verdict.SAME, f"within {threshold}", change_pct)
     off = a.derivation.most_off_pct if a.derivation else None
@@ -99,6 +121,15 @@ def judge(
     verdict = Verdict.BETTER if (difference < 0) == (metric.better == "lower") else Verdict.WORSE
     certainty = "unreplicated: one launch a side" if metric.evidence is Evidence.MEASURED else "exact"
     return Judgement(verdict, f"over {threshold}, {metric.better} is better; {certainty}", change_pct)
+
+
+def _are_enough(samples: Samples | None) -> bool:
+    """Whether there are launches enough to judge by, each with a number above 0."""
+    return bool(
+        samples
+        and max(map(len, samples)) >= MIN_SAMPLES
+        and all(np.isfinite(side).all() and (side > 0).all() for side in samples)
+    )
 
 
 def decide_inexact(metric: Metric, a: float, b: float, noise: Wobble | None) -> Decision:

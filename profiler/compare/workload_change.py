@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol
 
-from profiler.compare.match_launches import template_arguments
+from profiler.compare.launch_facts import generated_stem
+from profiler.compare.match_launches import plain_template
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, CodeChange
-from profiler.evidence import Launch, Value, formatting
+from profiler.evidence import Launch, Value, formatting, plain_template_arguments
 from profiler.statistics import Verdict, change_text
 
 # What is counted, by the formulas that give it: each a sum of products of exact ncu names.
@@ -192,11 +193,12 @@ def launch_code_change(a: Launch, b: Launch) -> CodeChange:
     Another name, signature, number of registers or size of static shared memory is other code. Else the mix
     of the executed opcodes decides; as other data shift it somewhat, a small difference leaves it unknown.
     """
-    if a.base_name != b.base_name:
+    if generated_stem(a.base_name) != generated_stem(b.base_name):
         return CodeChange(CHANGED, f"{a.base_name} and {b.base_name}")
-    if template_arguments(a) != template_arguments(b):
+    if plain_template(a) != plain_template(b):
         return CodeChange(CHANGED, "template arguments differ")
-    if a.demangled and b.demangled and a.demangled != b.demangled:
+    signatures = [plain_template_arguments(x.demangled) for x in (a, b) if x.demangled]
+    if a.base_name == b.base_name and len(signatures) == 2 and signatures[0] != signatures[1]:
         return CodeChange(CHANGED, "signatures differ")
     for label, name in _CODE_FACTS.items():
         fact_a, fact_b = a.values.number(name), b.values.number(name)

@@ -397,6 +397,7 @@ def _pair_dict(comparison: Comparison, pair: PairComparison) -> dict[str, object
         "gpu_b": comparison.b.gpu_of(pair.b),
         "a": _paired_launch_dict(pair.a),
         "b": _paired_launch_dict(pair.b),
+        "launches": [len(side) for side in pair.launches],
         "metrics": [_change_dict(change) for change in pair.metrics],
         "opcodes": [{"opcode": o.opcode, "a": o.a, "b": o.b} for o in pair.opcodes],
     }
@@ -436,7 +437,9 @@ def _change_dict(change: MetricChange) -> dict[str, object]:
         "reason": change.reason,
         "unreplicated": change.unreplicated,
     }
-    if change.noise_share is not None:
+    if change.sampled is not None:
+        document["interval"] = change.sampled
+    elif change.noise_share is not None:
         document |= {"interval": change.interval, "detectable": change.noise_share}
     if change.p is not None:
         document["p"] = change.p

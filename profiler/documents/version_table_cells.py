@@ -420,7 +420,7 @@ class _Judge:
 
     def of_launch(self, comparison: Comparison, launch: Launch | None) -> Comparison:
         """The comparison with the pair of one launch of A alone, every metric of it judged."""
-        pairs = [pair for pair in comparison.pairs if pair.a is launch]
+        pairs = [pair for pair in comparison.pairs if pair.holds(launch)]
         if comparison.a.evidence is Evidence.MEASURED:
             pairs = [judge_every_metric(comparison, pair, self.table, self.noise) for pair in pairs]
         return replace(comparison, pairs=tuple(pairs))

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from profiler.evidence.naming import brief_list as brief_list
     from profiler.evidence.naming import natural_key as natural_key
     from profiler.evidence.naming import nearest_first as nearest_first
+    from profiler.evidence.naming import plain_template_arguments as plain_template_arguments
     from profiler.evidence.ncu_release import NcuRelease as NcuRelease
     from profiler.evidence.one_measurement import agreeing_digits as agreeing_digits
     from profiler.evidence.one_measurement import is_one_measurement as is_one_measurement
@@ -70,7 +71,7 @@ __getattr__ = lazy(
     launch="Launch Report Rule Session only",
     metric_table="Metric MetricTable load_metrics",
     name_pattern="BadPattern Expression compile_expression compile_wildcards",
-    naming="brief_list natural_key nearest_first",
+    naming="brief_list natural_key nearest_first plain_template_arguments",
     ncu_release="NcuRelease",
     one_measurement="agreeing_digits is_one_measurement shared_digits",
     opcodes="CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES base_opcode class_shares is_matrix_multiply "

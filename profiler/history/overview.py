@@ -183,9 +183,9 @@ def _cell(
 ) -> OverviewCell:
     newest = sides[0]
     comparison = judge.times(sides[1], newest) if len(sides) > 1 else None
-    rows = _rows(newest, comparison, judge)
+    rows, hidden_rows = _rows(newest, comparison, judge)
     changes = [pair.headline for pair in comparison.pairs] if comparison else []
-    paired = {id(pair.b) for pair in comparison.pairs} if comparison else set()
+    paired = {id(launch) for pair in comparison.pairs for launch in pair.launches[1]} if comparison else set()
     unpaired = (launch for launch in newest.launches if id(launch) not in paired)
     without_duration = [
         Verdict.MISSING for launch in unpaired if judge.duration(launch, newest).number is None
@@ -205,16 +205,18 @@ def _cell(
         comparison.comparable if comparison else True,
         comparison.differences if comparison else (),
         tuple(rows),
-        len(newest.launches) - len(rows),
+        hidden_rows,
         tuple(comparison.label(launch) for launch in comparison.only_in_a) if comparison else (),
         Counter((*verdicts, *without_duration)),
         calls,
     )
 
 
-def _rows(side: Side, comparison: Comparison | None, judge: _CellJudge) -> list[OverviewRow]:
-    """The longest launches, each with the counters of its pair."""
+def _rows(side: Side, comparison: Comparison | None, judge: _CellJudge) -> tuple[list[OverviewRow], int]:
+    """The longest launches, each with the counters of its pair, and how many are left out."""
     pairs = {id(pair.b): pair for pair in comparison.pairs} if comparison else {}
+    # Launches that are samples of a pair stand in its row.
+    in_rows = {id(other) for pair in pairs.values() for other in pair.launches[1]} - pairs.keys()
     why_ambiguous = (
         {id(launch): group.why for group in comparison.ambiguous for launch in group.b} if comparison else {}
     )
@@ -222,6 +224,7 @@ def _rows(side: Side, comparison: Comparison | None, judge: _CellJudge) -> list[
     launches = [
         (launch, part, judge.duration(launch, side))
         for launch, part in zip(side.launches, launch_labels(side.launches), strict=True)
+        if id(launch) not in in_rows
     ]
     overview_rows = []
     for launch, part, duration in sorted(launches, key=lambda entry: _longest_first(entry[2]))[: judge.limit]:
@@ -232,7 +235,7 @@ def _rows(side: Side, comparison: Comparison | None, judge: _CellJudge) -> list[
             pair = judge_every_metric(comparison, pair, judge.table, judge.noise)
         values = _values(launch, SHOWN, judge.table, chip)
         overview_rows.append(_row(launch, part, duration, values, pair, why))
-    return overview_rows
+    return overview_rows, len(launches) - len(overview_rows)
 
 
 def _values(

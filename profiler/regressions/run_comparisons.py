@@ -84,5 +84,7 @@ def launch_names(regression: Regression) -> frozenset[str]:
 def is_launch(pair: PairComparison, comparison: Comparison, names: frozenset[str]) -> bool:
     """Whether a pair has the launch of these names: as the newer run has it, whose place may be another."""
     # A series of two declared names has the newest, which may be A's.
-    labels = pair.labels if pair.paired_by is PairedBy.DECLARED else (comparison.label(pair.b),)
+    labels = [comparison.label(launch) for launch in pair.launches[1]]
+    if pair.paired_by is PairedBy.DECLARED:
+        labels += [comparison.label(launch) for launch in pair.launches[0]]
     return not names.isdisjoint(labels)

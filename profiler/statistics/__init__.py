@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from profiler.statistics.facts import excess_over_budget as excess_over_budget
     from profiler.statistics.facts import judge_facts as judge_facts
     from profiler.statistics.facts import note_same_code as note_same_code
+    from profiler.statistics.launch_samples import MIN_SAMPLES as MIN_SAMPLES
+    from profiler.statistics.launch_samples import judge_samples as judge_samples
     from profiler.statistics.live_pair import LIVE_PAIR as LIVE_PAIR
     from profiler.statistics.live_pair import judge_live_pair as judge_live_pair
     from profiler.statistics.multiple_testing import discoveries as discoveries
@@ -59,6 +61,7 @@ __getattr__ = lazy(
     floor_of_sessions judge_stored_baseline shorter_ns typical_ns typical_pair_ns""",
     order_statistics="MIN_ROUNDS median_interval",
     multiple_testing="discoveries judge_together",
+    launch_samples="MIN_SAMPLES judge_samples",
     live_pair="LIVE_PAIR judge_live_pair",
     verdict="Verdict heaviest over_workloads",
 )

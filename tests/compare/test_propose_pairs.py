@@ -38,7 +38,7 @@ def side(*launches: Launch) -> list[Launch]:
 
 
 def pairs(matching: Matching) -> list[tuple[str, str, str]]:
-    return [(x.base_name, y.base_name, by.value) for x, y, by in matching.pairs]
+    return [(x.base_name, y.base_name, by.value) for x, y, by, _ in matching.pairs]
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,7 @@ class TestComparability:
         assert lines(judged(silent, both_silent, table), NOTED) == []
 
     def test_launches_that_nobody_can_tell_apart_are_unclear(self, table: MetricTable) -> None:
-        several = [launch(1e6, "k", ordinal) for ordinal in range(3)]
+        several = [launch(1e6 * (1 + ordinal), "k", ordinal) for ordinal in range(3)]
         verdicts = judged(side(*several[:2]), side(*several), table)
         assert any(line.startswith("k is ambiguous: ") for line in lines(verdicts, UNJUDGED))
 

@@ -184,8 +184,8 @@ def test_a_kernel_that_the_newest_run_does_not_profile_is_worse_still(store: Sto
 
 
 def test_what_compare_calls_ambiguous_is_not_paired_by_its_place(store: Store) -> None:
-    add(store, 0, *(launch(100) for _ in range(3)))
-    add(store, 1, *(launch(200) for _ in range(6)))
+    add(store, 0, *(launch(100 + 100 * kind) for kind in range(3)))
+    add(store, 1, *(launch(500 + 200 * kind) for kind in range(6)))
     report = look(store)
     assert report.regressions == ()
     assert unclear(report)["launches of a kernel that cannot be told apart in the two runs"] == 3

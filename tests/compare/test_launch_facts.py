@@ -1,0 +1,265 @@
+"""Launches that pair by what they are besides their name, and several that are samples of one pair."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from profiler.compare import KernelPair, PairedBy, compare
+from profiler.compare.launch_facts import generated_stem
+from profiler.compare.match_launches import Matching, match
+from profiler.evidence import Launch, Side, load_metrics
+from profiler.evidence.values import Value, pack_values
+from profiler.statistics import Verdict, judge_samples
+
+REGISTERS, STATIC = "launch__registers_per_thread", "launch__shared_mem_per_block_static"
+INSTRUCTIONS, STORES = "smsp__inst_executed.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+DURATION = "gpu__time_duration.sum"
+TABLE = load_metrics()
+
+
+def launch(us: float, name: str = "matmul", *, demangled: str = "", grid: int = 64, **facts: float) -> Launch:
+    """A launch of that many µs; facts by the names below."""
+    names = {"registers": REGISTERS, "static": STATIC, "instructions": INSTRUCTIONS, "stores": STORES}
+    values = {DURATION: Value(us * 1e3, "ns")}
+    values |= {names[fact]: Value(number, "inst") for fact, number in facts.items()}
+    return Launch(
+        name, demangled or f"{name}(float *)", "", (grid, 1, 1), (128, 1, 1), 7, (), 0, pack_values(values)
+    )
+
+
+def side(*launches: Launch) -> Side:
+
+    return Side("side", tuple(replace(one, ordinal=place) for place, one in enumerate(launches)))
+
+
+def matched(a: Side, b: Side, *asked: KernelPair) -> Matching:
+    return match(a.launches, b.launches, asked=asked)
+
+
+def places(a: Side, b: Side) -> set[tuple[int, int]]:
+    return {(pair.a.ordinal, pair.b.ordinal) for pair in matched(a, b).pairs}
+
+
+CONFIGURATIONS = [(300, 64, 900e3), (180, 96, 700e3), (100, 128, 500e3)]
+
+
+@pytest.mark.parametrize(
+    "facts", [("registers", "instructions"), ("registers",), ("instructions",), ("stores",)]
+)
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (1, 2, 0)])
+def test_configurations_in_another_order_are_all_the_same(
+    facts: tuple[str, ...], order: tuple[int, ...]
+) -> None:
+    made = [
+        launch(us, **{fact: registers if fact == "registers" else work for fact in facts})
+        for us, registers, work in CONFIGURATIONS
+    ]
+    comparison = compare(side(*made), side(*(made[place] for place in order)), TABLE)
+    assert [pair.verdict for pair in comparison.pairs] == [Verdict.SAME] * 3
+
+
+def test_facts_that_do_not_tell_leave_launches_ambiguous_and_never_in_order() -> None:
+    """No counter, or one that is the same in all: times that differ by 3 say that they are of several kinds."""
+    for facts in ({}, {"registers": 64.0}):
+        made = [launch(us, **facts) for us, *_ in CONFIGURATIONS]
+        matching = matched(side(*made), side(made[1], made[0], made[2]))
+        assert not matching.pairs
+        assert len(matching.ambiguous) == 1
+
+
+def test_a_configuration_that_changed_pairs_where_the_others_answer_to_their_own() -> None:
+    a = side(*(launch(us, registers=r, instructions=i) for us, r, i in CONFIGURATIONS))
+    b = side(
+        launch(180, registers=96, instructions=700e3),
+        launch(100, registers=128, instructions=500e3),
+        launch(290, registers=72, instructions=800e3),
+    )
+    assert places(a, b) == {(0, 2), (1, 0), (2, 1)}
+    two_changed = side(b.launches[0], b.launches[2], launch(90, registers=120, instructions=400e3))
+    assert places(a, two_changed) == {(1, 0)}
+
+
+def test_a_recompiled_kernel_pairs_by_equal_stores() -> None:
+    a = side(launch(300, registers=64, stores=1000), launch(200, registers=64, stores=3000))
+    b = side(launch(190, registers=70, stores=3000), launch(310, registers=70, stores=1000))
+    assert places(a, b) == {(0, 1), (1, 0)}
+
+
+CASTS = [
+    ("<32, true>", "<(int)32, (bool)1>"),
+    ("<4u, 32ul, -1>", "<(unsigned int)4, (unsigned long)32, (int)-1>"),
+    ("<Tile<2, false> , 3>", "<Tile<(int)2, (bool)0>, (int)3>"),
+    ("<2>", "<((anonymous namespace)::Kind)2>"),
+    ("<(ns::Layout)1, (char)65>", "<1, (signed char)65>"),
+    ("<float*, 0x10>", "<float *, (unsigned long long)16>"),
+]
+
+
+@pytest.mark.parametrize(("plain", "cast"), CASTS)
+def test_casts_booleans_and_suffixes_of_template_arguments_are_one_value(plain: str, cast: str) -> None:
+    a = side(
+        launch(200, "gemm", demangled=f"void gemm{plain}(float *)"),
+        launch(100, "gemm", demangled="void gemm<99>(float *)"),
+    )
+    b = side(
+        launch(100, "gemm", demangled="void gemm<(int)99>(float *)"),
+        launch(200, "gemm", demangled=f"void gemm{cast}(float *)"),
+    )
+    assert places(a, b) == {(0, 1), (1, 0)}
+    comparison = compare(a, b, TABLE)
+    assert {(pair.verdict, pair.differs, pair.paired_by) for pair in comparison.pairs} == {
+        (Verdict.SAME, (), PairedBy.NAME)
+    }
+
+
+def test_another_value_of_a_template_is_another_template() -> None:
+    a = side(launch(100, "gemm", demangled="void gemm<(int)32, (bool)1>(float *)"))
+    for other in ("<64, 1>", "<32, 0>", "<32, true, 1>", "<-32, 1>"):
+        b = side(launch(100, "gemm", demangled=f"void gemm{other}(float *)"))
+        assert compare(a, b, TABLE).pairs[0].differs == ("template",)
+
+
+TORCH = (
+    "void at::native::<unnamed>::distribution_elementwise_grid_stride_kernel<float, (int)4, "
+    "void at::native::templates::cuda::{owner}<float, float, at::CUDAGeneratorImpl *, "
+    "void at::native::templates::cuda::{kernel}<at::CUDAGeneratorImpl *>(at::TensorIteratorBase &, T1)::"
+    "[lambda() (instance 1)]::operator ()() const::[lambda(float) (instance 1)]>"
+    "(at::TensorIteratorBase &, T3, T4)::[lambda(curandStatePhilox4_32_10 *) (instance 1)]>(long)"
+)
+RAND = TORCH.format(owner="uniform_and_transform", kernel="uniform_kernel")
+RANDN = TORCH.format(owner="normal_and_transform", kernel="normal_kernel")
+OWNERS = [
+    (RAND, RANDN),
+    ("void run<rows(int)::{lambda(int)#1}>(long)", "void run<columns(int)::{lambda(int)#1}>(long)"),
+    (
+        "void run<Solver<float>::init()::[lambda(int) (instance 1)]>()",
+        "void run<Solver<float>::step()::[lambda(int) (instance 1)]>()",
+    ),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), OWNERS)
+def test_functions_that_own_a_lambda_tell_two_kernels_apart(a: str, b: str) -> None:
+    one, other = launch(100, "run", demangled=a), launch(143, "run", demangled=b)
+    matching = matched(side(one), side(other))
+    assert not matching.pairs
+    assert (len(matching.only_in_a), len(matching.only_in_b)) == (1, 1)
+    assert [pair.by for pair in matched(side(one), side(one)).pairs] == [PairedBy.NAME]
+    assert len(matched(side(one), side(other), KernelPair("run", "run")).pairs) == 1
+
+
+def test_lambdas_of_two_kernels_in_another_order_pair_by_their_owners() -> None:
+    rand, randn = launch(100, "run", demangled=RAND), launch(143, "run", demangled=RANDN)
+    assert places(side(rand, randn), side(randn, rand)) == {(0, 1), (1, 0)}
+
+
+def test_numbers_of_code_generators_are_no_names() -> None:
+    stems = {
+        "triton_poi_fused_add_3": "triton_poi_fused_add",
+        "triton_red_fused__softmax_12": "triton_red_fused__softmax",
+        "triton_4": "triton",
+        "loop_add_fusion_2": "loop_add_fusion",
+        "fusion_12": "fusion",
+        "main_dispatch_4_matmul_64x64": "main_dispatch_matmul_64x64",
+        "gemm_v7": "gemm_v7",
+        "rows_2": "rows_2",
+    }
+    assert {name: generated_stem(name) for name in stems} == stems
+
+
+ADD = "triton_poi_fused_add_{}"
+
+
+def test_inductor_numbers_that_moved_by_one_pair_by_facts() -> None:
+    first, second = {"registers": 20, "instructions": 1e6}, {"registers": 32, "instructions": 3e6}
+    a = side(launch(100, ADD.format(3), **first), launch(300, ADD.format(4), **second))
+    b = side(launch(100, ADD.format(4), **first), launch(300, ADD.format(5), **second))
+    comparison = compare(a, b, TABLE)
+    assert places(a, b) == {(0, 0), (1, 1)}
+    assert {pair.verdict for pair in comparison.pairs} == {Verdict.SAME}
+
+
+def test_inductor_numbers_that_swapped_are_not_paired_by_name() -> None:
+    first, second = {"registers": 20, "instructions": 1e6}, {"registers": 32, "instructions": 3e6}
+    a = side(launch(100, ADD.format(3), **first), launch(300, ADD.format(4), **second))
+    b = side(launch(300, ADD.format(3), **second), launch(100, ADD.format(4), **first))
+    assert {pair.verdict for pair in compare(a, b, TABLE).pairs} == {Verdict.SAME}
+    bare = [side(launch(100, ADD.format(x)), launch(300, ADD.format(y))) for x, y in ((3, 4), (4, 3))]
+    assert not matched(*bare).pairs, "without facts nothing says which is which"
+
+
+def times(count: int, us: float) -> list[Launch]:
+    return [
+        launch(us * (1 + 0.0004 * (place * 4 % 9)), registers=40, instructions=5e5) for place in range(count)
+    ]
+
+
+@pytest.mark.parametrize(("of_a", "of_b"), [(12, 10), (10, 9), (3, 7), (32, 31)])
+@pytest.mark.parametrize(
+    ("factor", "verdict"), [(1.0, Verdict.SAME), (1.1, Verdict.WORSE), (0.9, Verdict.BETTER)]
+)
+def test_launches_of_any_number_are_samples_with_an_interval(
+    of_a: int, of_b: int, factor: float, verdict: Verdict
+) -> None:
+    comparison = compare(side(*times(of_a, 200)), side(*times(of_b, 200 * factor)), TABLE)
+    (pair,) = comparison.pairs
+    assert [len(launches) for launches in pair.launches] == [of_a, of_b]
+    assert pair.verdict is verdict
+    assert pair.headline is not None
+    assert pair.headline.interval is not None
+    assert pair.headline.interval.low <= factor - 1 + 0.002
+    assert pair.headline.interval.high >= factor - 1 - 0.002
+    assert not pair.headline.unreplicated
+    assert not comparison.ambiguous
+    assert not comparison.only_in_a
+
+
+def test_a_single_launch_is_taken_to_vary_as_the_others_do() -> None:
+    found = [compare(side(*times(1, 200)), side(*times(5, 200 * by)), TABLE).pairs[0] for by in (1.0, 1.1)]
+    assert [pair.verdict for pair in found] == [Verdict.UNCLEAR, Verdict.WORSE]
+
+
+def test_short_launches_are_judged_by_several_a_side_and_not_by_one() -> None:
+    one = compare(side(*times(1, 20)), side(*times(1, 24)), TABLE)
+    several = compare(side(*times(10, 20)), side(*times(8, 24)), TABLE)
+    assert [pair.verdict for pair in one.pairs] == [Verdict.UNCLEAR]
+    assert [pair.verdict for pair in several.pairs] == [Verdict.WORSE]
+
+
+def test_launches_of_other_grids_or_work_are_no_samples_of_one_thing() -> None:
+    a = side(*(launch(100 * grid, grid=grid, instructions=1e6 * grid) for grid in (1, 2, 1, 2, 1)))
+    pairs = compare(a, a, TABLE).pairs
+    assert sorted(len(pair.launches[0]) for pair in pairs) == [1, 1, 3]
+    assert {len({launch.grid for side in pair.launches for launch in side}) for pair in pairs} == {1}
+
+
+def test_noisy_launches_are_unclear_and_an_interval_holds_the_true_change() -> None:
+    noise = np.random.default_rng(5)
+    held = false = 0
+    for _ in range(200):
+        a, b = (1e5 * np.exp(noise.normal(0, 0.03, count)) for count in (12, 9))
+        decision = judge_samples(a, b, better="lower", margin=0.02)
+        assert decision.interval is not None
+        held += decision.interval.low <= 0 <= decision.interval.high
+        false += decision.verdict.traits.moved
+    assert held >= 196
+    assert false <= 2
+
+
+@pytest.mark.parametrize("bad", [[0.0, 1.0, 1.0], [float("nan")] * 3, [1.0, 1.0]])
+def test_durations_that_are_none_are_refused(bad: list[float]) -> None:
+    with pytest.raises(ValueError, match="at least 3"):
+        judge_samples(np.array(bad), np.array(bad), better="lower", margin=0.02)
+
+
+def test_what_is_ambiguous_pairs_in_order_where_it_is_asked_for() -> None:
+    """Unequal numbers of other grids too: the option that is printed does what it says."""
+    a = side(*(launch(100 * n, grid=n) for n in (1, 2, 3)))
+    b = side(*(launch(110 * n, grid=n + 10) for n in (1, 2)))
+    assert matched(a, b).ambiguous
+    matching = matched(a, b, KernelPair("matmul", "matmul"))
+    assert [(pair.a.ordinal, pair.b.ordinal) for pair in matching.pairs] == [(0, 0), (1, 1)]
+    assert not matching.ambiguous
