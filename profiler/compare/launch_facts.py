@@ -1,4 +1,4 @@
-"""What a launch is besides its name (registers, shared memory, instructions, stores), and launches alike in it."""
+"""What a launch is besides its name (registers, shared memory, instructions, stores), and launches alike."""
 
 from __future__ import annotations
 

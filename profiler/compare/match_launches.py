@@ -459,7 +459,7 @@ def _middle(launches: Sequence[Launch]) -> Launch:
 
 
 def _pair_in_order(a: Sequence[Launch], b: Sequence[Launch]) -> list[LaunchPair]:
-    """Pairs in order as far as both sides go, for who asks for it: of each grid and block, then of the rest."""
+    """Pairs in order as far as both sides go, on request: of each grid and block, then of the rest."""
     pairs: list[LaunchPair] = []
     for traits in (_identity, lambda launch: (launch.grid, launch.block), lambda launch: None):
         left_a, left_b = (_classes(traits, _without(side, pairs)) for side in (a, b))

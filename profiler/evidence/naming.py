@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 
-# A cast before a value among template arguments: ncu writes `(int)32`, `(bool)1` and `(Kind)2`, other demanglers
+# A cast before a value among template arguments: ncu writes `(int)32`, `(bool)1` and `(Kind)2`, others
 # `32`, `true` and `2`, or `4u` and `32ul`.
 _CAST = re.compile(r"(?<=[<,(\[{\s])\(\s*[\w:{][^()]*\)\s*(?=\(|[-+]?\d|(?:true|false|nullptr)\b|')")
 _ANONYMOUS = re.compile(

@@ -62,7 +62,7 @@ def test_configurations_in_another_order_are_all_the_same(
 
 
 def test_facts_that_do_not_tell_leave_launches_ambiguous_and_never_in_order() -> None:
-    """No counter, or one that is the same in all: times that differ by 3 say that they are of several kinds."""
+    """Without a counter, or with one that is equal in all, times a factor of 3 apart show several kinds."""
     for facts in ({}, {"registers": 64.0}):
         made = [launch(us, **facts) for us, *_ in CONFIGURATIONS]
         matching = matched(side(*made), side(made[1], made[0], made[2]))
