@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from profiler.agents import next_calls, toolset, views
 from profiler.agents.search import find_names
-from profiler.agents.size_budget import DEFAULT_BUDGET, compact, cut, holds_words, select
+from profiler.agents.size_budget import DEFAULT_BUDGET, Selected, compact, cut, holds_words, select
 from profiler.agents.tool import Refused
 from profiler.agents.untrusted import clean, names_in, printable, quote_names
 from profiler.errors import ProfilerError
@@ -36,6 +36,7 @@ class Draft:
     next: Sequence[Mapping[str, Any]] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     names: Collection[str] = ()  # that sentences may hold besides those of the document
+    sha256: Mapping[str, str | None] = field(default_factory=dict)  # of files that were read, by argument
 
 
 def answer(tool: str, arguments: Arguments, roots: Roots, budget: int = DEFAULT_BUDGET) -> dict[str, Any]:
@@ -45,21 +46,20 @@ def answer(tool: str, arguments: Arguments, roots: Roots, budget: int = DEFAULT_
     """
     draft = _DRAFTS[tool](arguments, roots)
     most = arguments.get("budget") or budget
-    whole = clean(compact(draft.whole))
+    head: dict[str, Any] = {"tool": tool}
+    if part := arguments.get("part"):
+        return _part_of(clean(compact(draft.whole)), part, arguments, {**head, "part": part}, most)
     sentences = list(dict.fromkeys(printable(text) for text in draft.sentences))
     aliases = {printable(name): word for name, word in draft.aliases.items() if name}
     known = {printable(name) for name in (*names_in(draft.whole), *draft.names)}
     sentences, names = quote_names(sentences, known, aliases)
-    head: dict[str, Any] = {"tool": tool}
-    if part := arguments.get("part"):
-        return _part_of(whole, part, arguments, {**head, "part": part}, most)
     shown = [text if len(text) <= 600 else f"{text[:600]}…" for text in sentences[:_MOST_SENTENCES]]
     envelope = {
         **head,
         "answer": shown,
         "sentences_left_out": len(sentences) - len(shown) or None,
         "names": names,
-        "ids": _ids(arguments),
+        "ids": _ids(arguments, draft.sha256),
         "document": clean_selected(compact(draft.shown)),
         "next": clean(list(draft.next)),
     }
@@ -68,8 +68,8 @@ def answer(tool: str, arguments: Arguments, roots: Roots, budget: int = DEFAULT_
 
 def clean_selected(value: Any) -> Any:
     """`clean`, which keeps how long a list is of which only a selection is shown."""
-    from profiler.agents.size_budget import Selected
-
+    if value is None or isinstance(value, str | int | float):
+        return clean(value)
     if isinstance(value, Selected):
         return Selected([clean_selected(item) for item in value], value.total)
     if isinstance(value, Mapping):
@@ -119,13 +119,14 @@ def _state_around(whole: Any, part: str) -> str | None:
     return state if isinstance(state, str) else None
 
 
-def _ids(arguments: Arguments) -> dict[str, str]:
+def _ids(arguments: Arguments, known: Mapping[str, str | None]) -> dict[str, str]:
     """What the named files hold, as the first half of their sha256: the same content has the same id."""
     ids = {}
     for name in ("a", "b", "name", "against", "baseline"):
         path = arguments.get(name)
         if isinstance(path, str) and (file := Path(path)).is_file() and file.stat().st_size <= _MOST_HASHED:
-            ids[name] = f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()[:32]}"
+            sha256 = known.get(name) or hashlib.sha256(file.read_bytes()).hexdigest()
+            ids[name] = f"sha256:{sha256[:32]}"
     return ids
 
 
@@ -199,13 +200,18 @@ def _show(arguments: Arguments, roots: Roots) -> Draft:
         if chosen is not None:
             place = {"workload": chosen.place.workload, "gpu": chosen.place.gpu}
             options |= {name: value for name, value in place.items() if value}
-        document = launches_of_name(arguments["name"], table, opener, **options)
+        is_overview = not arguments.get("words") and not arguments.get("part")
+        concepts = frozenset((*views.OVERVIEW, *views.OVERVIEW_OF_FACTS)) if is_overview else None
+        document = launches_of_name(
+            arguments["name"], table, opener, whole=False, concepts=concepts, **options
+        )
     whole = views.launches_whole(document.to_dict(), document.side.evidence.value)
     shown = views.launches(whole, (arguments.get("words") or "").split())
     sentences = [*document.sentences, *views.launch_sentences(whole)]
     if chosen is not None:
         sentences.insert(0, chosen.sentence)
-    return Draft(sentences, whole, shown, next_calls.after_show(arguments, whole))
+    ids = {"name": document.side.report_sha256} if document.side.report_path else {}
+    return Draft(sentences, whole, shown, next_calls.after_show(arguments, whole), sha256=ids)
 
 
 def _compare(arguments: Arguments, roots: Roots) -> Draft:

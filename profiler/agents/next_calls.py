@@ -49,7 +49,7 @@ def after_show(arguments: Arguments, whole: Mapping[str, Any]) -> Next:
         following.append(_call("its modelled time", "predict", names=[name]))
         return following
     states = {metric["state"] for launch in whole["launches"] for metric in launch["metrics"]}
-    if "not collected" in states:
+    if "not collected" in states or any(launch.get("others_not_collected") for launch in whole["launches"]):
         following.append(_collect("metrics that were not collected", name))
     return following
 

@@ -89,6 +89,7 @@ class ProfilerServer:
         @asynccontextmanager
         async def lifespan(_server: Server[Any]) -> AsyncIterator[Mapping[str, Any]]:
             try:
+                await self._pool.warm()
                 yield {}
             finally:
                 await self._pool.close()

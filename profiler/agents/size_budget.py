@@ -49,6 +49,10 @@ def compact(value: Any) -> Any:
 
     An entry that is null, empty or a list of nothing says no more than its absence.
     """
+    if isinstance(value, float):
+        return _shorter(value)
+    if value is None or isinstance(value, str | int):  # before what takes longer to find out
+        return value
     if isinstance(value, Mapping):
         shorter = {key: compact(item) for key, item in value.items()}
         return {key: item for key, item in shorter.items() if item not in (None, "", [], {})}
@@ -56,8 +60,6 @@ def compact(value: Any) -> Any:
         return Selected([compact(item) for item in value], value.total)
     if isinstance(value, list | tuple):
         return [compact(item) for item in value]
-    if isinstance(value, float):
-        return _shorter(value)
     return value
 
 
@@ -146,6 +148,8 @@ def _ordered(envelope: dict[str, Any]) -> dict[str, Any]:
 def _cut_lists(
     value: Any, path: str, outer: int, inner: int, depth: int, left_out: dict[str, dict[str, Any]], first: int
 ) -> Any:
+    if value is None or isinstance(value, str | int | float):  # before what takes longer to find out
+        return value
     if isinstance(value, Mapping):
         return {
             name: _cut_lists(item, f"{path}.{name}".lstrip("."), outer, inner, depth, left_out, 0)

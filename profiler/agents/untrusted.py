@@ -47,6 +47,8 @@ def clean(value: Any) -> Any:
         text = printable(value)
         hidden = len(text) - LONGEST_TEXT
         return text if hidden <= 0 else f"{text[:LONGEST_TEXT]}… ({hidden} characters more)"
+    if value is None or isinstance(value, int | float):  # before what takes longer to find out
+        return value
     if isinstance(value, Mapping):
         return {clean(str(key)): clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -68,7 +70,10 @@ def _collect(value: Any, is_name: bool, names: set[str]) -> None:
     elif isinstance(value, Mapping):
         is_metric = "concept" in value  # its label is a word of metrics.txt
         for key, item in value.items():
-            _collect(item, key in _NAME_KEYS and not (is_metric and key in ("label", "name")), names)
+            is_of_name = key in _NAME_KEYS and not (is_metric and key in ("label", "name"))
+            # Of other keys only what holds keys of its own can have names.
+            if is_of_name or isinstance(item, dict | list | tuple | Mapping):
+                _collect(item, is_of_name, names)
     elif isinstance(value, list | tuple):
         for item in value:
             _collect(item, is_name, names)

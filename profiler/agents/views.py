@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_OVERVIEW = (  # concepts of a launch that is shown unasked, as far as it has them
+OVERVIEW = (  # concepts of a launch that is shown unasked, as far as it has them
     *("duration", "sol_compute", "sol_memory", "sol_dram", "sol_l2", "sol_l1", "occupancy", "issue_active"),
     *("occupancy_theoretical", "registers", "waves", "tensor_busy", "inst_executed"),
 )
@@ -41,7 +41,7 @@ def found(document: Json) -> Json:
 
 
 # Of a version that nobody measured.
-_OVERVIEW_OF_FACTS = (
+OVERVIEW_OF_FACTS = (
     "static_registers",
     "static_spills",
     "static_shared",
@@ -86,7 +86,7 @@ def launches(whole: Json, words: Sequence[str]) -> Json:
             kept = [metric for metric in metrics if holds_words(metric, words)]
         else:
             by_concept = {metric["concept"]: metric for metric in metrics}
-            overview = _OVERVIEW if whole["evidence"] == "measured" else _OVERVIEW_OF_FACTS
+            overview = OVERVIEW if whole["evidence"] == "measured" else OVERVIEW_OF_FACTS
             kept = [by_concept[concept] for concept in overview if concept in by_concept]
         missing = [metric for metric in kept if metric["value"] is None]
         kept = [metric for metric in kept if metric["value"] is not None]
@@ -94,8 +94,9 @@ def launches(whole: Json, words: Sequence[str]) -> Json:
         for metric in missing:
             lacking.setdefault(metric["state"], []).append(metric["concept"] or metric["metric"])
         lines = [_without_name(metric) if metric["concept"] else metric for metric in kept]
-        shown.append({**launch, "metrics": Selected(lines, len(metrics)), "missing": lacking})
-    dropped = {"index": None, "not_available": None}
+        total = launch.get("metrics_total", len(metrics))
+        shown.append({**launch, "metrics": Selected(lines, total), "missing": lacking})
+    dropped = dict.fromkeys(("index", "not_available", "metrics_total", "others_not_collected"))
     shown = [{**launch, **dropped} for launch in shown]
     return {**whole, "launches": shown, "hidden_launches": whole["hidden_launches"] or None}
 

@@ -6,6 +6,8 @@ that is printed while it works gets among the messages of the protocol.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import os
 import sys
@@ -16,6 +18,8 @@ from typing import Any
 from profiler.agents.roots import Roots
 from profiler.errors import Exit, ProfilerError
 
+_COLLECT_AFTER = 50_000  # objects more: an answer makes as many, in no cycles
+
 
 def main() -> int:
     """Answer line by line until stdin ends. The first line says which folders may be read."""
@@ -25,11 +29,26 @@ def main() -> int:
     os.dup2(2, 1)  # what libraries and compilers print is no answer
     first = json.loads(requests.readline())
     roots = Roots(tuple(map(Path, first["folders"])), first["data"])
+    _load()
     for line in requests:
         request = json.loads(line)
         answers.write(json.dumps(_answer(request, roots), allow_nan=False).encode() + b"\n")
         answers.flush()
     return 0
+
+
+def _load() -> None:
+    """Load what most calls need, while nobody waits yet; a call that needs it says what is wrong with it."""
+    with contextlib.suppress(ProfilerError, ImportError, OSError):
+        from profiler.agents import answers  # noqa: F401
+        from profiler.documents import launches_of_name  # noqa: F401
+        from profiler.evidence import load_metrics
+        from profiler.reports import start_reader
+
+        start_reader()
+        load_metrics()
+    gc.freeze()  # what is loaded stays
+    gc.set_threshold(_COLLECT_AFTER)
 
 
 def _answer(request: dict[str, Any], roots: Roots) -> dict[str, Any]:

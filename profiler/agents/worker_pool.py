@@ -67,6 +67,12 @@ class WorkerPool:
                     self._all.remove(worker)
                     await worker.end()
 
+    async def warm(self) -> None:
+        """Start the first worker before somebody asks: what it loads takes longer than most answers."""
+        async with self._slots:
+            if not self._all:
+                self._free.append(await self._start())
+
     async def close(self) -> None:
         """End all workers."""
         while self._all:

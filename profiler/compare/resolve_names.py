@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,10 +46,17 @@ class VersionRef(NamedTuple):
 
 
 def resolve(
-    name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
+    name: str,
+    store_opener: StoreOpener,
+    workload: str | None = None,
+    gpu: str | None = None,
+    metrics: Collection[str] | None = None,
 ) -> Side:
-    """The side that a name stands for: a path, a run id, `family/version`, or a `version` that is unique."""
-    return resolve_all([name], store_opener, workload, gpu)[0]
+    """The side that a name stands for: a path, a run id, `family/version`, or a `version` that is unique.
+
+    metrics: what is read of a file, as `read_reports` has it.
+    """
+    return resolve_all([name], store_opener, workload, gpu, metrics=metrics)[0]
 
 
 def resolve_all(
@@ -58,6 +65,8 @@ def resolve_all(
     workload: str | None = None,
     gpu: str | None = None,
     evidence: Evidence | None = None,
+    *,
+    metrics: Collection[str] | None = None,
 ) -> list[Side]:
     """Resolve several names at once, so that one process reads all report files.
 
@@ -74,7 +83,8 @@ def resolve_all(
     if files and evidence not in (None, Evidence.MEASURED):
         raise NothingShared(f"{files[0]} is a report, which is measured: it has nothing {evidence}")
     reports: dict[str, Report] = {}
-    for name, report in zip(files, read_reports(map(Path, files)) if files else (), strict=True):
+    read = read_reports(map(Path, files), metrics=metrics) if files else ()
+    for name, report in zip(files, read, strict=True):
         if isinstance(report, UnreadableReport):
             raise _note_hidden_name(report, name, store_opener)
         reports[name] = report

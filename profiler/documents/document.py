@@ -134,11 +134,16 @@ def cell_text(value: object) -> str:
 
 def _plain(value: object) -> object:
     """A value as `json.loads` would give it back: lists for tuples, plain words and numbers for enums."""
+    if type(value) in _PLAIN:  # most values are: a check of what is a Mapping takes longer
+        return value
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value.value if isinstance(value, Enum) else value
+
+
+_PLAIN = frozenset((str, int, float, bool, type(None)))
 
 
 def _is_number(value: object) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from profiler.compare import kernel_filter, launch_labels, refuse_unused_filters, resolve
@@ -13,6 +14,7 @@ from profiler.evidence import (
     NCU_DURATION,
     Latency,
     Launch,
+    MetricSet,
     MetricTable,
     Side,
     State,
@@ -54,6 +56,7 @@ class LaunchesDocument(Document):
     selection: LaunchSelection
     table: MetricTable
     every_metric: bool = False
+    concepts: frozenset[str] | None = None  # of metrics.txt, the only ones in JSON; None: all
 
     columns = ("kernel", "group", "concept", "metric", "value", "unit", "state")
 
@@ -85,10 +88,23 @@ class LaunchesDocument(Document):
         """Concept, ncu name and value of every metric of metrics.txt that is of this evidence."""
         side = self.side
         chip = chip_of(side.capability_of(launch))
+        named = launch.values.metric_set
+        absent = self._absent.get((named, chip))
+        if absent is None:
+            absent = self._absent[named, chip] = {
+                metric.concept: self.table.resolve(metric, {}, chip)
+                for metric in self.table.of(side.evidence)
+                if not metric.is_in(named.position, chip)
+            }
         return [
-            (metric.concept, *self.table.resolve(metric, launch.values, chip))
+            (metric.concept, *(absent.get(metric.concept) or self.table.resolve(metric, launch.values, chip)))
             for metric in self.table.of(side.evidence)
         ]
+
+    @cached_property
+    def _absent(self) -> dict[tuple[MetricSet, str | None], dict[str, tuple[str, Value]]]:
+        """How the metrics are shown that launches with these names lack: most of them, in most reports."""
+        return {}
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a metric of a launch, in base units; a state other than present has no value."""
@@ -142,7 +158,14 @@ class LaunchesDocument(Document):
         metrics: dict[str, dict[str, object]] = {}
         concepts: dict[str, list[str]] = {}
         not_available = []
+        others: set[str] = set()
+        is_lacking = False  # a metric that was not collected
         for concept, name, value in self.metrics(launch):
+            if self.concepts is not None and concept not in self.concepts:
+                if value.state is not State.NOT_AVAILABLE:
+                    others.add(name)
+                    is_lacking |= value.state is State.NOT_COLLECTED
+                continue
             # The name is another chip's then, and may stand for another concept on this one.
             if value.state is State.NOT_AVAILABLE:
                 not_available.append(concept)
@@ -153,6 +176,9 @@ class LaunchesDocument(Document):
                 "concept": concepts[name][0],
                 "concepts": concepts[name],
             }
+        if self.concepts is not None:
+            total = len(others | metrics.keys())
+            return {"metrics": metrics, "metrics_total": total, "others_not_collected": is_lacking}
         return {"metrics": metrics, "not_available": not_available}
 
 
@@ -167,22 +193,32 @@ def launches_of_name(
     top: int | None = None,
     every_metric: bool = False,
     data: str | None = None,
+    whole: bool = True,
+    concepts: frozenset[str] | None = None,
 ) -> LaunchesDocument:
     """The launches of a report file, run or version.
 
+    whole: read all of a report file, not only the metrics that the document shows. concepts: those of
+    metrics.txt that its JSON has, with the number of all.
     Raises UnknownName, UnreadableReport, and CannotJudge for a version without results.
     """
     refuse_unused_filters((name,), workload)
-    side = resolve_with_reason(name, store_opener, workload, gpu, data)
-    return LaunchesDocument(select_launches(side, kernel, top), table, every_metric)
+    metrics = None if whole or every_metric else table.measured_names
+    side = resolve_with_reason(name, store_opener, workload, gpu, data, metrics)
+    return LaunchesDocument(select_launches(side, kernel, top), table, every_metric, concepts)
 
 
 def resolve_with_reason(
-    name: str, store_opener: StoreOpener, workload: str | None, gpu: str | None, data: str | None
+    name: str,
+    store_opener: StoreOpener,
+    workload: str | None,
+    gpu: str | None,
+    data: str | None,
+    metrics: Collection[str] | None = None,
 ) -> Side:
     """The side of a name; a version without results is CannotJudge with the reason of its catalogue."""
     with versions_without_results_explained((name,), store_opener, data):
-        return resolve(name, store_opener, workload, gpu)
+        return resolve(name, store_opener, workload, gpu, metrics)
 
 
 def select_launches(side: Side, kernel: str | None = None, top: int | None = None) -> LaunchSelection:

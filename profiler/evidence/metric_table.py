@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -127,6 +127,13 @@ class Metric:
             return form.read(values, self.unit) or NOT_COLLECTED
         return values.get(name, NOT_COLLECTED)
 
+    def is_in(self, names: Container[str], chip: str | None) -> bool:
+        """Whether values with these names can have the concept, by a name of its own or by a form."""
+        own, forms = self._on(chip)
+        return any(name in names for name in own) or any(
+            all(name in names for name in form.names) for form in forms
+        )
+
     def resolve(self, values: Mapping[str, Value], chip: str | None) -> tuple[str, Value]:
         """The name by which values have the concept, and its value: see MetricTable.resolve."""
         names = self.names_for(chip)
@@ -164,6 +171,16 @@ class MetricTable:
     def of(self, evidence: Evidence) -> tuple[Metric, ...]:
         """The metrics that values of this evidence can carry, in display order."""
         return tuple(metric for metric in self.metrics if metric.evidence == evidence)
+
+    @cached_property
+    def measured_names(self) -> frozenset[str]:
+        """Every ncu name that a measured metric may be read by or computed from, on any chip."""
+        names: set[str] = set()
+        for metric in self.of(Evidence.MEASURED):
+            names.update(alternative.name for alternative in metric.alternatives)
+            for form in metric.forms:
+                names.update(form.names, form.size_names)
+        return frozenset(names)
 
     @property
     def groups(self) -> tuple[str, ...]:

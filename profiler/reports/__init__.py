@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from profiler.reports.read import launch_details as launch_details
     from profiler.reports.read import read_report as read_report
     from profiler.reports.read import read_reports as read_reports
+    from profiler.reports.read import start_reader as start_reader
     from profiler.reports.redact import Redaction as Redaction
     from profiler.reports.redact import redact_report as redact_report
     from profiler.reports.rule_changes import RuleChange as RuleChange
@@ -26,7 +27,7 @@ __getattr__ = lazy(
     __name__,
     instances="LaunchDetail source_lines",
     memory_limit="parse_size",
-    read="is_report launch_detail launch_details read_report read_reports",
+    read="is_report launch_detail launch_details read_report read_reports start_reader",
     redact="Redaction redact_report",
     rule_changes="RuleChange compare_rules rank_rules",
     rule_places="address_of place_of stall_of",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,14 @@ Size = tuple[int, int, int] | None  # of a grid or block; None where the report 
 
 TIMEOUT_S = 60.0
 MEMORY_BYTES = memory_limit.LEAST_BYTES
+# What is read of a launch besides the metrics that are asked for: on what it ran, and in which dimensions.
+_LAUNCH_FACTS = (
+    *(f"launch__{size}_dim_{axis}" for size in ("grid", "block") for axis in "xyz"),
+    *("launch__grid_size", "launch__block_size", "launch__stream_id", "launch__device_id"),
+    *(f"device__attribute_compute_capability_{part}" for part in ("major", "minor")),
+    *(f"device__attribute_{name}" for name in ("display_name", "chip", "multiprocessor_count")),
+    *("device__attribute_architecture", "device__attribute_implementation"),
+)
 _LOOKAHEAD = 3  # files, or parts of one, that may be with the worker while the caller stores an earlier one
 _ANSWER_BYTES = 32 << 20  # an answer may be this much larger than its file: a small one repeats names
 _CSV_BYTES_A_SECOND = 1_000_000  # what reading takes on a slow machine, beyond the time for any file
@@ -54,6 +62,7 @@ class _Limits:
     timeout_s: float
     memory_bytes: int | None
     max_bytes: int
+    metrics: tuple[str, ...] | None = None  # the only ones that are read; None: all
 
     def memory(self, size_bytes: int) -> int:
         """Bytes of memory for what has this size."""
@@ -65,13 +74,17 @@ def read_reports(
     timeout_s: float = TIMEOUT_S,
     memory_bytes: int | None = None,
     max_bytes: int = file_format.MAX_BYTES,
+    metrics: Collection[str] | None = None,
 ) -> Iterator[Report | UnreadableReport]:
     """Read report files in order, each to a whole Report or to the reason why not; nothing in between.
 
+    metrics: of a `.ncu-rep` only these, and what says where a launch ran; opcodes and rules are left out.
+    That is several times as fast, and damage among what is not read goes unnoticed.
     Time and memory limits hold for each file, and for each part of a large one. memory_bytes: None for what
     memory_limit says of its size. The worker reads on while the caller stores an earlier file.
     """
-    limits = _Limits(timeout_s, memory_bytes, max_bytes)
+    only = None if metrics is None else tuple(dict.fromkeys((*metrics, *_LAUNCH_FACTS)))
+    limits = _Limits(timeout_s, memory_bytes, max_bytes, only)
     jobs: deque[_Job] = deque()
     todo = iter(paths)
     memory = memory_bytes or MEMORY_BYTES
@@ -81,7 +94,12 @@ def read_reports(
             while len(jobs) < _LOOKAHEAD and not (jobs and jobs[-1].parts):
                 if (path := next(todo, None)) is None:
                     break
-                jobs.append(_begin(Path(path), worker, csv_worker, limits))
+                begun = _begin(Path(path), worker, csv_worker, limits)
+                if (
+                    begun.settled and not worker.running
+                ):  # it was ended: what it had queued is asked for again
+                    _ask_again(jobs, worker, limits)
+                jobs.append(begun)
             if not jobs:
                 return
             job = jobs.popleft()
@@ -99,6 +117,12 @@ def read_report(path: Path, timeout_s: float = TIMEOUT_S, memory_bytes: int | No
 def launch_detail(path: Path, ordinal: int, cache_dir: Path | None = None) -> LaunchDetail:
     """The second depth of one launch, extracted on first view; raises UnreadableReport."""
     return read_detail(path, ordinal, cache_dir, TIMEOUT_S)
+
+
+def start_reader() -> None:
+    """Have the reading process load NVIDIA's library before the first file is asked for; it waits 20 s."""
+    with borrow_worker(MEMORY_BYTES) as worker:
+        worker.start()
 
 
 def launch_details(path: Path) -> Iterator[LaunchDetail]:
@@ -125,6 +149,7 @@ def is_report(path: Path) -> bool:
 
 def _begin(path: Path, worker: Worker, csv_worker: Worker, limits: _Limits) -> _Job:
     """Settle a file that is no report; queue the others."""
+    job = None
     try:
         _refuse_what_is_no_file(path)
         size_bytes = path.stat().st_size
@@ -133,10 +158,14 @@ def _begin(path: Path, worker: Worker, csv_worker: Worker, limits: _Limits) -> _
             job = _Job(path, csv_worker, size_bytes=size_bytes)
         else:
             worker.start()  # it imports the library while the framing is checked here
-            framed = file_format.check_framing(path, limits.max_bytes)
-            parts = report_parts.parts_of(framed)
-            job = _Job(path, worker, framing=framed, parts=parts, size_bytes=size_bytes)
+            job = _Job(path, worker, size_bytes=size_bytes)
+            if limits.metrics is not None and size_bytes <= file_format.SPANS_BYTES:
+                _ask(job, limits, _LOOKAHEAD)  # it reads meanwhile, too
+            job.framing = file_format.check_framing(path, limits.max_bytes)
+            job.parts = report_parts.parts_of(job.framing)
     except UnreadableReport as error:
+        if job is not None and job.asked:
+            worker.close()
         return _Job(path, settled=error)
     _ask(job, limits, _LOOKAHEAD)
     return job
@@ -158,6 +187,7 @@ def _ask(job: _Job, limits: _Limits, ahead: int) -> None:
             memory_bytes=limits.memory(size_bytes),
             answer_bytes=_ANSWER_BYTES + (2 if job.framing is None else 1) * size_bytes,
             max_bytes=limits.max_bytes,
+            metrics=limits.metrics,
         )
         job.asked += 1
 
@@ -194,7 +224,7 @@ def _finish(job: _Job, queued: Iterable[_Job], limits: _Limits) -> Report | Unre
     worker = job.worker
     assert worker
     try:
-        assembly = _Assembly(job.path, job.framing)
+        assembly = _Assembly(job.path, job.framing, is_whole=limits.metrics is None)
         for number in range(job.asks):
             assembly.add(worker.answer(_timeout_s(job, limits)), job.parts[number] if job.parts else None)
             if not worker.running:
@@ -217,10 +247,15 @@ def _finish(job: _Job, queued: Iterable[_Job], limits: _Limits) -> Report | Unre
         return error
     finally:
         if not worker.running:
-            for other in queued:
-                if other.worker is worker:
-                    other.asked = 0
-                    _ask(other, limits, _LOOKAHEAD)
+            _ask_again(queued, worker, limits)
+
+
+def _ask_again(jobs: Iterable[_Job], worker: Worker, limits: _Limits) -> None:
+    """Ask a worker that was started anew for what it had queued."""
+    for job in jobs:
+        if job.worker is worker:
+            job.asked = 0
+            _ask(job, limits, _LOOKAHEAD)
 
 
 def _too_large(job: _Job, limits: _Limits) -> UnreadableReport:
@@ -238,8 +273,8 @@ def _too_large(job: _Job, limits: _Limits) -> UnreadableReport:
 class _Assembly:
     """A Report as it comes together from the reader's answers, checked against what the file declares."""
 
-    def __init__(self, path: Path, framed: file_format.Framing | None) -> None:
-        self._path, self._framed = path, framed
+    def __init__(self, path: Path, framed: file_format.Framing | None, is_whole: bool = True) -> None:
+        self._path, self._framed, self._is_whole = path, framed, is_whole
         self._form: tuple[str, int, str, tuple[str, ...]] | None = (
             None  # of a CSV: sha256, size, form, doubts
         )
@@ -276,7 +311,9 @@ class _Assembly:
         if len(launches) != self._framed.declared:
             raise self._mismatch(self._framed.declared, len(launches))
         for launch, header in zip(launches, self._framed.launches, strict=bool(self._framed.launches)):
-            if launch.function == header.function and len(launch.values) != header.metrics:
+            if not self._is_whole or launch.function != header.function:
+                continue
+            if len(launch.values) != header.metrics:
                 mismatch = f"stores {header.metrics} metrics and {len(launch.values)} can be read"
                 raise _unreadable(self._path, f"the report is damaged: launch {launch.ordinal} {mismatch}")
         framed = self._framed

@@ -102,8 +102,10 @@ class Worker:
         """Queue one request. A worker that is gone is noticed by answer().
 
         ordinals: of the launches whose second depth is asked for, each an answer; None for the first depth.
-        request: `pieces` (of report_parts), `memory_bytes` and `answer_bytes` as limits of each answer.
+        request: `pieces` (of report_parts), `metrics`, the only ones that are wanted, `memory_bytes` and
+        `answer_bytes` as limits of each answer.
         """
+        request.setdefault("metrics", None)
         request.setdefault("pieces", ())
         request.setdefault("memory_bytes", self._memory_bytes)
         request.setdefault("answer_bytes", self._memory_bytes)

@@ -18,7 +18,7 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import NoneType, TracebackType
 from typing import Any, BinaryIO
 
@@ -27,6 +27,8 @@ HEAD = struct.Struct("<4sIQ")  # magic, bytes of JSON, bytes of binary columns
 MAGIC = b"NCUR"
 LAST_MAGIC = b"NCUL"  # of the last answer before this process ends
 UNITS_BYTES = 200 << 20  # what the library's tables of metrics and units take
+FILE_MAGIC = b"NVR\0"
+FILE_VERSION = 7  # profiler.evidence.ncu_release.REPORT_FILE_VERSION
 INSTRUCTION_BYTES = 16  # from CC 7.0 on
 LARGEST_HOLE = 1 << 20  # bytes; functions may lie gigabytes apart
 # Keys below are indices. A module's functions that were never loaded have address 0, and the library finds
@@ -142,10 +144,13 @@ def answer(request: Json) -> tuple[Json, bytes]:
     try:
         if ordinal is not None:
             return read_detail(path, ordinal, request["pieces"])
-        if request["pieces"]:
-            with part(path, request["pieces"]) as path:
+        with contextlib.ExitStack() as opened:
+            if request["pieces"]:
+                path = opened.enter_context(part(path, request["pieces"]))
+            if request["metrics"] is None:
                 return read_report(path)
-        return read_report(path)
+            path = opened.enter_context(with_metrics(path, request["metrics"]))
+            return read_report(path, details=False)
     except Refused as reason:
         return {"error": str(reason)}, b""
     except ModuleNotFoundError:
@@ -214,7 +219,7 @@ def send(out: BinaryIO, head: bytes, blob: bytes, is_last: bool) -> None:
 # --- first depth: every scalar metric of every launch ---
 
 
-def read_report(path: str) -> tuple[Json, bytes]:
+def read_report(path: str, details: bool = True) -> tuple[Json, bytes]:
     """Names, rules and texts as JSON; after them per launch its 8-byte slots and its 1-byte states."""
     sets = MetricSets()
     launches: list[Json] = []
@@ -233,8 +238,8 @@ def read_report(path: str) -> tuple[Json, bytes]:
                 "set": index,
                 **names(action),
                 "nvtx": nvtx_path(action),
-                "opcodes": opcodes(action),
-                "rules": rules(action),
+                "opcodes": opcodes(action) if details else {},
+                "rules": rules(action) if details else [],
                 "texts": [list(texts), list(texts.values())],
             }
         )
@@ -252,6 +257,175 @@ def actions(path: str) -> Iterator[Any]:
             if action is None or not action.name():
                 raise Refused("the report is damaged: a launch has no name")
             yield action
+
+
+# --- a report with some metrics alone ---
+# Source of every field number: the .proto files in extras/FileFormat of Nsight Compute 2024.1.
+
+
+@contextlib.contextmanager
+def with_metrics(path: str, wanted: Collection[str]) -> Iterator[str]:
+    """A path at which the report has these metrics alone, without values per instance and code, in memory.
+
+    Those values are most of a report, and of the library's time and memory. It is the path itself where the
+    layout is not the known one: the library then says what is wrong with it.
+    """
+    try:
+        with open(path, "rb") as stream:
+            pieces = pieces_with(stream.read(), frozenset(name.encode() for name in wanted))
+    except (ValueError, IndexError):
+        yield path
+        return
+    content = os.memfd_create("metrics")
+    try:
+        for piece in pieces:
+            os.write(content, piece)
+        yield f"/proc/self/fd/{content}"
+    finally:
+        os.close(content)
+
+
+def pieces_with(report: bytes, wanted: frozenset[bytes]) -> list[bytes]:
+    """The bytes of a report with these metrics. Raises ValueError or IndexError for another layout."""
+    if not report.startswith(FILE_MAGIC):
+        raise ValueError("no report")
+    at = len(FILE_MAGIC)
+    start = at + 4 + int.from_bytes(report[at : at + 4], "little")
+    if next((value for number, value in fields(report, at + 4, start) if number == 1), None) != FILE_VERSION:
+        raise ValueError("another version")
+    blocks: list[tuple[int, int, int, int]] = []
+    names: list[bytes] = []  # of all blocks, whose launches name a metric by its place here
+    at = start
+    while at < len(report):
+        payload = at + 4 + int.from_bytes(report[at : at + 4], "little")
+        sources = size = 0
+        for number, value in fields(report, at + 4, payload):
+            if isinstance(value, int):
+                if number == 1:
+                    sources = value
+                elif number == 5:
+                    size = value
+                elif number in (7, 8, 9) and value:
+                    raise ValueError("results that are no kernels")
+            elif number == 4:
+                names += [
+                    report[slice(*name)]
+                    for field, name in fields(report, *value)
+                    if field == 1 and not isinstance(name, int)
+                ]
+        blocks.append((at + 4, payload, payload + size, sources))
+        at = payload + size
+    if at != len(report):
+        raise ValueError("cut short")
+    kept = {place for place, name in enumerate(names) if name in wanted}
+    pieces = [report[:start]]
+    for header, payload, end, sources in blocks:
+        results = [_kept(report, *result, kept) for result in _results(report, payload, end, sources)]
+        size = sum(4 + len(result) for result in results)
+        counts = b"\x08\x00\x28" + varint_bytes(size)  # of a field that stands twice, the later one counts
+        pieces += [(payload - header + len(counts)).to_bytes(4, "little"), report[header:payload], counts]
+        for result in results:
+            pieces += [len(result).to_bytes(4, "little"), result]
+    return pieces
+
+
+def _results(report: bytes, at: int, end: int, sources: int) -> Iterator[tuple[int, int]]:
+    """From where to where the launches of a block lie, behind code and other sources."""
+    while at < end:
+        start = at + 4
+        at = start + int.from_bytes(report[at:start], "little")
+        if at > end:
+            raise ValueError("an entry is longer than its block")
+        if sources:
+            sources -= 1
+        else:
+            yield start, at
+
+
+def _kept(report: bytes, at: int, end: int, kept: Collection[int]) -> bytes:
+    """One ProfileResult with the MetricResults of these names, which end behind their MetricValue."""
+    pieces = []
+    done = at  # what lies before is in `pieces`, or left out
+    while at < end:
+        start = at
+        tag = report[at]
+        at += 1
+        if tag != 0x6A:  # MetricResults
+            if tag & 0x80:
+                tag, at = varint(report, start)
+            at = after(report, tag & 7, at)
+            continue
+        length = report[at]
+        at += 1
+        if length & 0x80:
+            length, at = varint(report, at - 1)
+        place, at = at, at + length
+        if report[place] != 0x08:
+            raise ValueError("a metric without a name")
+        name = report[place + 1]
+        value = place + 2
+        if name & 0x80:
+            name, value = varint(report, place + 1)
+        if name in kept:
+            if value >= at or report[value] != 0x12:  # without a total: it may have instances
+                continue
+            value_end = after(report, 2, value + 1)
+            if value_end > at:
+                raise ValueError("a value is longer than its metric")
+            if value_end == at:
+                continue
+            pieces += [report[done:start], b"\x6a", varint_bytes(value_end - place), report[place:value_end]]
+        else:
+            pieces.append(report[done:start])
+        done = at
+    if at != end:
+        raise ValueError("a launch is longer than its entry")
+    pieces.append(report[done:end])
+    return b"".join(pieces)
+
+
+def fields(message: bytes, at: int, end: int) -> Iterator[tuple[int, int | tuple[int, int]]]:
+    """Field numbers of a protobuf message with a whole number, or from where to where the value lies."""
+    while at < end:
+        tag, at = varint(message, at)
+        value, start = varint(message, at) if tag & 7 in (0, 2) else (0, at)
+        at = after(message, tag & 7, at)
+        if at > end:
+            raise ValueError("a field is longer than its message")
+        yield tag >> 3, value if tag & 7 == 0 else (start, at)
+
+
+def after(message: bytes, wire: int, at: int) -> int:
+    """Where the value of a field ends that starts here."""
+    if wire in (1, 5):
+        return at + (8 if wire == 1 else 4)
+    if wire not in (0, 2):
+        raise ValueError("a field has a type that does not exist")
+    value, at = varint(message, at)
+    return at + value if wire == 2 else at
+
+
+def varint(message: bytes, at: int) -> tuple[int, int]:
+    """A whole number of protobuf and where it ends. Raises IndexError, or ValueError for over 64 bits."""
+    value = shift = 0
+    while True:
+        byte = message[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number is longer than 64 bits")
+
+
+def varint_bytes(value: int) -> bytes:
+    """A whole number as protobuf has it."""
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*encoded, value])
 
 
 def loadable(path: str) -> str:

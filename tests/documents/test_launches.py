@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,7 @@ from profiler.documents import (
 )
 from profiler.errors import Exit, UnknownName
 from profiler.evidence import Value, load_metrics
-from profiler.evidence.values import pack_values
+from profiler.evidence.values import Values, pack_values
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 from tests.documents.test_comparison import no_store, side
 
@@ -127,3 +128,19 @@ class TestInsights:
         assert document.title == "side"
         assert "No baseline was given." in document.to_markdown()
         assert_html_escapes(document, "<i>", "<h3>side</h3>")
+
+
+def test_what_is_shown_is_the_same_where_no_more_than_that_was_read(good_reports: list[Path]) -> None:
+    """Names, numbers, units, states and GPUs, to the last bit, for every report."""
+    for path in good_reports:
+        whole, lean = (launches_of_name(str(path), TABLE, no_store, whole=whole) for whole in (True, False))
+        assert lean.to_dict() == whole.to_dict(), path
+        assert lean.rows() == whole.rows()
+        assert lean.title == whole.title
+        read, all_of_it = (sum(map(len, launches)) for launches in (values(lean), values(whole)))
+        assert read < all_of_it
+
+
+def values(document: LaunchesDocument) -> list[Values]:
+    """The values that were read of each launch."""
+    return [launch.values for launch in document.side.launches]

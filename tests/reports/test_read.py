@@ -16,6 +16,7 @@ import pytest
 
 from profiler.errors import Exit, ProfilerError, UnreadableReport
 from profiler.evidence import Launch, Report, State, Value
+from profiler.evidence.ncu_release import REPORT_FILE_VERSION
 from profiler.reports import (
     file_format,
     memory_limit,
@@ -508,3 +509,50 @@ def test_nan_infinity_and_no_value_are_states_of_their_own(tmp_path: Path) -> No
     states = [values[name].state for name in metrics]
     assert states == [State.PRESENT, State.FAILED, State.INFINITE, State.INFINITE, State.PRESENT]
     assert all(values[name].number is None for name in list(metrics)[1:4])
+
+
+def test_of_a_report_some_metrics_are_read_as_all_of_it_has_them(good_reports: list[Path]) -> None:
+    wanted = ("gpu__time_duration.sum", "sm__warps_active.avg.pct_of_peak_sustained_active", "inst_executed")
+    for path, lean in zip(good_reports, read.read_reports(good_reports, metrics=wanted), strict=True):
+        whole = read.read_report(path)
+        assert isinstance(lean, Report)
+        assert (lean.sha256, lean.session, lean.gpu) == (whole.sha256, whole.session, whole.gpu)
+        for one, other in zip(lean.launches, whole.launches, strict=True):
+            assert (one.demangled, one.nvtx, one.grid, one.block, one.stream) == (
+                other.demangled,
+                other.nvtx,
+                other.grid,
+                other.block,
+                other.stream,
+            )
+            for name in wanted:
+                assert one.values.value(name) == other.values.value(name), (path, name)
+            assert set(one.values) <= {*wanted, *read._LAUNCH_FACTS}
+
+
+def test_a_damaged_report_between_others_costs_none_of_them_where_some_metrics_are_read(
+    small: Path, tmp_path: Path
+) -> None:
+    cut = tmp_path / "cut.ncu-rep"
+    cut.write_bytes(small.read_bytes()[:-1])
+    reports = list(read.read_reports([small, cut, small, small, cut, small], metrics=["inst_executed"]))
+    assert [isinstance(report, Report) for report in reports] == [True, False, True, True, False, True]
+
+
+def test_a_report_of_another_layout_is_read_by_the_library_as_it_is(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = small.read_bytes()
+    for damaged in (
+        content[:-1],
+        content + b"x",
+        content[:4] + b"\xff\xff\xff\xff" + content[8:],
+        b"",
+        b"NVR\0",
+    ):
+        with pytest.raises((ValueError, IndexError)):
+            reader_process.pieces_with(damaged, frozenset())
+    assert reader_process.FILE_VERSION == REPORT_FILE_VERSION
+    monkeypatch.setattr(reader_process, "FILE_VERSION", 0)
+    with reader_process.with_metrics(str(small), ["inst_executed"]) as path:
+        assert path == str(small)
