@@ -19,7 +19,7 @@ from profiler.cli.output import (
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
     from profiler.documents import LaunchesDocument, LaunchSelection
-    from profiler.evidence import Launch
+    from profiler.evidence import Launch, Value
 
 SHOWN = 10  # launches that a terminal gets unasked
 
@@ -115,6 +115,13 @@ def print_hidden(selection: LaunchSelection) -> None:
         say(f"\nand {selection.hidden} shorter launches: --top N, or --kernel PATTERN")
 
 
+def _unit(name: str, value: Value, unit: str) -> str:
+    """The unit as it is printed, with a mark where the number is over its peak."""
+    from profiler.evidence import is_over_peak
+
+    return f"{unit} (over its peak)" if is_over_peak(name, value) else unit
+
+
 def _print_every_metric(launch: Launch) -> None:
     from profiler.evidence import State, formatting
 
@@ -123,7 +130,8 @@ def _print_every_metric(launch: Launch) -> None:
         if value.state is not State.PRESENT:
             rows.append((name, formatting.state_words(value), ""))
         else:
-            rows.append((name, value.text or "" if value.number is None else str(value.number), value.unit))
+            number = value.text or "" if value.number is None else str(value.number)
+            rows.append((name, number, _unit(name, value, value.unit)))
     print_table(("metric", "value", "unit"), rows, right=(1,))
 
 
@@ -143,7 +151,7 @@ def _print_groups(document: LaunchesDocument, launch: Launch) -> None:
         quantity = formatting.quantity(value)
         group = metric.group if metric.group != last_group else ""
         last_group = metric.group
-        rows.append((group, metric.label, quantity.number, quantity.unit, name))
+        rows.append((group, metric.label, quantity.number, _unit(name, value, quantity.unit), name))
     print_table(("group", "metric", "value", "", "ncu metric"), rows, right=(2,))
     for state, concepts in concepts_by_state.items():
         say(f"  {state}: {', '.join(concepts)}")

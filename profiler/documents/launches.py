@@ -22,6 +22,7 @@ from profiler.evidence import (
     brief_list,
     chip_of,
     formatting,
+    is_over_peak,
 )
 from profiler.history.without_results import versions_without_results_explained
 
@@ -154,7 +155,7 @@ class LaunchesDocument(Document):
     def _metrics_dict(self, launch: Launch) -> dict[str, object]:
         """An entry for each ncu name, which may stand for several concepts; the concepts the chip lacks."""
         if self.every_metric:
-            return {"metrics": {name: formatting.as_json(value) for name, value in launch.values.items()}}
+            return {"metrics": {name: _value_dict(name, value) for name, value in launch.values.items()}}
         metrics: dict[str, dict[str, object]] = {}
         concepts: dict[str, list[str]] = {}
         not_available = []
@@ -172,7 +173,7 @@ class LaunchesDocument(Document):
                 continue
             concepts.setdefault(name, []).append(concept)
             metrics[name] = {
-                **formatting.as_json(value),
+                **_value_dict(name, value),
                 "concept": concepts[name][0],
                 "concepts": concepts[name],
             }
@@ -251,6 +252,11 @@ def _value_columns(value: Value) -> tuple[object, str, str]:
     if value.state is not State.PRESENT:
         return None, value.unit, formatting.state_words(value)
     return value.text if value.number is None else value.number, value.unit, "present"
+
+
+def _value_dict(name: str, value: Value) -> dict[str, object]:
+    """A value for JSON; `over_peak` stands only where it is true."""
+    return {**formatting.as_json(value), **({"over_peak": True} if is_over_peak(name, value) else {})}
 
 
 def _minus_duration(launch: Launch) -> float:

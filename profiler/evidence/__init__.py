@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from profiler.evidence.values import State as State
     from profiler.evidence.values import Value as Value
     from profiler.evidence.values import Values as Values
+    from profiler.evidence.values import is_over_peak as is_over_peak
 
 __getattr__ = lazy(
     __name__,
@@ -79,5 +80,5 @@ __getattr__ = lazy(
     rollups="CounterRates Rate",
     side="EarlierCounters Latency Side",
     tensor_pipes="TensorPath declared_tensor_metrics tensor_paths",
-    values="NCU_DURATION NOT_COLLECTED Derivation Evidence MetricSet State Value Values",
+    values="NCU_DURATION NOT_COLLECTED Derivation Evidence MetricSet State Value Values is_over_peak",
 )

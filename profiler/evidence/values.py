@@ -100,6 +100,7 @@ class Value(NamedTuple):
 NOT_COLLECTED = Value(None, state=State.NOT_COLLECTED)
 NCU_DURATION = "gpu__time_duration.sum"  # how long a launch took under ncu; not its latency
 _TIME = "gpu__time_duration."
+_WHOLE_PCT = 100.05  # as it is shown, 100.0 %
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,13 @@ class Values(Mapping[str, Value]):
 def is_duration(name: str) -> bool:
     """Whether the metric says how long a launch took: whatever ran took some time, so 0 or less is FAILED."""
     return name.startswith(_TIME)
+
+
+def is_over_peak(name: str, value: Value) -> bool:
+    """Whether a share of a peak, or a hit rate, is over 100 %: its counters come from different passes."""
+    if value.unit != "%" or value.number is None or value.number <= _WHOLE_PCT:
+        return False
+    return ".pct_of_peak_sustained_" in name or name.endswith("hit_rate.pct")
 
 
 def pack_values(values: Mapping[str, Value]) -> Values:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,24 +14,21 @@ from profiler.errors import UnreadableReport
 from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, Value, Values
 from profiler.evidence.launch import kernel_base_name, one_line
 from profiler.evidence.values import is_duration, pack_values
+from profiler.reports.csv_numbers import CommaDecimals, NumberForm, Unusable, base_unit, cut, is_scaled
 from profiler.reports.reader_process import UNITS
 
 MAX_BYTES = 1 << 28  # text takes several times its size while it is read
 
 _HEADER_LINES = 10_000  # an application may print this much before ncu does
 _HEADER_CHARACTERS = 16 << 20
+_MOST_LAUNCHES = 1 << 31
 _WARNINGS = 5  # that are said of one file
 _LINE_CHARACTERS = 4 << 20  # a row of the raw page with 5,000 metrics has 250,000
 _NCU_LINE = re.compile(r"==[A-Z]+== ")
-_NUMBER = re.compile(r"-?([0-9]{1,3}(,[0-9]{3})+|[0-9]+)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_NUMBER_OF_ANOTHER_LOCALE = re.compile(r"[-+]?[0-9][0-9.,' \u00a0\u202f]*([eE][-+]?[0-9]+)?")
+_ERROR_LINE = re.compile(r"==ERROR== (.*\S)")
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _DIMENSIONS = re.compile(r"\(?([0-9]{1,18}), *([0-9]{1,18}), *([0-9]{1,18})\)?")
 _CAPABILITY = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})")
-_NOT_FINITE = re.compile(r"[-+]?(nan|inf|infinity)(\([a-z]*\))?", re.IGNORECASE)
-_DOUBTED = "(!)"  # ncu's mark before a word that stands in place of a number
-_NO_DATA = frozenset({"no data", "error"})
-_NOT_COLLECTED = frozenset({"n/a"})  # ncu does not say whether the GPU lacks it or the launch failed
 _NAME = re.compile(r"[A-Za-z][\w.:\\*+-]*")
 _RANGE = re.compile(r'"([^"]*)"')
 _RULE_KINDS = {"OPT": "optimization", "WRN": "warning", "ERR": "error"}
@@ -48,28 +44,24 @@ _KNOWN_COLUMNS = frozenset(
     (*_LAUNCH_COLUMNS, "Process Name", "Host Name", "Kernel Time", "Context", "Context ID", "Device", "CC")
 )
 _TABLE_ROW = re.compile(r'"[0-9]{1,18}","[0-9]{1,18}","')  # an application prints no such line
+# What an application printed without an end of its line may stand before a row or a header.
+_ROW_BEGINS = re.compile(r'"(?:[0-9]{1,18}|ID|)","')
+_HEADER_BEGINS = re.compile(r'"ID","')
+# What ncu prints between rows beside its own `==…==` lines. Source: ncu 2024.2 on 16 public reports.
+_BETWEEN_ROWS = re.compile(r"\s*|\s*The system does not have any NVLink connections\.\s*|\S.*\.py:[0-9]+\s*")
+_SUMMARY = re.compile(r'"?Process ID"?,.*\bInvocations\b')
+_OTHER_PAGES = {
+    "Launch Settings": "is the session page, which holds no launch",
+    '"Kernel Name"': "is the source page, which holds no launch",
+    "    Section: ": "is the details page without --csv",
+}
 
-# `--page raw` in scaled units may print NaN as 0.000000 (ncu 2024.1); a launch that ran took some time.
-_NEVER_ZERO = re.compile(r"gpu__time_duration\..*|\w+__cycles_elapsed\..*")
-_SCALED_ZERO = "0.000000"
+# A launch that ran took time and cycles. In scaled units ncu prints NaN as 0 or 0.000000 (2024.1, 2024.2).
+_NEVER_ZERO = re.compile(r"gpu__time_duration\..*|(gpc|sm|smsp)__cycles_elapsed\..*")
+# What is known before a launch runs: 0 is 0 there though it failed.
+_NOT_COUNTED = re.compile(r"(launch|device|nvlink|numa|profiler)__.*|.*\.peak_sustained")
 # Names whose numbers ncu prints with a unit. Source: 1,396 names of 20 exports of ncu 2020 to 2026.
 _HAS_UNIT = re.compile(r"gpu__time_.*|.*(pct|bytes|cycles_elapsed|per_second).*")
-
-_TIME_NS = {
-    "nsecond": 1.0,
-    "usecond": 1e3,
-    "msecond": 1e6,
-    "second": 1e9,
-    "ns": 1.0,
-    "us": 1e3,
-    "ms": 1e6,
-    "s": 1e9,
-}
-_PREFIX = {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
-
-
-class _Unusable(ValueError):
-    """What is wrong with the file, and the way out, without the file's name."""
 
 
 @dataclass
@@ -87,13 +79,13 @@ class _LongRows:
     def add(self, section: str, metric: str, has_name: bool) -> None:
         """Note one row that is about a metric."""
         if (section, metric) in self.seen:
-            self.doubts.append(f"{_cut(metric)} stands twice in section {_cut(section)}")
+            self.doubts.append(f"{cut(metric)} stands twice in section {cut(section)}")
         self.seen.add((section, metric))
         if section != self.section and section in self.named:
-            self.doubts.append(f"rows of section {_cut(section)} stand apart from each other")
+            self.doubts.append(f"rows of section {cut(section)} stand apart from each other")
         self.section = section
         if self.named.setdefault(section, has_name) is not has_name:
-            self.doubts.append(f"section {_cut(section)} has {_cut(metric)!r} among rows of another form")
+            self.doubts.append(f"section {cut(section)} has {cut(metric)!r} among rows of another form")
 
 
 @dataclass
@@ -103,6 +95,7 @@ class _Draft:
     table: int
     cells: Mapping[str, str]  # of its first row
     values: dict[str, Value] = field(default_factory=dict)
+    is_scaled: bool = False  # whether a number of it stands in another unit than its base unit
     rules: list[Rule] = field(default_factory=list)
     rows: _LongRows = field(default_factory=lambda: _LongRows())
 
@@ -119,13 +112,13 @@ class _Draft:
 
 
 def is_ncu_csv(path: Path) -> bool:
-    """Whether a file holds the header that ncu's CSV has."""
+    """Whether a file holds the header that ncu's CSV has, of launches or of a summary, or ncu's own lines."""
     try:
         with path.open(encoding=_encoding(path), newline="") as stream:
             left = _HEADER_CHARACTERS
             for _ in range(_HEADER_LINES):
                 line = stream.readline(min(left, _LINE_CHARACTERS))
-                if _is_header(line):
+                if _NCU_LINE.search(line) or _SUMMARY.match(line) or _header_in(line):
                     return True
                 left -= len(line)
                 if not line or left <= 0:
@@ -148,8 +141,7 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
         refuse_large(path, size, max_bytes)
         with path.open("rb") as raw:
             sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
-        with path.open(encoding=_encoding(path), newline="") as stream:
-            form, drafts = _tables(stream, warnings)
+        form, drafts = _read_tables(path, warnings)
         shared: dict[MetricSet, MetricSet] = {}
         launches = tuple(_launch(draft, ordinal, shared) for ordinal, draft in enumerate(drafts))
     except UnicodeDecodeError:
@@ -162,7 +154,7 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
         raise UnreadableReport(
             f"{path}: the CSV is cut short or damaged ({error}); export it again"
         ) from None
-    except _Unusable as error:
+    except Unusable as error:
         raise UnreadableReport(f"{path}: {error}") from None
     for launch in launches:
         if not launch.values:
@@ -179,57 +171,18 @@ def refuse_large(path: Path, size_bytes: int, max_bytes: int = MAX_BYTES) -> Non
         raise UnreadableReport(f"{path}: {size_bytes:,} bytes of CSV; import the .ncu-rep file instead")
 
 
-def base_unit(unit: str) -> tuple[str, float]:
-    """The base unit of ncu's newer versions, and the factor to it: `Gbyte/second` gives (`byte/s`, 1e9)."""
-    top, slash, bottom = unit.partition("/")
-    if top in _TIME_NS:
-        top, factor = "ns", _TIME_NS[top]
-    elif top[:1] in _PREFIX and top[1:].lower() in ("byte", "hz", "bit"):
-        top, factor = top[1:], _PREFIX[top[0]]
-    else:
-        factor = 1.0
-    top = "hz" if top.lower() == "hz" else top
-    if bottom in _TIME_NS:
-        bottom, factor = "s", factor * 1e9 / _TIME_NS[bottom]
-    return ("hz" if (top, bottom) == ("cycle", "s") else top + slash + bottom), factor
-
-
-def parse_cell(text: str, unit: str) -> Value | None:
-    """The value of one CSV cell; None where ncu printed nothing. Raises ValueError for a doubtful number."""
-    text = text.strip()
-    base, factor = base_unit(unit)
-    if not text:
-        return None
-    if _NUMBER.fullmatch(text):
-        plain = text.replace(",", "")
-        if factor == 1.0 and plain.isdigit() and len(plain) <= 20:
-            return Value(int(plain), base)
-        number = float(plain) * factor
-        if not math.isfinite(number):
-            raise _Unusable(f"a number of {len(text)} characters is larger than any counter; export it again")
-        return Value(number, base)
-    if _NUMBER_OF_ANOTHER_LOCALE.fullmatch(text):
-        raise _Unusable(
-            f"{_cut(text)!r} is no number in ncu's form (1,234.5); export it again under LC_ALL=C"
-        )
-    word = text.lower().removeprefix(_DOUBTED).lstrip()
-    if word in _NO_DATA:
-        return Value(None, base, state=State.NO_DATA)
-    if _NOT_FINITE.fullmatch(word):
-        return Value(None, base, state=State.INFINITE if "inf" in word else State.FAILED)
-    if word in _NOT_COLLECTED:
-        return Value(None, base, state=State.NOT_COLLECTED)
-    return Value(None, base, text=text)
-
-
 def _encoding(path: Path) -> str:
     """UTF-8, or the UTF-16 that PowerShell's `>` writes."""
     with path.open("rb") as stream:
         return "utf-16" if stream.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
 
 
-def _is_header(line: str) -> bool:
-    return "Kernel Name" in line and line.startswith(('"ID"', "ID,")) and "Grid Size" in line
+def _header_in(line: str) -> str:
+    """The header of a table where a line holds one, from its beginning on; "" where there is none."""
+    begins = _HEADER_BEGINS.search(line)
+    header = line[begins.start() :] if begins else line if line.startswith("ID,") else ""
+    is_table = "Kernel Name" in header and ("Grid Size" in header or "Metric Name" in header)
+    return header if is_table else ""
 
 
 def is_metric_name(text: str) -> bool:
@@ -249,39 +202,90 @@ def _metric_name(cell: str) -> str | None:
     return name if text.endswith(f" ({name})") and is_metric_name(name) else None
 
 
-def _lines(stream: TextIO) -> Iterator[str]:
-    """The lines of the tables, without those that ncu prints between them; refuses what shows damage."""
-    number = 0
-    while line := stream.readline(_LINE_CHARACTERS):
-        number += 1
-        if "\0" in line:
-            raise _Unusable(f"line {number} holds a NUL byte: the CSV is damaged; export it again")
-        is_of_ncu = _NCU_LINE.match(line) is not None
-        if line[-1] not in "\r\n":
-            if len(line) == _LINE_CHARACTERS:
-                raise _Unusable(f"line {number} has {_LINE_CHARACTERS:,} characters or more; export it again")
-            if not is_of_ncu:
-                raise _Unusable(
-                    f"line {number}, the last, has no end: the CSV is cut short or damaged; export it again, "
-                    "or end the line if nothing is missing"
-                )
-        if not is_of_ncu:
-            yield line
+@dataclass
+class _Lines:
+    """The lines of a stream of which tables are made, and what stands between them."""
+
+    stream: TextIO
+    is_quoted: bool = True  # whether rows begin with a quotation mark, as ncu prints them
+    in_table: bool = False  # whether a header was seen: from there on what is no row is left out
+    errors: dict[str, None] = field(default_factory=dict)  # of ncu, in its own words
+    foreign: list[str] = field(default_factory=list)  # lines between rows that ncu did not print
+    other_columns: int = (
+        0  # of the table of GPUs and links that ncu prints between rows (--print-details all)
+    )
+
+    def __iter__(self) -> Iterator[str]:
+        """The lines, in a table those that are part of a row; raises Unusable for what shows damage."""
+        number = 0
+        is_whole = True  # no quotation mark is open
+        while line := self.stream.readline(_LINE_CHARACTERS):
+            number += 1
+            if "\0" in line:
+                raise Unusable(f"line {number} holds a NUL byte: the CSV is damaged; export it again")
+            if is_whole and (of_ncu := _NCU_LINE.search(line)) and not line.startswith('"'):
+                if error := _ERROR_LINE.search(line):
+                    self.errors[cut(error[1], 200)] = None
+                if not of_ncu.start() or not self.in_table:
+                    continue
+            if line[-1] not in "\r\n":
+                self._refuse_open_end(line, number)
+            if self.in_table and is_whole:
+                line = self._row_in(line)
+            if line:
+                is_whole = is_whole == (line.count('"') % 2 == 0)
+                yield line
+
+    def is_of_other_table(self, row: Sequence[str], columns: int) -> bool:
+        """Whether a row is of the table that ncu prints within a section about the GPUs of the machine."""
+        if row[0] == "GPU ID":
+            self.other_columns = len(row)
+            return True
+        if len(row) != self.other_columns or len(row) == columns:
+            self.other_columns = 0
+        return self.other_columns > 0
+
+    def _row_in(self, line: str) -> str:
+        """A line from where a row of a table begins; "" where none does."""
+        if line.startswith('"') or (not self.is_quoted and line.startswith((*"0123456789,", "ID,"))):
+            return line
+        if self.is_quoted and (begins := _ROW_BEGINS.search(line)):
+            return line[begins.start() :]
+        if not _BETWEEN_ROWS.fullmatch(line):
+            self.foreign.append(cut(line.strip()))
+        return ""
+
+    def _refuse_open_end(self, line: str, number: int) -> None:
+        if len(line) == _LINE_CHARACTERS:
+            raise Unusable(f"line {number} has {_LINE_CHARACTERS:,} characters or more; export it again")
+        raise Unusable(
+            f"line {number}, the last, has no end: the CSV is cut short or damaged; export it again, "
+            "or end the line if nothing is missing"
+        )
+
+    def doubts(self) -> Iterator[str]:
+        """What is to be said of the lines that are no rows."""
+        for error in self.errors:
+            yield f"ncu says: {error}"
+        if self.foreign:
+            more = f" and {len(self.foreign) - 1} more" if len(self.foreign) > 1 else ""
+            yield f"line {self.foreign[0]!r}{more} between the rows is no row of ncu: left out"
 
 
-def _refuse_lost_launches(drafts: Sequence[_Draft]) -> None:
-    """Refuse launches that the CSV holds twice, and gaps between them: ncu counts each from 0.
+def _missing_launches(drafts: Sequence[_Draft]) -> str:
+    """The IDs of launches that are not there, in words; raises Unusable for launches that are there twice.
 
-    It counts over the whole report, a table or a process, whichever it printed.
+    ncu counts from 0 over the whole report, a table or a process, whichever it printed; its filters
+    (--kernel-name, --launch-skip) leave gaps, as lost rows do.
     """
     seen: set[tuple[str, str]] = set()
     for draft in drafts:
-        if not _WHOLE.fullmatch(draft.identifier):
-            raise _Unusable(f"ID is {_cut(draft.identifier)!r}, which ncu does not print; export it again")
+        if not _WHOLE.fullmatch(draft.identifier) or int(draft.identifier) >= _MOST_LAUNCHES:
+            raise Unusable(f"ID is {cut(draft.identifier)!r}, which ncu does not print; export it again")
         # Without the process there is no telling two launches of one number in two tables.
         key = draft.identifier, draft.cells.get("Process ID") or f"in table {draft.table}"
         if key in seen:
-            raise _Unusable(f"holds launch ID {draft.identifier} twice; export it again")
+            raise Unusable(f"holds launch ID {draft.identifier} twice; export it again")
         seen.add(key)
     counts: list[Callable[[_Draft], object]] = [
         lambda _: 0,
@@ -295,31 +299,36 @@ def _refuse_lost_launches(drafts: Sequence[_Draft]) -> None:
             groups.setdefault(count(draft), set()).add(int(draft.identifier))
         missing = next((ids for ids in groups.values() if max(ids) >= len(ids)), None)
         if missing is None:
-            return
+            return ""
         first = [
             str(number) for number in range(min(max(missing), len(missing) + 3)) if number not in missing
         ]
         more = max(missing) + 1 - len(missing) - len(first[:3])
         gaps = gaps or ", ".join(first[:3]) + (f" and {more} more" if more else "")
-    raise _Unusable(f"lacks launch ID {gaps}, as if rows were lost; export the whole report again")
+    return gaps
 
 
-def _tables(stream: TextIO, warnings: dict[str, None]) -> tuple[str, list[_Draft]]:
+def _read_tables(path: Path, warnings: dict[str, None]) -> tuple[str, list[_Draft]]:
+    """Form and launches of every table in the file, in the number form of whatever locale printed it."""
+    for decimal in (".", ","):
+        numbers, found = NumberForm(decimal), dict[str, None]()
+        try:
+            with path.open(encoding=_encoding(path), newline="") as stream:
+                form, drafts = _tables(stream, numbers, found)
+        except CommaDecimals:
+            continue
+        numbers.refuse_doubt()
+        warnings |= found
+        return form, drafts
+    raise AssertionError("only points as decimals can turn out to be commas")
+
+
+def _tables(stream: TextIO, numbers: NumberForm, warnings: dict[str, None]) -> tuple[str, list[_Draft]]:
     """Form and launches of every table in the stream: ncu prints one per profiled process."""
-    lines = _lines(stream)
-    header_line = None
-    for line in lines:
-        if _is_header(line):
-            header_line = line
-            break
-        if _TABLE_ROW.match(line):
-            raise _Unusable(
-                "rows of a table under no header row with Kernel Name: the CSV is damaged; export it again"
-            )
-    if header_line is None:
-        raise _Unusable(
-            "neither an Nsight Compute report nor the CSV that ncu prints (no header row with Kernel Name)"
-        )
+    source = _Lines(stream)
+    lines = iter(source)
+    header_line = _find_header(source, lines)
+    source.is_quoted, source.in_table = header_line.startswith('"'), True
     header = next(csv.reader([header_line], strict=True))
     long_form = _is_long(header)
     warnings |= dict.fromkeys(_doubts_of_header(header, long_form))
@@ -327,31 +336,66 @@ def _tables(stream: TextIO, warnings: dict[str, None]) -> tuple[str, list[_Draft
     drafts: list[_Draft] = []
     table, units = 0, None
     for row in rows:
-        if not row or row == [""]:
+        if not row or row == [""] or source.is_of_other_table(row, len(header)):
             continue
         if row[0] == "ID":
             table, header, units = table + 1, row, None
             if _is_long(header) is not long_form:
-                raise _Unusable("holds tables of both pages; import them one by one")
+                raise Unusable("holds tables of both pages; import them one by one")
             warnings |= dict.fromkeys(_doubts_of_header(header, long_form))
         elif long_form:
             cells = _cells(row, header, header.index("Metric Value") + 1)
             if not drafts or not drafts[-1].is_of(table, cells):
                 drafts.append(_Draft(table, cells))
-            _add_row(drafts[-1], cells)
+            _add_row(drafts[-1], cells, numbers)
         elif units is None:
             units = _cells(row, header, len(header))
             if units["ID"]:
-                raise _Unusable("has no row of units under its header; export it again with --csv --page raw")
+                raise Unusable("has no row of units under its header; export it again with --csv --page raw")
         else:
             cells = _cells(row, header, len(header))
-            drafts.append(_Draft(table, cells, _wide_values(cells, units)))
+            scaled = any(map(is_scaled, set(units.values())))
+            drafts.append(_Draft(table, cells, _wide_values(cells, units, numbers), scaled))
     if not drafts:
-        raise _Unusable("holds no launch; check the kernel filter of the ncu command that printed it")
-    _refuse_lost_launches(drafts)
+        said = "; ".join(source.errors)
+        raise Unusable(
+            f"holds no launch: ncu says: {said}"
+            if said
+            else "holds no launch; check the kernel filter of the ncu command that printed it"
+        )
+    if missing := _missing_launches(drafts):
+        words = f"launch ID {missing} is not in it: a filter of ncu left it out, or rows were lost"
+        warnings |= {words: None}
+    warnings |= dict.fromkeys(source.doubts())
     warnings |= dict.fromkeys(_doubts_of_values(drafts))
     warnings |= dict.fromkeys(_doubts_of_launches(drafts, long_form))
     return ("csv-details" if long_form else "csv-raw"), drafts
+
+
+def _find_header(source: _Lines, lines: Iterator[str]) -> str:
+    """The first header of a table; raises Unusable with what the file is in place of one."""
+    line = ""
+    for line in lines:
+        if header := _header_in(line):
+            return header
+        if _SUMMARY.match(line):
+            raise Unusable(
+                "is a summary (--print-summary): the mean over launches, and no launch; export it without"
+            )
+        if _TABLE_ROW.match(line):
+            raise Unusable(
+                "rows of a table under no header row with Kernel Name: the CSV is damaged; export it again"
+            )
+        for begins, words in _OTHER_PAGES.items():
+            if line.startswith(begins):
+                raise Unusable(f"{words}; export it with --csv --page raw")
+    if source.errors:
+        raise Unusable(f"holds no launch: ncu says: {'; '.join(source.errors)}")
+    if not line:
+        raise Unusable("holds no table: ncu printed no launch; export it with --csv --page raw")
+    raise Unusable(
+        "neither an Nsight Compute report nor the CSV that ncu prints (no header row with Kernel Name)"
+    )
 
 
 def _doubts_of_header(header: Sequence[str], long_form: bool) -> Iterator[str]:
@@ -362,10 +406,10 @@ def _doubts_of_header(header: Sequence[str], long_form: bool) -> Iterator[str]:
     for name in header:
         if is_metric_name(name) and "Domain:" not in name:
             if name < last:
-                yield f"column {_cut(name)} stands after {_cut(last)}: the names of columns may be mixed up"
+                yield f"column {cut(name)} stands after {cut(last)}: the names of columns may be mixed up"
             last = name
         elif name not in _KNOWN_COLUMNS and "Domain:" not in name:
-            yield f"column {_cut(name)!r} is no metric and nothing that ncu says of a launch: left out"
+            yield f"column {cut(name)!r} is no metric and nothing that ncu says of a launch: left out"
 
 
 def _doubts_of_values(drafts: Sequence[_Draft]) -> Iterator[str]:
@@ -374,17 +418,17 @@ def _doubts_of_values(drafts: Sequence[_Draft]) -> Iterator[str]:
     for draft in drafts:
         for name, value in draft.values.items():
             if is_duration(name) and value.text is not None:
-                yield f"launch ID {draft.identifier}: {_cut(name)} is {_cut(value.text)!r}, which is no time"
+                yield f"launch ID {draft.identifier}: {cut(name)} is {cut(value.text)!r}, which is no time"
             elif value.number is None:
                 continue
             elif is_duration(name) and value.unit not in ("ns", ""):
-                yield f"launch ID {draft.identifier}: {_cut(name)} is in {_cut(value.unit)}, which is no time"
+                yield f"launch ID {draft.identifier}: {cut(name)} is in {cut(value.unit)}, which is no time"
             elif not value.unit and _HAS_UNIT.fullmatch(name):
                 without[name] = None
     if without:
         first = next(filter(is_duration, without), next(iter(without)))
         more = f" and {len(without) - 1} more" if len(without) > 1 else ""
-        yield f"{_cut(first)}{more} without a unit, which ncu prints: how large the numbers are is not known"
+        yield f"{cut(first)}{more} without a unit, which ncu prints: how large the numbers are is not known"
 
 
 def _doubts_of_launches(drafts: Sequence[_Draft], long_form: bool) -> Iterator[str]:
@@ -402,7 +446,7 @@ def _doubts_of_launches(drafts: Sequence[_Draft], long_form: bool) -> Iterator[s
             yield f"launch ID {draft.identifier}: {doubt}; rows may be lost, doubled or mixed up"
         if long_form and (lacking := common[draft.table] - draft.values.keys()):
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-            yield f"launch ID {draft.identifier} lacks {_cut(min(lacking))}{more}, which others have"
+            yield f"launch ID {draft.identifier} lacks {cut(min(lacking))}{more}, which others have"
 
 
 def _first(warnings: Mapping[str, None]) -> tuple[str, ...]:
@@ -410,7 +454,10 @@ def _first(warnings: Mapping[str, None]) -> tuple[str, ...]:
     said = tuple(warnings)
     if len(said) <= _WARNINGS:
         return said
-    return (*said[: _WARNINGS - 1], f"and {len(said) - _WARNINGS + 1} more doubts about its rows and columns")
+    return (
+        *said[: _WARNINGS - 1],
+        f"there are {len(said) - _WARNINGS + 1} more doubts about its rows and columns",
+    )
 
 
 def _is_long(header: list[str]) -> bool:
@@ -418,40 +465,36 @@ def _is_long(header: list[str]) -> bool:
     long_form = "Metric Name" in header
     missing = {"ID", "Kernel Name", *(("Metric Value",) if long_form else ())}.difference(header)
     if missing:
-        raise _Unusable(f"the header row has no column {min(missing)}: the CSV is damaged; export it again")
+        raise Unusable(f"the header row has no column {min(missing)}: the CSV is damaged; export it again")
     return long_form
 
 
 def _cells(row: list[str], header: list[str], at_least: int) -> dict[str, str]:
     """A row by column name. Rows of the details page that carry no rule end early."""
     if not at_least <= len(row) <= len(header):
-        raise _Unusable(f"a row has {len(row)} of {len(header)} cells: the CSV is cut short; export it again")
+        raise Unusable(f"a row has {len(row)} of {len(header)} cells: the CSV is cut short; export it again")
     cells = dict(zip(header, row, strict=False))
     if len(cells) < len(row):
         for name, text in zip(header, row, strict=False):
             if cells[name] != text and is_metric_name(name):
-                raise _Unusable(f"{name} has two columns that differ; export it again")
+                raise Unusable(f"{name} has two columns that differ; export it again")
     return cells
 
 
-def _wide_values(cells: Mapping[str, str], units: Mapping[str, str]) -> dict[str, Value]:
+def _wide_values(cells: Mapping[str, str], units: Mapping[str, str], numbers: NumberForm) -> dict[str, Value]:
     values = {}
     for name, text in cells.items():
         if not is_metric_name(name) or "Domain:" in name:
             continue
-        value = parse_cell(text, units[name])
+        value = numbers.parse(text, units[name])
         if value is not None:
             values[name] = value
         elif _INSTANCED.fullmatch(name):
             values[name] = Value(None, base_unit(units[name])[0], state=State.INSTANCES_ONLY)
-    if any(not value.number and _NEVER_ZERO.fullmatch(name) for name, value in values.items()):
-        for name, value in values.items():
-            if cells[name] == _SCALED_ZERO:
-                values[name] = Value(None, value.unit, state=State.FAILED)
     return values
 
 
-def _add_row(draft: _Draft, cells: Mapping[str, str]) -> None:
+def _add_row(draft: _Draft, cells: Mapping[str, str], numbers: NumberForm) -> None:
     """One row of the details page: a metric by its name, a metric by its label (left out), or a rule."""
     name = _metric_name(cells["Metric Name"])
     if cells["Metric Name"].strip():
@@ -459,11 +502,12 @@ def _add_row(draft: _Draft, cells: Mapping[str, str]) -> None:
     elif not cells.get("Rule Name"):
         draft.rows.doubts.append("a row is about no metric and no rule")
     if name is not None:
-        value = parse_cell(cells["Metric Value"], cells.get("Metric Unit", ""))
+        value = numbers.parse(cells["Metric Value"], cells.get("Metric Unit", ""))
+        draft.is_scaled |= is_scaled(cells.get("Metric Unit", ""))
         if value is not None:
             draft.values.setdefault(name, value)
     elif not cells["Metric Name"].strip() and cells.get("Rule Name"):
-        speedup = parse_cell(cells.get("Estimated Speedup", ""), "")
+        speedup = NumberForm().parse(cells.get("Estimated Speedup", ""), "")  # a point in every locale
         draft.rules.append(
             Rule(
                 identifier=cells["Rule Name"],
@@ -484,9 +528,10 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
         name: value._replace(unit=UNITS.get(name, value.unit)) if value.text is None else value
         for name, value in draft.values.items()
     }
-    for name in filter(is_duration, values):
-        if (number := values[name].number) is not None and number <= 0:
-            values[name] = Value(None, values[name].unit, state=State.FAILED)
+    if _has_failed(draft, values):
+        for name, value in values.items():
+            if value.number is not None and value.number <= 0 and not _NOT_COUNTED.fullmatch(name):
+                values[name] = Value(None, value.unit, state=State.FAILED)
     capability = _matched(_CAPABILITY, cells, "CC")
     if values and capability:
         for part, text in zip(("major", "minor"), capability.groups(), strict=True):
@@ -510,17 +555,28 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
     )
 
 
+def _has_failed(draft: _Draft, values: Mapping[str, Value]) -> bool:
+    """Whether the zeros of a launch stand for numbers that ncu could not take.
+
+    A launch that ran took time and cycles on a grid. In base units ncu prints NaN for what it lacks; where it
+    scales, it prints 0.
+    """
+    taken = [value for name, value in values.items() if _NEVER_ZERO.fullmatch(name)]
+    if any(value.number is not None and value.number <= 0 for value in taken):
+        return True
+    if any(value.state is State.FAILED for value in taken):
+        return draft.is_scaled
+    grid = _matched(_DIMENSIONS, draft.cells, "Grid Size")
+    return grid is not None and not any(map(int, grid.groups()))
+
+
 def _matched(form: re.Pattern[str], cells: Mapping[str, str], column: str) -> re.Match[str] | None:
     """The match of a column's text with the form in which ncu prints it; None where it is empty."""
     text = cells.get(column, "").strip()
     match = form.fullmatch(text)
     if text and not match:
-        raise _Unusable(f"{column} is {_cut(text)!r}, which ncu does not print; export it again")
+        raise Unusable(f"{column} is {cut(text)!r}, which ncu does not print; export it again")
     return match
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:40]}…"
 
 
 def _dimensions(cells: Mapping[str, str], column: str) -> tuple[int, int, int] | None:

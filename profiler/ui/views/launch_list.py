@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.evidence import Launch, MetricTable, Value, formatting
+from profiler.evidence import Launch, MetricTable, Value, formatting, is_over_peak
 from profiler.store import ResultInfo
 from profiler.ui import addresses, markup
 from profiler.ui.addresses import LaunchKey
@@ -107,7 +107,8 @@ def metric_columns(
         if not all(part in searched.lower() for part in parts):
             continue
         number = None if value.number is None else float(value.number)
-        row = (name, label, str(formatting.quantity(value)), number, value.unit)
+        mark = " (over its peak)" if is_over_peak(name, value) else ""
+        row = (name, label, f"{formatting.quantity(value)}{mark}", number, value.unit)
         for head, cell in zip(METRIC_HEADS, row, strict=True):
             columns[head].append(cell)
     return columns
