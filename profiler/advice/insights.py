@@ -77,7 +77,7 @@ class Insights:
             "version": subject.label,
             "against": subject.baseline,
             "against_why": subject.baseline_why,
-            "gpu": side.gpu if side else None,
+            "gpu": None if side is None else side.gpu_of(self.examined) if self.examined else side.gpu,
             "workload": side.workload if side else None,
             "launch": self.launch or None,
             "launch_why": self.launch_why or None,

@@ -38,7 +38,7 @@ class ComparedSide:
     @property
     def place(self) -> str:
         """The workload and the GPU or architecture, in words."""
-        return " ".join(filter(None, (self.side.workload, self.side.gpu)))
+        return " ".join(filter(None, (self.side.workload, ", ".join(self.side.gpus))))
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,7 @@ def _compare_mode(
     if words := [difference.words for difference in blocking if difference.field in must_match]:
         rule = LIVE_PAIR if live else STORED_BASELINE
         return LatencyComparison(mode, x, y, Decision(Verdict.NOT_COMPARABLE, "; ".join(words), rule))
-    place = b.gpu or "", mode, shorter_ns(x.ns, y.ns), b.family or "", b.session.driver or ""
-    floor = noise.floor(*place)
+    floor = _floor(a, b, mode, shorter_ns(x.ns, y.ns), noise)
     lacks_floor = floor is None or not floor.judges
     floor_command = noise_command(b.version, b.workload) if lacks_floor and b.version else ""
     if live and a.version == b.version:
@@ -136,6 +135,18 @@ def _compare_mode(
     unsettled = decision.verdict is Verdict.UNCLEAR and rounds
     settle = _collect_command(a, b, rounds) or floor_command if unsettled else ""
     return LatencyComparison(mode, x, y, decision, settle, floor, floor_command)
+
+
+def _floor(a: Side, b: Side, mode: str, ns: float, noise: NoiseModel) -> NoiseFloor | None:
+    """The noise floor of both sides: of two GPUs the wider one, and none where only one is known."""
+    floors = [
+        noise.floor(gpu, mode, ns, b.family or "", b.session.driver or "")
+        for gpu in dict.fromkeys((b.gpu or "", a.gpu or b.gpu or ""))
+    ]
+    known = [floor for floor in floors if floor is not None and floor.judges]
+    if len(known) == len(floors):
+        return max(known, key=lambda floor: floor.limit)
+    return next((floor for floor in floors if floor is None or not floor.judges), None)
 
 
 def _choose(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency, Latency, bool]:

@@ -145,10 +145,10 @@ class ComparisonDocument(Document):
         rows = []
         for comparison in self.shown():
             side = comparison.a
-            cell = (side.workload, side.gpu, side.evidence.value)
-            rows += [(*cell, *_latency_row(latency)) for latency in comparison.latency]
+            kind = side.evidence.value
+            rows += [(side.workload, side.gpu, kind, *_latency_row(one)) for one in comparison.latency]
             rows += [
-                (*cell, pair.kernel, *_metric_row(change))
+                (side.workload, side.gpu_of(pair.a), kind, pair.kernel, *_metric_row(change))
                 for pair in comparison.pairs
                 for change in pair.metrics
             ]
@@ -533,7 +533,7 @@ def duration_section(comparison: Comparison) -> list[str]:
     """ncu's durations in Markdown, and what they are not."""
     cells = markdown.escaped(duration_rows(comparison), first_is_code=True)
     table = markdown.table(DURATION_HEAD, cells, right=(1, 2, 3))
-    return [*table, "", f"{markdown.cell(comparison.a.gpu or 'GPU unknown')}. {NOT_LATENCY}.", ""]
+    return [*table, "", f"{markdown.cell(', '.join(comparison.a.gpus) or 'GPU unknown')}. {NOT_LATENCY}.", ""]
 
 
 def _duration_verdicts(comparison: Comparison) -> list[Verdict]:

@@ -35,9 +35,8 @@ class RooflineDocument(Document):
     def title(self) -> str:
         """The side and its GPU."""
         side = self.selection.side
-        return (
-            f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {side.launch_session.ncu_version or 'unknown'}"
-        )
+        gpus, ncu = ", ".join(side.gpus), side.launch_session.ncu_version
+        return f"{side.label}: {gpus or 'GPU unknown'}, ncu {ncu or 'unknown'}"
 
     @property
     def sentences(self) -> Sequence[str]:
@@ -77,6 +76,7 @@ class RooflineDocument(Document):
         return {
             "source": side.label,
             "gpu": side.gpu,
+            "gpus": list(side.gpus),
             "ncu_version": side.launch_session.ncu_version,
             "launches": [
                 {

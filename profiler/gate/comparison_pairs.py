@@ -51,12 +51,18 @@ class ComparisonPair:
 
 
 def find_pairs(
-    names: Sequence[str], baseline: str | None, opener: StoreOpener, root: Root, cells: CellFilter
+    names: Sequence[str],
+    baseline: str | None,
+    opener: StoreOpener,
+    root: Root,
+    cells: CellFilter,
+    across: Collection[str] = (),
 ) -> list[ComparisonPair]:
     """The pairs of all named reports, runs and versions, one a cell, in the order of the names.
 
     Without names: of the newest run. `baseline` is a report, a run, a version, `pinned`, `parent`, `best` or
-    `torch:ID`; None means the pinned one, else the last earlier run of the same version. Raises UnknownName.
+    `torch:ID`; None means the pinned one, else the last earlier run of the same version. With "gpu" in
+    `across` results pair with those of the baseline's only other GPU. Raises UnknownName.
     """
     if not all(name.strip() for name in (*names, *(() if baseline is None else (baseline,)))):
         raise UnknownName("an empty name: name a report file, a run id, family/version, or a version")
@@ -82,7 +88,7 @@ def find_pairs(
     others = [name for name in names if name not in pairs]
     if others or not names:
         inventory = Inventory(opener(), root)
-        finder = PairFinder(BaselineLookup(inventory, baseline, opener), cells)
+        finder = PairFinder(BaselineLookup(inventory, baseline, opener), cells, "gpu" in across)
         pairs |= {name: finder.pairs_of(name) for name in others or [inventory.newest_run()]}
     return [pair for of_name in pairs.values() for pair in of_name]
 
@@ -143,6 +149,7 @@ class PairFinder:
 
     lookup: BaselineLookup
     cells: CellFilter
+    across_gpu: bool = False  # whether the difference of two GPUs is the question
 
     @property
     def inventory(self) -> Inventory:
@@ -211,10 +218,17 @@ class PairFinder:
         """The pairs of shared cells, of those without a baseline, and of those only the baseline has."""
         kinds = {cell.evidence for cell in subject.run_ids}
         places = {(cell.evidence, cell.gpu) for cell in subject.run_ids}
+        on_other_gpu = self._cells_on_other_gpu(subject, baselines) if self.across_gpu else {}
         kinds_shared = {cell.evidence for cell in baselines.by_cell if cell in subject.run_ids}
         for cell in self._sort_cells({**subject.run_ids, **baselines.by_cell}):
             baseline = baselines.by_cell.get(cell)
-            if baseline is None:
+            if cell in on_other_gpu.values():
+                continue  # it is the baseline of another GPU's results
+            if other := on_other_gpu.get(cell):
+                baseline = baselines.by_cell[other]
+                a = self._side(baseline.results, other, other=subject)
+                yield self._pair(subject, cell, baseline.name, a, baseline.results)
+            elif baseline is None:
                 yield self._pair_without_baseline(subject, cell, baselines)
             elif cell in subject.run_ids:
                 yield self._cell_pair(subject, cell, baseline)
@@ -231,6 +245,19 @@ class PairFinder:
             if self.cells.workload in (None, workload):
                 why = f"{subject.name} gave no result: {reason}"
                 yield ComparisonPair(subject.name, "", None, None, workload, why=why, gave_no_result=True)
+
+    def _cells_on_other_gpu(self, subject: VersionResults, baselines: CellBaselines) -> dict[Cell, Cell]:
+        """The baseline's cell for each measured cell that it lacks: the only one of that workload."""
+        lacking = [cell for cell in subject.run_ids if cell not in baselines.by_cell]
+        spare = [cell for cell in baselines.by_cell if cell not in subject.run_ids]
+        found = {}
+        for cell in (cell for cell in lacking if cell.evidence is Evidence.MEASURED):
+            others = [
+                other for other in spare if (other.workload, other.evidence) == (cell.workload, cell.evidence)
+            ]
+            if len(others) == 1:
+                found[cell] = others[0]
+        return found
 
     def _cell_pair(self, subject: VersionResults, cell: Cell, baseline: CellBaseline) -> ComparisonPair:
         """The pair of a cell that both sides have."""

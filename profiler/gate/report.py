@@ -83,7 +83,7 @@ def run_gate(
     check_concepts(table, on)  # before the names, so that a wrong concept is reported as such
     root = location.open_root(data)
     with versions_without_results_explained((*names, baseline or ""), opener, data):
-        pairs = find_pairs(names, baseline, opener, root, cells)
+        pairs = find_pairs(names, baseline, opener, root, cells, across)
     check_asked(pairing.asked, [(pair.a, pair.b) for pair in pairs if pair.a and pair.b])
     verdicts = judge(
         pairs,

@@ -144,7 +144,10 @@ class _Builder:
             for launch in self._report(file.sha256).launches:
                 if name := _text(launch.gpu):
                     gpus[name] = gpus.get(name) or launch.compute_capability
-        return gpus or ({self.gpu: self.capability} if self.gpu else {})
+        is_timed = any(result.samples for result in self.of.results)
+        if self.gpu and (not gpus or (is_timed and self.gpu not in gpus)):  # timed on another than profiled
+            gpus[self.gpu] = self.capability
+        return gpus
 
     def _add_result(self, result: Result) -> None:
         # Only imports can be relabelled: the versions of a collected run are those of its catalogue.

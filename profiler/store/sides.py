@@ -169,14 +169,25 @@ def _choose(connection: Connection, selection: Selection, name: str) -> Selectio
     candidates = [row for row in candidates if row.evidence == evidence]
     for column, option in (("family", ""), ("version", ""), ("workload", "--workload"), ("gpu", "--gpu")):
         present = sorted({getattr(row, column) for row in candidates})
+        if column == "gpu" and len(present) > 1 and _is_one_report(connection, candidates, evidence):
+            continue  # each launch says its own: it is compared with launches of its GPU
         if len(present) > 1:
             listed = brief_list([value or "(nobody said)" for value in present])
             way_out = f"choose one with {option}" if option else "choose one"
             raise UnknownName(f"{name} has several of {column}: {listed}; {way_out}", option=option)
     newest = max(candidates, key=lambda row: (row.created, row.run_id))
-    return Selection(
-        newest.family, newest.version, newest.workload, newest.gpu, None, evidence, None, newest.run_id
-    )
+    gpu = newest.gpu if len({row.gpu for row in candidates}) == 1 else None
+    return Selection(newest.family, newest.version, newest.workload, gpu, None, evidence, None, newest.run_id)
+
+
+def _is_one_report(connection: Connection, candidates: Sequence[Any], evidence: Evidence) -> bool:
+    """Whether candidates on several GPUs are the launches of one run, which timed nothing."""
+    run_ids = {row.run_id for row in candidates}
+    if evidence is not Evidence.MEASURED or len(run_ids) > 1:
+        return False
+    result, run = schema.result.c, schema.run.c
+    others = select_results(result.id).where(run.run_id == run_ids.pop(), result.kind != "launch").limit(1)
+    return connection.scalar(others) is None
 
 
 def _origin(connection: Connection, chosen: Selection, report_key: int | None) -> tuple[Session, str | None]:

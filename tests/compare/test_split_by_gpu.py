@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,62 @@ class TestIndex:
             if finding.effect is not None
         }
         assert judged == {(H100[0], Verdict.WORSE), (A100[0], Verdict.SAME)}
+
+    def test_runs_with_several_gpus_are_compared_within_each(self, data: str) -> None:
+        with open_store(data) as store:
+            side = store.side(family="attention", version="v1")
+            assert (side.gpu, side.compute_capability, side.gpus) == (None, None, (A100[0], H100[0]))
+            assert len(side.result_ids) == len(side.launches) == 2
+        document = profiler.compare("attention/v1", "attention/v2")
+        found = {(pair.a.gpu, pair.b.gpu): pair.verdict for pair in document.comparison.pairs}
+        assert found == {(A100[0], A100[0]): Verdict.SAME, (H100[0], H100[0]): Verdict.WORSE}
+        assert set(document.to_frame()["gpu"]) == {A100[0], H100[0]}
+        assert main(["compare", "attention/v1", "attention/v2", "--fail"]) == Exit.REGRESSION
+        assert main(["compare", "attention/v1", "attention/v2", "--gpu", A100[0], "--fail"]) == Exit.PASS
+
+    def test_versions_of_two_runs_on_two_gpus_still_ask_which(self, data: str, tmp_path: Path) -> None:
+        for name, gpu in (("x", A100), ("y", H100)):
+            path = report(tmp_path / f"{name}.csv", [(gpu, 303_456, 0)])
+            import_paths([path], family="attention", version="v3", data=data)
+        with pytest.raises(UnknownName, match="--gpu"), open_store(data) as store:
+            store.side(family="attention", version="v3")
+
+    def test_a_gate_across_gpus_pairs_stored_results_of_two(self, data: str, tmp_path: Path) -> None:
+        for name, gpu, ns in (("x", A100, 303_456), ("y", H100, 153_456)):
+            path = report(tmp_path / f"{name}.csv", [(gpu, ns, 0)])
+            import_paths([path], family="other", version=name, data=data)
+        assert main(["gate", "other/y", "--baseline", "other/x"]) == Exit.UNJUDGED
+        assert main(["gate", "other/y", "--baseline", "other/x", "--across", "gpu"]) == Exit.PASS
+        assert main(["gate", "other/x", "--baseline", "other/y", "--across", "gpu"]) == Exit.REGRESSION
+        assert main(["compare", "other/y", "other/x", "--across", "gpu", "--fail"]) == Exit.REGRESSION
+
+    def test_lists_name_both_gpus(self, data: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["runs", "--json"]) == Exit.PASS
+        runs = json.loads(capsys.readouterr().out)["runs"]
+        assert [sorted(run["gpus"]) for run in runs] == [[A100[0], H100[0]]] * 2
+        assert main(["roofline", "attention/v1", "--json"]) in (Exit.PASS, Exit.UNJUDGED)
+        assert json.loads(capsys.readouterr().out)["gpus"] == [A100[0], H100[0]]
+
+
+def test_a_run_that_was_timed_on_one_gpu_and_profiled_on_another_has_both(tmp_path: Path) -> None:
+    from profiler.bundles import COLLECT, Capture, Result, Run, Samples
+    from profiler.bundles.bundle import imported_report_file
+    from profiler.store.run_rows import make_rows
+
+    made = read_report(report(tmp_path / "a.csv", [(H100, 101_234, 0)]))
+    samples = Samples("events; cache warm; clock none", (1e6, 2e6), (0, 1))
+    result = Result("attention", "v1", samples=(samples,), captures=(Capture(made.sha256),))
+    run = Run(
+        "20250101T000000-a-00000000",
+        COLLECT,
+        datetime(2025, 1, 1, tzinfo=UTC),
+        {"gpu": A100[0], "compute_capability": "8.0"},
+        (result,),
+        (imported_report_file("a.csv", made.sha256, made.size_bytes),),
+    )
+    rows = make_rows((run, {made.sha256: made}, None))
+    assert json.loads(rows.run["gpus"]) == {A100[0]: "8.0", H100[0]: "9.0"}
+    assert rows.run["gpu"] is None
+    assert {gpu for _, _, gpu in rows.cells} == {A100[0], H100[0]}
+    assert sum(row["describes"] for row in rows.cells.values()) == 1
+    assert sum(row["counts"] for row in rows.cells.values()) == 1

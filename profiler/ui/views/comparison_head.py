@@ -24,7 +24,10 @@ def page_head(
         context.append(kernel)
     if comparison:
         sides = (comparison.a, comparison.b)
-        gpus = [side.gpu or ("" if side.evidence is Evidence.MODELLED else "unknown GPU") for side in sides]
+        gpus = [
+            ", ".join(side.gpus) or ("" if side.evidence is Evidence.MODELLED else "unknown GPU")
+            for side in sides
+        ]
         context.append(" and ".join(dict.fromkeys(filter(None, gpus))))
         context.append(markup.evidence_badge(comparison.a.evidence.value))
     return markup.page_head(title, markup.join((markup.join(context, " · "), view.links(versions))))
