@@ -30,6 +30,10 @@ _OPCODES = {
     "PMTRIG": "triggers a performance monitor",
     "SETLMEMBASE": "moves its local memory",
 }
+# What compilers make of a wait for an mbarrier, which ends it; and of the allocation of tensor memory, which
+# is tried again and stops the launch where it cannot succeed. Seen in code of ptxas 13.0 to 13.4.
+_BARRIER_WAIT = "NANOSLEEP.SYNCS"
+_ALLOCATES, _OF_ALLOCATION = "UTCATOMSWS", ("NANOSLEEP", "BPT.TRAP")
 # Registers that tell time or place, which no result may depend on.
 _SPECIAL = ("SR_CLOCK", "SR_GLOBALTIMER", "SR_GLOBAL_TIMER", "SR_SMID", "SR_VIRT", "SR_WARPID", "SR_NSMID")
 _PLACE = ("SR_SMID", "SR_VIRT", "SR_NSMID")
@@ -78,7 +82,10 @@ def scan_binary(code: MachineCode) -> Iterator[str]:
             if called:
                 yield f"it {called}: it calls {name}"
     for function, kernel in code.kernels.items():
+        allocates = any(opcode.startswith(_ALLOCATES) for opcode in kernel.opcodes)
         for opcode in kernel.opcodes:
+            if opcode == _BARRIER_WAIT or (allocates and opcode in _OF_ALLOCATION):
+                continue
             if what := _OPCODES.get(opcode.partition(".")[0]):
                 yield f"{function} {what}: {opcode}"
         for register in kernel.special:

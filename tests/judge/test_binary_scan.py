@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import toolchain
+from profiler.build import ResourceUsage, toolchain
 from profiler.errors import BuildFailed
 from profiler.judge.binary_scan import scan_binary
-from profiler.judge.compilation import MachineCode
+from profiler.judge.compilation import Kernel, MachineCode
 from profiler.judge.elf import read_relocations
 from profiler.judge.machine_worker import _pointer_slots, inspect
 from tests.toolchain import needs_sass
@@ -92,6 +92,25 @@ def test_data_that_no_instruction_can_reach_is_nothing(tmp_path: Path, arch: str
 def test_data_that_an_instruction_can_reach_is_state(tmp_path: Path, arch: str, data: str, body: str) -> None:
     findings = scan(tmp_path, arch, data + KERNEL.format(body=body))
     assert any("global memory of its own" in one for one in findings)
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "findings"),
+    [
+        ({"NANOSLEEP.SYNCS": 2, "SYNCS.PHASECHK.TRANS64.TRYWAIT": 2}, 0),  # of any cuTile kernel with TMA
+        ({"NANOSLEEP": 1, "BPT.TRAP": 1, "UTCATOMSWS.FIND_AND_SET.ALIGN": 1}, 0),  # of tcgen05.alloc
+        ({"NANOSLEEP": 1, "SYNCS.PHASECHK.TRANS64.TRYWAIT": 2}, 1),
+        ({"BPT.TRAP": 1}, 1),
+        ({"BPT.INT": 1, "UTCATOMSWS.FIND_AND_SET.ALIGN": 1}, 1),
+    ],
+)
+def test_what_compilers_make_of_waits_and_allocations_is_no_sleep(
+    tmp_path: Path, opcodes: dict[str, int], findings: int
+) -> None:
+    usage = ResourceUsage("k", "sm_100a", 32, 0, 0, 0, 0, 0, "")
+    kernel = Kernel("k", (), 128, usage, opcodes, ())
+    code = MachineCode(tmp_path, "sm_100a", {"k": kernel}, (), (), "")
+    assert len(list(scan_binary(code))) == findings
 
 
 @pytest.mark.parametrize(
