@@ -20,10 +20,13 @@ class Occupancy(NamedTuple):
     fits: Mapping[str, int]  # how many blocks each resource allows
 
 
-def occupancy(arch: str, registers: int, threads: int, shared_bytes: int) -> Occupancy:
+def occupancy(
+    arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
+) -> Occupancy:
     """Theoretical occupancy: registers of a thread, threads and static and dynamic shared memory of a block.
 
-    Raises CannotJudge for an architecture whose limits are not known here.
+    tensor_columns: of tensor memory, that a block allocates. Raises CannotJudge for an architecture whose
+    limits are not known here.
     """
     limits = _limits(arch)
     warps = -(-threads // 32)
@@ -36,9 +39,30 @@ def occupancy(arch: str, registers: int, threads: int, shared_bytes: int) -> Occ
         "registers": warps_of_partition * limits.partitions // warps,
         "shared memory": limits.shared_bytes // shared_of_block if shared_of_block else limits.max_blocks,
     }
+    if tensor_columns:
+        fits["tensor memory"] = limits.tensor_columns // tensor_columns
     blocks = min(fits.values())
     limiters = tuple(name for name, count in fits.items() if count == blocks)
     return Occupancy(blocks, 100.0 * blocks * warps / limits.max_warps, limiters, fits)
+
+
+def no_block_words(
+    arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
+) -> str:
+    """Why no block fits on an SM: `576.0 KB of shared memory a block, of 227.0 KB`; "" where one does.
+
+    Raises CannotJudge as occupancy does.
+    """
+    found, limits = occupancy(arch, registers, threads, shared_bytes, tensor_columns), _limits(arch)
+    most_registers = f"{limits.registers // 1024} K registers of an SM"
+    words = {
+        "warps": f"{threads} threads a block, of {32 * limits.max_warps}",
+        "registers": f"{threads} threads with {registers} registers each, of {most_registers}",
+        "shared memory": f"{shared_bytes / 1024:.1f} KB of shared memory a block, of "
+        f"{limits.block_shared_bytes / 1024:.1f} KB",
+        "tensor memory": f"{tensor_columns} columns of tensor memory a block, of {limits.tensor_columns}",
+    }
+    return "; ".join(words[name] for name, blocks in found.fits.items() if not blocks)
 
 
 def _limits(arch: str) -> Architecture:
@@ -89,14 +113,16 @@ class NextBlock(NamedTuple):
         )
 
 
-def next_block(arch: str, registers: int, threads: int, shared_bytes: int) -> NextBlock | None:
+def next_block(
+    arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
+) -> NextBlock | None:
     """What one more block on an SM than now asks for; None where fewer registers and less memory give none.
 
     Raises CannotJudge as occupancy does.
     """
-    now = occupancy(arch, registers, threads, shared_bytes)
+    now = occupancy(arch, registers, threads, shared_bytes, tensor_columns)
     more = now.blocks + 1
-    if now.fits["warps"] < more or now.fits["blocks"] < more:
+    if any(now.fits.get(name, more) < more for name in ("warps", "blocks", "tensor memory")):
         return None
     enough = (
         count

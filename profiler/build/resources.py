@@ -13,7 +13,7 @@ from typing import NamedTuple
 from profiler.build import library, opcode_counts
 from profiler.build.kernel_names import function_name, template_integer
 from profiler.build.library import BuiltLibrary, FailedBuild, Progress, ResourceUsage
-from profiler.build.occupancy import Occupancy, occupancy
+from profiler.build.occupancy import Occupancy, no_block_words, occupancy
 from profiler.build.opcode_counts import CodeSummary
 from profiler.catalog import Catalog, Problem, Version, Workload, load_problem
 from profiler.catalog.cases import own_workloads
@@ -133,6 +133,10 @@ class FunctionResources:
             exceeded += self.register_pool.exceeded
         elif self.code is None and self.version.warpgroup_registers:
             exceeded.append(("register pool unknown: no machine code", False))
+        if self.occupancy is not None and not self.occupancy.blocks and self.threads is not None:
+            shared = max(size for size in self.shared_bytes.values() if size is not None)
+            why = no_block_words(self.arch, self.usage.registers, self.threads, shared)
+            exceeded.append((f"fits no SM: {why}", True))
         return exceeded
 
 

@@ -8,9 +8,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from profiler.build import NextBlock, Occupancy, function_name, next_block, require_tool
-from profiler.build.occupancy import occupancy
+from profiler.build.occupancy import no_block_words, occupancy
 from profiler.bundles import scratch_folder
 from profiler.documents.document import Document
 from profiler.errors import BuildFailed, CannotJudge, Exit, ProfilerError, UnknownName
@@ -50,6 +51,7 @@ class CodeFunction:
     live: LiveRegisters | None
     opcodes: Mapping[str, int]  # how many instructions of each there are, modifiers left out
     unknown: tuple[str, ...]  # what is not known, and why
+    tensor_columns: int = 0  # of tensor memory, that a block allocates; 0 also where nothing says so
 
     @property
     def name(self) -> str:
@@ -86,16 +88,24 @@ class CodeFunction:
     @property
     def occupancy(self) -> Occupancy | None:
         """Of the block's threads and what is known of its shared memory; None where too little is known."""
-        if not self.arch or self.registers is None or not self.threads or not find_architecture(self.arch):
-            return None
-        return occupancy(self.arch, self.registers, self.threads, self.shared_bytes or 0)
+        return occupancy(*self._block) if self._block else None
 
     @property
     def next_block(self) -> NextBlock | None:
         """What one more block on an SM asks for."""
-        if self.occupancy is None or not self.arch or self.registers is None or not self.threads:
+        return next_block(*self._block) if self._block else None
+
+    @property
+    def no_block_words(self) -> str:
+        """Why no SM takes a block of it; "" where one does, or too little is known."""
+        return no_block_words(*self._block) if self._block else ""
+
+    @property
+    def _block(self) -> tuple[str, int, int, int, int] | None:
+        """What a block takes of an SM; None where too little is known."""
+        if not self.arch or self.registers is None or not self.threads or not find_architecture(self.arch):
             return None
-        return next_block(self.arch, self.registers, self.threads, self.shared_bytes or 0)
+        return self.arch, self.registers, self.threads, self.shared_bytes or 0, self.tensor_columns
 
     def as_json(self) -> dict[str, object]:
         """Everything, null for what is not known."""
@@ -112,6 +122,7 @@ class CodeFunction:
             "local_accesses": self.local_accesses,
             "shared_bytes": self.shared_bytes,
             "shared_bytes_with_dynamic": self.is_shared_whole,
+            "tensor_columns": self.tensor_columns,
             "threads": self.threads,
             "live_registers": self.live_registers,
             "live_registers_file": source[0] if source else None,
@@ -126,6 +137,7 @@ class CodeFunction:
             "occupancy_pct": fits.pct if fits else None,
             "blocks_per_sm": fits.blocks if fits else None,
             "limiter": ", ".join(fits.limiters) if fits else None,
+            "fits_no_sm": self.no_block_words or None,
             "next_block": {**following._asdict(), "words": following.words} if following else None,
             "opcodes": dict(self.opcodes),
             "not_known": list(self.unknown),
@@ -157,7 +169,10 @@ class CodeFilesDocument(Document):
 
     @property
     def sentences(self) -> Sequence[str]:
-        """What one more block asks for where it is near, and what is not known."""
+        """What fits no SM, what one more block asks for where it is near, and what is not known."""
+        never = [
+            f"{one.name} fits no SM: {one.no_block_words}" for one in self.functions if one.no_block_words
+        ]
         near = [
             f"{function.name}: {following.words}"
             for function in self.functions
@@ -165,13 +180,15 @@ class CodeFilesDocument(Document):
         ]
         unknown = [words for function in self.functions for words in function.unknown]
         unread = [f"{file} is not read: {why}" for file, why in self.errors.items()]
-        return list(dict.fromkeys([*near, *(f"not known: {words}" for words in unknown), *unread]))
+        return list(dict.fromkeys([*never, *near, *(f"not known: {words}" for words in unknown), *unread]))
 
     @property
     def exit_code(self) -> Exit:
-        """2 where a file cannot be read, 3 where there is no function."""
+        """1 where a kernel fits no SM, 2 where a file cannot be read, 3 where there is no function."""
         if self.errors:
             return Exit.UNUSABLE_INPUT
+        if any(function.no_block_words for function in self.functions):
+            return Exit.REGRESSION
         return Exit.PASS if self.functions else Exit.UNJUDGED
 
     def rows(self) -> list[tuple[object, ...]]:
@@ -242,7 +259,7 @@ def examine_binary(path: Path, name: str, arch: str | None) -> list[CodeFunction
         usage_text = _cuobjdump("--dump-resource-usage", cubin)
         arch = arch or _arch_of_code(cubin)
     usages = {m[1]: tuple(map(int, m.groups()[1:])) for m in _USAGE.finditer(usage_text)}
-    dynamic, triton_threads = _triton_facts(path)
+    triton = _triton_facts(path)
     functions = []
     for registers in count_live_registers(listing):
         image = images.get(registers.function)
@@ -250,7 +267,7 @@ def examine_binary(path: Path, name: str, arch: str | None) -> list[CodeFunction
             continue  # a device function, which no launch names
         lines = listing.lines[registers.first : registers.first + len(registers.counts)]
         regs, stack, _ = usages.get(registers.function, (None, None, None))
-        functions.append(_function(name, registers, arch, regs, stack, image, lines, dynamic, triton_threads))
+        functions.append(_function(name, registers, arch, regs, stack, image, lines, triton))
     return functions
 
 
@@ -262,14 +279,13 @@ def _function(
     stack: int | None,
     image: KernelImage,
     lines: Sequence[SassLine],
-    dynamic: int | None,
-    triton_threads: int | None,
+    triton: _TritonFacts,
 ) -> CodeFunction:
     static = image.static_shared_bytes
     limits = find_architecture(arch)
     if limits and int(limits.name[3:]) >= _RESERVED_SINCE:
         static = max(0, static - limits.reserved_shared_bytes)
-    threads = image.block_threads or triton_threads
+    threads, dynamic = image.block_threads or triton.threads, triton.shared_bytes
     unknown = ["bytes spilled: count LDL and STL; the stack holds arrays too"]
     if threads is None:
         unknown.append(f"threads of a block, so occupancy ({function_name(live.function)})")
@@ -290,6 +306,7 @@ def _function(
         live,
         _opcodes(lines),
         tuple(unknown),
+        triton.tensor_columns or 0,
     )
 
 
@@ -302,17 +319,24 @@ def _opcodes(lines: Sequence[SassLine]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _triton_facts(path: Path) -> tuple[int | None, int | None]:
-    """Shared memory and threads of a block, from the JSON file that Triton writes beside a cubin."""
+class _TritonFacts(NamedTuple):
+    """What the JSON file that Triton writes beside a cubin says of a block; None where there is none."""
+
+    shared_bytes: int | None
+    threads: int | None
+    tensor_columns: int | None
+
+
+def _triton_facts(path: Path) -> _TritonFacts:
     try:
         facts = json.loads(path.with_suffix(".json").read_text("utf-8"))
-        shared, warps = facts.get("shared"), facts.get("num_warps")
+        names = ("shared", "num_warps", "tmem_size")
+        shared, warps, columns = (
+            value if isinstance(value := facts.get(name), int) and value >= 0 else None for name in names
+        )
     except (OSError, ValueError, AttributeError):
-        return None, None
-    return (
-        shared if isinstance(shared, int) else None,
-        32 * warps if isinstance(warps, int) else None,
-    )
+        return _TritonFacts(None, None, None)
+    return _TritonFacts(shared, None if warps is None else 32 * warps, columns)
 
 
 def _cuobjdump(option: str, path: Path) -> str:

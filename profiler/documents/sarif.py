@@ -14,6 +14,7 @@ from profiler.documents.static import StaticDocument, function_label
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULES = {
     "over-budget": ("error", "A kernel takes more than the budget of its version."),
+    "fits-no-sm": ("error", "A block takes more than an SM has: no launch succeeds."),
     "does-not-compile": ("error", "A version does not compile."),
     "spills": ("warning", "Registers are spilled to local memory."),
     "bank-conflicts": ("warning", "Accesses to shared memory take more wavefronts than they need."),
@@ -102,6 +103,8 @@ def _of_lines(function: FunctionLines) -> _Found:
 
 def _of_files(document: CodeFilesDocument) -> _Found:
     for function in document.functions:
+        if function.no_block_words:
+            yield "fits-no-sm", f"{function.name}: {function.no_block_words}", *_place(function)
         if function.local_accesses:
             text = f"{function.name}: {function.local_accesses} loads and stores of local memory"
             yield "spills", text, *_place(function)

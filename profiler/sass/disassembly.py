@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from profiler.build import find_tool, opcode_counts, require_tool
@@ -14,7 +14,13 @@ from profiler.errors import BuildFailed
 from profiler.sass.listing import FileLine, FunctionCode, Listing, make_listing
 
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.+?)\s*;")
-_LINE_INFO = re.compile(r'//## File "(.*)", line (\d+)')
+_LINE_INFO = re.compile(r'//## File "(.*?)", line (\d+)')
+# Sources that come with a compiler: what a reader wants of code inlined from them is the line of the call.
+_LIBRARIES = re.compile(
+    r"(^|/)(triton/(language|experimental)|nvidia_cutlass_dsl|cuda/tile)/"  # Triton, Gluon, CuTe DSL, cuTile
+    r"|/(cuda[^/]*|cu\d+|targets/[^/]+)/include/|/crt/[^/]*$"  # the CUDA toolkit, wherever it is installed
+    r"|(^|/)(cuda_(fp16|bf16|fp8|fp6|fp4)|sm_\d+_[a-z_]+|device_[a-z_]+|mma)\.hpp?$"
+)
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 
 
@@ -68,24 +74,30 @@ def parse_sass(sass: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
 def parse_line_info(text: str) -> dict[tuple[str, int], FileLine]:
     """The source line by function and offset, from nvdisasm's listing with line info."""
     lines: dict[tuple[str, int], FileLine] = {}
-    function, current, is_first = "", None, True
+    function, places, is_first = "", list[FileLine](), True
     for line in text.splitlines():
         if section := _SECTION.match(line):
-            function, current = section[1], None
+            function, places = section[1], []
         elif source := _LINE_INFO.search(line):
-            # Of inlined code its own line comes first, then those of the calls that it was inlined at.
             if is_first:
-                current, is_first = (source[1], int(source[2])), False
+                places, is_first = [], False
+            # Of inlined code its own line comes first, then those of the calls that it was inlined at.
+            places.append((source[1], int(source[2])))
         elif instruction := _INSTRUCTION.match(line):
             is_first = True
-            if current:
-                lines[function, int(instruction[1], 16)] = current
+            if places:
+                lines[function, int(instruction[1], 16)] = _line_of_the_user(places)
     return lines
+
+
+def _line_of_the_user(places: Sequence[FileLine]) -> FileLine:
+    """The innermost line that is not of a library; the innermost where all are."""
+    return next((place for place in places if not _LIBRARIES.search(place[0])), places[0])
 
 
 def _line_info(cubin: Path) -> dict[tuple[str, int], FileLine]:
     # The analysis of data flow names targets of branches, and no lines.
-    options = ("--print-line-info", "--print-code", "--no-dataflow")
+    options = ("--print-line-info-inline", "--print-code", "--no-dataflow")
     return parse_line_info(_run_tool("nvdisasm", *options, str(cubin)))
 
 

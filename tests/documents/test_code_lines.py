@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ from profiler.build import (
     ResourceUsage,
     VersionResources,
     build,
+    require_tool,
 )
 from profiler.build.occupancy import occupancy
 from profiler.catalog import load_catalog
+from profiler.cli import main
 from profiler.documents import (
     FunctionLines,
     LineFacts,
@@ -171,6 +174,69 @@ def test_a_folder_is_searched_and_triton_says_warps_and_memory(cubin: Path) -> N
     assert function.occupancy.limiters == ("shared memory",)
     assert function.occupancy.blocks == 2
     validate(sarif_log(document))
+
+
+@pytest.fixture(scope="module")
+def blackwell(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small kernel for sm_100a, of 32 registers at most and 128 threads."""
+    folder = tmp_path_factory.mktemp("blackwell")
+    (folder / "k.cu").write_text(
+        "__global__ void __launch_bounds__(128) attend(float* x) { x[threadIdx.x] *= 2; }\n"
+    )
+    nvcc = require_tool("nvcc")
+    command = [nvcc.path, "-cubin", "-arch=sm_100a", "-o", folder / "k.cubin", folder / "k.cu"]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip(f"nvcc {nvcc.version} does not compile for sm_100a")
+    return folder / "k.cubin"
+
+
+@needs_sass
+@pytest.mark.parametrize(
+    ("columns", "blocks", "limiter"),
+    [(0, 16, "warps"), (128, 4, "tensor memory"), (256, 2, "tensor memory"), (512, 1, "tensor memory")],
+)
+def test_blocks_share_the_tensor_memory_of_an_sm(
+    blackwell: Path, columns: int, blocks: int, limiter: str
+) -> None:
+    facts = {"shared": 1024, "num_warps": 4, "tmem_size": columns}
+    blackwell.with_suffix(".json").write_text(json.dumps(facts))
+    document = examine_files([blackwell])
+    (row,) = (function.as_json() for function in document.functions)
+    assert (row["blocks_per_sm"], row["limiter"], row["tensor_columns"]) == (blocks, limiter, columns)
+    assert row["next_block"] is None, "fewer registers give no more blocks"
+    assert document.exit_code == Exit.PASS
+
+
+@needs_sass
+@pytest.mark.parametrize(
+    ("facts", "resource"),
+    [
+        ({"shared": 589_824, "num_warps": 4}, "shared memory"),
+        ({"shared": (227 << 10) + 1, "num_warps": 4}, "shared memory"),
+        ({"shared": 0, "num_warps": 4, "tmem_size": 1024}, "tensor memory"),
+    ],
+)
+def test_a_kernel_that_fits_no_sm_does_not_pass(
+    blackwell: Path, facts: dict[str, int], resource: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blackwell.with_suffix(".json").write_text(json.dumps(facts))
+    sarif = blackwell.with_name("a.sarif")
+    assert main(["static", str(blackwell), "--json", "--sarif", str(sarif)]) == Exit.REGRESSION
+    (row,) = json.loads(capsys.readouterr().out)["functions"]
+    assert (row["blocks_per_sm"], row["occupancy_pct"], row["limiter"]) == (0, 0.0, resource)
+    assert resource in row["fits_no_sm"]
+    log = json.loads(sarif.read_text("utf-8"))
+    validate(log)
+    assert ("fits-no-sm", "error") in [(one["ruleId"], one["level"]) for one in log["runs"][0]["results"]]
+    blackwell.with_suffix(".json").write_text(json.dumps({**facts, "shared": 227 << 10, "tmem_size": 512}))
+    assert main(["static", str(blackwell)]) == Exit.PASS, "all that there is"
+
+
+def test_a_version_that_fits_no_sm_is_over_every_budget() -> None:
+    shared = {128: 589_824}
+    function = replace(FUNCTION, shared_bytes=shared, occupancy=occupancy("sm_90a", 165, 128, 589_824))
+    assert any("fits no SM" in words for words in function.over_budget)
+    assert not any("fits no SM" in words for words in FUNCTION.over_budget)
 
 
 def test_a_file_that_is_no_code_is_named_and_one_that_is_missing_refused(tmp_path: Path) -> None:

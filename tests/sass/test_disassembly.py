@@ -12,6 +12,7 @@ from profiler.build import library, toolchain
 from profiler.catalog import catalog
 from profiler.errors import BuildFailed
 from profiler.sass import alignment, disassemble
+from profiler.sass.disassembly import parse_line_info
 from tests.toolchain import needs_sass
 
 # A call of a subroutine, which is told where to return to, and a namespace whose name the path goes into.
@@ -94,6 +95,51 @@ def test_another_source_does_differ(two_builds: tuple[Path, Path], tmp_path: Pat
     }
     assert {row.kind for row in functions["hidden"].rows} == {alignment.EQUAL}
     assert len({row.kind for row in functions[""].rows}) > 1
+
+
+LINES = """\
+	.section	.text.softmax,"ax",@progbits
+	//## File "/w/aot.py", line 8
+        /*0000*/                   S2R R0, SR_TID.X ;
+	//## File "/e/triton/language/standard.py", line 196 inlined at "/e/triton/language/standard.py", line 216
+	//## File "/e/triton/language/standard.py", line 216 inlined at "/w/aot.py", line 14
+	//## File "/w/aot.py", line 14
+        /*0010*/                   FMNMX R1, R0, R2, !PT ;
+        /*0020*/                   FMNMX R1, R1, R3, !PT ;
+	//## File "/opt/cuda/include/cuda_fp16.hpp", line 900 inlined at "/w/tile.cuh", line 7
+	//## File "/w/tile.cuh", line 7 inlined at "/w/attend.cu", line 50
+	//## File "/w/attend.cu", line 50
+        /*0030*/                   HADD2 R1, R0, R2 ;
+	//## File "/e/triton/language/standard.py", line 40
+        /*0040*/                   EXIT ;
+"""
+
+
+def test_code_inlined_from_a_library_is_of_the_line_that_called_it() -> None:
+    found = {offset: place for (_, offset), place in parse_line_info(LINES).items()}
+    assert found == {
+        0x00: ("/w/aot.py", 8),
+        0x10: ("/w/aot.py", 14),
+        0x20: ("/w/aot.py", 14),
+        0x30: ("/w/tile.cuh", 7),  # the innermost line of one's own
+        0x40: ("/e/triton/language/standard.py", 40),  # there is no other
+    }
+
+
+@needs_sass
+def test_an_intrinsic_is_of_the_line_that_uses_it(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(
+        "#include <cuda_fp16.h>\n"
+        "__global__ void k(__half2* x) {\n"
+        "  x[threadIdx.x] = __hfma2(x[threadIdx.x],\n"
+        "                           x[1], x[2]);\n"
+        "}\n"
+    )
+    nvcc = toolchain.require_tool("nvcc")
+    command = [nvcc.path, "-cubin", "-arch=sm_90", "-lineinfo", "-o", tmp_path / "k.cubin", tmp_path / "k.cu"]
+    subprocess.run(command, check=True)
+    files = {line.source[0] for line in disassemble(tmp_path / "k.cubin").lines if line.source}
+    assert files == {str(tmp_path / "k.cu")}
 
 
 @needs_sass
