@@ -106,7 +106,7 @@ class _Subject:
         if cell not in self.workloads:
             return None
         if self.report is not None or self.version is None:
-            return self.report
+            return self.report and self.report.on_gpu(cell.gpu or None)
         return store_opener().side(
             run_id=self.version.run_id,
             family=self.version.family,
@@ -299,8 +299,8 @@ class _Subjects:
 
     def _report(self, name: str) -> _Subject:
         (side,) = resolve_all([name], self.store_opener)
-        cell = TablePlace(Evidence.MEASURED, side.gpu or "", "")
-        return _Subject(name, workloads={cell: ""}, report=side)
+        places = [TablePlace(Evidence.MEASURED, gpu, "") for gpu in side.gpus or ("",)]
+        return _Subject(name, workloads=dict.fromkeys(places, ""), report=side)
 
     def _without_results(self, store: Store, name: str) -> _Subject | None:
         """A version that the catalogue has and no run does, so that a planned one stands in its row."""

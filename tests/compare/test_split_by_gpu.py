@@ -138,6 +138,12 @@ def test_gpu_chooses_among_the_launches_of_a_report(two: tuple[Path, Path]) -> N
         profiler.compare(profiler.read_report(a), profiler.read_report(b), gpu="NVIDIA L4")
 
 
+def test_a_table_has_a_place_for_each_gpu_of_a_report(two: tuple[Path, Path]) -> None:
+    frame = profiler.compare_many(list(map(str, two))).to_frame()
+    times = frame[(frame["concept"] == "duration") & (frame["version"] == str(two[1]))]
+    assert dict(zip(times["gpu"], times["verdict"], strict=True)) == {A100[0]: "same", H100[0]: "worse"}
+
+
 def test_json_says_the_gpus_of_a_side_and_of_a_pair(
     two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
