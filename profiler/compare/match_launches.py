@@ -12,7 +12,13 @@ from typing import NamedTuple
 
 from profiler.compare.kernel_pairs import Captures, KernelPair, captures
 from profiler.compare.launch_facts import LaunchClass, generated_stem, launch_classes, settle
-from profiler.compare.propose_pairs import SAME_OPCODES, name_stem, opcode_overlap, propose_pairs
+from profiler.compare.propose_pairs import (
+    SAME_OPCODES,
+    name_stem,
+    opcode_overlap,
+    propose_pairs,
+    renamed_kernels,
+)
 from profiler.errors import UnknownName
 from profiler.evidence import (
     BadPattern,
@@ -157,6 +163,15 @@ def match(
         proposed = [pair for pair in of_launchers if still_left.issuperset((id(pair.a), id(pair.b)))]
         pairs += proposed
         only_a, only_b = _without(only_a, proposed), _without(only_b, proposed)
+    if propose and only_a and only_b:
+        renamed = [
+            pair._replace(by=PairedBy.SIMILAR_NAME)
+            for of_a, of_b in renamed_kernels(a, b, only_a, only_b)
+            for pair in _pair_up(of_a, of_b)
+            if (pair.a.grid, pair.a.block) == (pair.b.grid, pair.b.block)
+        ]
+        pairs += renamed
+        only_a, only_b = _without(only_a, renamed), _without(only_b, renamed)
     if propose and only_a and only_b:
         left_a = [*only_a, *(launch for group in ambiguous for launch in group.a)]
         left_b = [*only_b, *(launch for group in ambiguous for launch in group.b)]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -27,6 +28,10 @@ _BACKWARD = frozenset({"backward", "bwd", "dgrad", "grad", "wgrad"})
 _VECTOR_TYPE = re.compile(r"(?:float|double|half)[234](?![0-9])")
 # Words as camel case, underscores and digits separate them: nodeByPoint5, node_by_point_5.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# Triton's old suffix of arguments: d divisible by 16, c a constant, e of another alignment (0d1d2d3c4de).
+_TRITON_SUFFIX = re.compile(r"_0[dce]{0,2}(?:\d{1,3}[dce]{0,2})*$")
+_SHORTEST_AFFIX = 6  # characters
+_NEAR_COUNT = 0.1  # executed instructions of one kernel under two names
 _VERSION_MARKS = frozenset({"v", "ver", "version", "rev", "r", "k"})  # before a number
 
 
@@ -67,6 +72,65 @@ def propose_pairs(
         if are_candidates and (by_name or all(may_be_one_kernel(x, y) for x, y in pairs)):
             proposals += [Proposal(x, y, by_name) for x, y in pairs]
     return proposals
+
+
+def renamed_kernels(
+    a: Sequence[Launch], b: Sequence[Launch], left_a: Sequence[Launch], left_b: Sequence[Launch]
+) -> list[tuple[list[Launch], list[Launch]]]:
+    """The launches of kernels that were renamed together: those of A's name, those of B's.
+
+    Of kernels that a single side has, each that answers to one of the other side alone: one name ends or
+    begins with the other, they differ in their namespace or in the suffix by which Triton says which
+    arguments are constant or divisible, grids and blocks are equal, and as many instructions were executed,
+    give or take a tenth.
+    """
+    of_a, of_b = (
+        _by_name(left, {launch.base_name for launch in other}) for left, other in ((left_a, b), (left_b, a))
+    )
+    found = [(x, y) for x in of_a for y in of_b if _may_be_renamed(of_a[x], of_b[y])]
+    counts = Counter(side for x, y in found for side in (("a", x), ("b", y)))
+    return [(of_a[x], of_b[y]) for x, y in found if counts["a", x] == counts["b", y] == 1]
+
+
+def _by_name(left: Sequence[Launch], names_of_other: Collection[str]) -> dict[str, list[Launch]]:
+    """The launches of each kernel that the other side does not have."""
+    by_name: dict[str, list[Launch]] = {}
+    for launch in left:
+        if launch.base_name not in names_of_other:
+            by_name.setdefault(launch.base_name, []).append(launch)
+    return by_name
+
+
+def _may_be_renamed(a: Sequence[Launch], b: Sequence[Launch]) -> bool:
+    x, y = a[0], b[0]
+    if None in (x.grid, x.block) or {(one.grid, one.block) for one in a} != {
+        (one.grid, one.block) for one in b
+    }:
+        return False
+    if not may_be_one_kernel(x, y):
+        return False
+    counts_a, counts_b = (sorted(filter(None, map(_instructions, side))) for side in (a, b))
+    are_known = bool(counts_a and counts_b)
+    if are_known and not all(
+        abs(of_a - of_b) <= _NEAR_COUNT * min(of_a, of_b)
+        for of_a, of_b in ((counts_a[0], counts_b[0]), (counts_a[-1], counts_b[-1]))
+    ):
+        return False
+    plain_x, plain_y = (_TRITON_SUFFIX.sub("", one.base_name.rpartition("::")[2]) for one in (x, y))
+    return plain_x == plain_y or (are_known and _is_affix(plain_x, plain_y))
+
+
+def _is_affix(x: str, y: str) -> bool:
+    """Whether the shorter of two names is the end or the beginning of the other, by whole words."""
+    short, long = sorted((x, y), key=len)
+    if len(short) < _SHORTEST_AFFIX or not _telling_words(short):
+        return False
+    return long.endswith(f"_{short}") or long.startswith(f"{short}_")
+
+
+def _instructions(launch: Launch) -> float | None:
+    names = ("smsp__inst_executed.sum", "sm__inst_executed.sum")
+    return next((n for name in names if (n := launch.values.number(name)) is not None), None)
 
 
 @lru_cache(maxsize=4096)
