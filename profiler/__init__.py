@@ -406,13 +406,15 @@ def gate(
     allow: str | Collection[str] = (),
     pairs: Pairs = (),
     guess: bool = True,
+    kernel: str | None = None,
 ) -> GateDocument:
     """Whether versions, a run or reports got worse than a baseline; without names the newest run is judged.
 
     `baseline` is a report, run, version, "parent" or "best"; None stands for what is pinned, else the last
     run of the same version. `on` names concepts to judge besides time and exact counts, `allow` lets
-    "unclear" pass; `pairs` and `guess` are as for `compare`, the baseline's kernel first. `exit_code` is 0
-    where nothing got worse, 1 where something did, 3 where nobody could judge. Raises as `compare`.
+    "unclear" pass; `pairs`, `guess` and `kernel` are as for `compare`, the baseline's kernel first.
+    `exit_code` is 0 where nothing got worse, 1 where something did, 3 where nothing could be judged. Raises
+    as `compare`.
 
         g = profiler.gate(["attention/v2d_c"], baseline="parent")
         g.exit_code, g.title
@@ -437,6 +439,7 @@ def gate(
         "gpu": gpu,
         "pairs": _pairs(pairs),
         "guess": guess,
+        "kernel": kernel,
     }
     against = None if baseline is None else os.fspath(baseline)
     folder = _folder(store, data)

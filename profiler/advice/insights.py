@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -25,12 +24,23 @@ from profiler.advice.statement import (
 from profiler.advice.subject import ComparedSide, Subject
 from profiler.compare import Comparison, kernel_filter, launch_labels
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, brief_list, chip_of
+from profiler.evidence import (
+    NOT_COLLECTED,
+    Evidence,
+    Launch,
+    MetricTable,
+    Side,
+    brief_list,
+    chip_of,
+    is_library_launch,
+    library_kernels_alone,
+)
 from profiler.explain import explain
 from profiler.explain.explanation import stall_metrics
 from profiler.history.lineage import REFUSALS
 
 MAX_STATEMENTS = 6
+NO_OWN_KERNEL = "no kernel of yours was captured"
 SCHEMA = 1  # of the document
 _MAX_QUESTIONS = 5  # that a statement names
 _MAX_LEVERS = 3  # where there is more to say than finds room
@@ -44,12 +54,6 @@ _CORRECTNESS_LEVERS = {  # by how the kind of defect that the check found begins
     "over-budget": "bring it under its budget: smaller tiles, fewer stages, fewer registers",
     "launch-refused": "bring it under what the GPU has: smaller tiles, fewer stages, smaller blocks",
 }
-# By their names: cuBLAS builds its kernels under these, and PyTorch fills tensors by these functors.
-_LIBRARY_NAME = re.compile(
-    r"(maxwell|volta|turing|ampere|hopper)_\w*gemm|sm\d+_xmma_gemm|cutlass_\d+_|nvjet_|gemmk1_kernel|gemmSN_"
-    r"|splitKreduce_kernel|distribution_elementwise_grid_stride_kernel"
-)
-_PREPARATION = re.compile(r"at::native::\S*(FillFunctor|random|distribution|normal_|uniform_)")
 _TO_COLLECT = {  # by state
     "not collected": "To collect:",
     "failed (NaN)": "Failed, to collect again:",
@@ -113,7 +117,10 @@ def find_insights(subject: Subject, table: MetricTable, kernel: str | None = Non
     answers: list[Statement | OpenQuestion] = []
     label = why = ""
     launch = None
-    if measured and measured.side.launches:
+    libraries = library_kernels_alone(measured.side) if measured and kernel is None else ""
+    if libraries:
+        answers.append(_no_own_kernel(libraries))
+    elif measured and measured.side.launches:
         launch, label, why = choose_launch(measured.side, table, kernel)
         answers += launch_statements(measured, launch, table)
     if measured and measured.comparison:
@@ -164,11 +171,6 @@ def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenL
     if passed_over:
         why += f"; {passed_over} of PyTorch and cuBLAS passed over"
     return ChosenLaunch(launch, label, why)
-
-
-def is_library_launch(launch: Launch) -> bool:
-    """Whether a launch is PyTorch's random numbers or fill, or a matrix product of cuBLAS."""
-    return bool(_LIBRARY_NAME.match(launch.base_name) or _PREPARATION.search(launch.demangled))
 
 
 def launch_statements(
@@ -289,6 +291,12 @@ def _missing_by_state(invalid: Sequence[MetricInput]) -> dict[str, str]:
         words = f"metrics.txt:{lines} ({names})" if lines else names
         sentences[state] = f"{_TO_COLLECT.get(state, f'{state.capitalize()}:')} {words}."
     return sentences
+
+
+def _no_own_kernel(libraries: str) -> Statement:
+    question = f"which kernel to advise on: {NO_OWN_KERNEL}, only {libraries}; --kernel names one of these"
+    text = f"Unknown: {question}."
+    return Statement("time", UNKNOWN, text, (), Evidence.MEASURED, "no data", question=question)
 
 
 def _never_measured(subject: Subject, table: MetricTable) -> Statement:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
 FINDINGS_SHOWN = 25  # of an outcome, below a comparison on a terminal
 _MARKS = {"failed": "!", "unjudged": "?", "acknowledged": "·", "noted": "Δ", "passed": "✓"}
-_OPTIONS = ("workload", "gpu", "on", "across", "allow", "pairs", "guess")  # handed on as they are
+_OPTIONS = ("kernel", "workload", "gpu", "on", "across", "allow", "pairs", "guess")  # handed on as they are
 _DESCRIPTION = """\
 Hold versions, a run or reports against a baseline and fail on what got worse. A name is a report file, a run
 id, family/version, a version whose name is unique, or a family, all of its versions; without names the newest
@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
     )
     gate.add_argument("names", nargs="*", metavar="NAME", help="what is judged; default: the newest run")
     gate.add_argument("--baseline", metavar="B", help="what it is judged against")
-    add_filters(gate, "workload", "gpu")
+    add_filters(gate, "kernel", "workload", "gpu")
     gate.add_argument(
         "--evidence",
         action="append",

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from profiler.compare.clock_drift import HEADLINE as HEADLINE
     from profiler.compare.comparability import ACROSS as ACROSS
     from profiler.compare.comparability import CORRECTNESS as CORRECTNESS
+    from profiler.compare.comparability import OWN_KERNELS as OWN_KERNELS
     from profiler.compare.comparability import Difference as Difference
     from profiler.compare.comparison import Comparison as Comparison
     from profiler.compare.comparison import MetricChange as MetricChange
@@ -83,7 +84,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     clock_drift="HEADLINE",
-    comparability="ACROSS CORRECTNESS Difference",
+    comparability="ACROSS CORRECTNESS OWN_KERNELS Difference",
     comparison="""Comparison MetricChange OpcodeChange PairComparison check_concepts compare
     judge_counters_together judge_duration judge_every_metric table_of_time""",
     counter_noise="CounterKey CounterNoise",

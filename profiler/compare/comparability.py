@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from profiler.evidence import Evidence, Side, is_one_measurement
+from profiler.evidence import Evidence, Side, is_one_measurement, library_kernels_alone
 
 CORRECTNESS = "correctness"
+OWN_KERNELS = "own kernels"
 MEASUREMENT = "measurement"
 # What the user may allow to differ, when its effect is the question, and the fields that follow from it.
 ACROSS: dict[str, tuple[str, ...]] = {
@@ -56,9 +57,22 @@ class Difference:
         if self.field == CORRECTNESS:
             clauses = [f"{side} is wrong: {why}" for side, why in (("A", self.a), ("B", self.b)) if why]
             return f"{', '.join(clauses)}; what is wrong has no speed and no verdict"
+        if self.field == OWN_KERNELS:
+            sides = [
+                f"only {kernels} in {side}" for side, kernels in (("A", self.a), ("B", self.b)) if kernels
+            ]
+            return f"no kernel of yours was captured: {', '.join(sides)}"
         if self.field == "command line":  # too long to print, and full of private paths
             return "command line differs"
         return f"{self.field} differs: {self.a} and {self.b}"
+
+
+def find_libraries_alone(a: Side, b: Side) -> tuple[Difference, ...]:
+    """That a side holds only kernels of libraries, whose time says nothing of a program; else nothing."""
+    alone_a, alone_b = library_kernels_alone(a) or None, library_kernels_alone(b) or None
+    if alone_a is None and alone_b is None:
+        return ()
+    return (Difference(OWN_KERNELS, alone_a, alone_b, "differs", True),)
 
 
 def find_differences(

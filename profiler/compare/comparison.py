@@ -9,7 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from profiler.compare.clock_drift import CYCLES, HEADLINE, TIME_CONCEPTS, explain_by_clock
-from profiler.compare.comparability import MEASUREMENT, Difference, find_differences
+from profiler.compare.comparability import MEASUREMENT, Difference, find_differences, find_libraries_alone
 from profiler.compare.counter_noise import CounterKey, CounterNoise, CounterNoiseLookup
 from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
 from profiler.compare.latency import LatencyComparison, compare_latencies
@@ -217,6 +217,9 @@ def compare(
     kernel matches.
     """
     differences, same = find_differences(a, b, across)
+    # Who names a kernel, for the comparison or as a pair, asks for it.
+    if kernel is None and not pairing.asked:
+        differences = (*find_libraries_alone(a, b), *differences)
     is_chosen = kernel_filter(kernel)
     if kernel is not None and not any(map(is_chosen, (*a.launches, *b.launches))):
         kernels = sorted({launch.base_name for launch in (*a.launches, *b.launches)})

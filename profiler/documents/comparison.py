@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import location
 from profiler.compare import (
+    OWN_KERNELS,
     UNKNOWN_NOISE,
     Comparison,
     KernelPair,
@@ -128,8 +129,11 @@ class ComparisonDocument(Document):
 
     @property
     def exit_code(self) -> Exit:
-        """The gate's where it was asked for."""
-        return self.gate.exit_code if self.gate else Exit.PASS
+        """The gate's where it was asked for; unjudged where a side has only kernels of libraries."""
+        if self.gate:
+            return self.gate.exit_code
+        blocked = (difference for comparison in self.comparisons for difference in comparison.blocked_by)
+        return Exit.UNJUDGED if any(of.field == OWN_KERNELS for of in blocked) else Exit.PASS
 
     @property
     def title(self) -> str:

@@ -161,15 +161,16 @@ def gate_versions(
     allow: Collection[str] = (),
     pairs: Sequence[KernelPair] = (),
     guess: bool = True,
+    kernel: str | None = None,
     dashboard: str = "",
     data: str | None = None,
 ) -> GateDocument:
     """Judge reports, runs and versions against a baseline; without names the newest run, all of it.
 
     `baseline` None: what is pinned, else the last run of the same version. `on`, `across` and `allow` as in
-    `run_gate`; `pairs` and `guess` as in `compare_names`, the baseline's kernel first; `data` is the folder
-    or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName, UnreadableReport, and
-    CannotJudge for a version without results.
+    `run_gate`; `pairs`, `guess` and `kernel` as in `compare_names`, the baseline's kernel first; `data` is
+    the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName,
+    UnreadableReport, and CannotJudge for a version without results.
     """
     cells = CellFilter(workload, gpu, list(evidence))
     report = run_gate(
@@ -182,6 +183,7 @@ def gate_versions(
         across=across,
         allow=allow,
         pairing=Pairing.of_data(data, pairs, propose=guess),
+        kernel=kernel,
         data=data,
     )
     worse = None

@@ -22,7 +22,7 @@ from profiler.compare.resolve_code import open_report_of_launch
 from profiler.documents import markdown
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
-from profiler.evidence import MetricTable, Side, formatting
+from profiler.evidence import MetricTable, Side, formatting, library_kernels_alone
 from profiler.reports import LaunchDetail, launch_detail
 
 if TYPE_CHECKING:
@@ -116,8 +116,19 @@ def insights_of_name(
     """
     refuse_unused_filters((name,) if against is None else (name, against), workload)
     subject = load_subject(name, store_opener, table, against=against, workload=workload, gpu=gpu, data=data)
+    _refuse_libraries_alone(subject, kernel)
     insights = find_insights(subject, table, kernel)
     return InsightsDocument(_with_places(insights, name, store_opener))
+
+
+def _refuse_libraries_alone(subject: Subject, kernel: str | None) -> None:
+    """Raise CannotJudge where only kernels of libraries were captured, and none was asked for."""
+    if subject.measured is None or kernel is not None or subject.wrong:
+        return
+    if libraries := library_kernels_alone(subject.measured.side):
+        raise CannotJudge(
+            f"{subject.label}: no kernel of yours was captured, only {libraries}; --kernel names one of these"
+        )
 
 
 def _with_places(insights: Insights, name: str, store_opener: StoreOpener) -> Insights:
@@ -161,6 +172,7 @@ def insights_of_side(
         baseline=against.label if against else None,
         baseline_why="asked for" if against else "no baseline was given",
     )
+    _refuse_libraries_alone(subject, kernel)
     insights = find_insights(subject, table, kernel)
     return InsightsDocument(_with_places(insights, side.label, store_opener or _no_index))
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from profiler.evidence.launch import Rule as Rule
     from profiler.evidence.launch import Session as Session
     from profiler.evidence.launch import only as only
+    from profiler.evidence.library_kernels import is_library_launch as is_library_launch
+    from profiler.evidence.library_kernels import library_kernels_alone as library_kernels_alone
     from profiler.evidence.metric_table import Metric as Metric
     from profiler.evidence.metric_table import MetricTable as MetricTable
     from profiler.evidence.metric_table import load_metrics as load_metrics
@@ -70,6 +72,7 @@ __getattr__ = lazy(
     gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
     gpu_parts="DEFAULT_PART GPU_PARTS GpuPart find_part part_of_device part_of_launch",
     launch="Launch Report Rule Session only",
+    library_kernels="is_library_launch library_kernels_alone",
     metric_table="Metric MetricTable load_metrics",
     name_pattern="BadPattern Expression compile_expression compile_wildcards",
     naming="brief_list natural_key nearest_first plain_template_arguments",

@@ -17,20 +17,52 @@ _LIBRARY_NAME = re.compile(
 )
 _PREPARATION = re.compile(r"at::native::\S*(FillFunctor|random|distribution|normal_|uniform_)")
 _LIBRARY_NAMESPACE = re.compile(r"^(?:void |static )*(?:cublas\w*|cudnn\w*|cask\w*)::")
-# thrust and cub run what they are given: a function of the program among the template arguments makes it its own.
+# thrust and cub run what they are given: a function of the program makes it the program's.
 _LAUNCHER = re.compile(r"^(?:void |static )*(?:\w+::)*(?:thrust|cub)::")
 _LAMBDA = re.compile(r"lambda|__nv_[dh]+l_wrapper")
 _ROOT = re.compile(r"(?<![\w:.])[A-Za-z_]\w*")
-_OF_LIBRARIES = frozenset(
-    """thrust cub cuda std nv at c10 at_cuda_detail detail void bool char short int long unsigned signed float
-    double half __half half2 __nv_bfloat16 __int64 __int128 size_t const volatile struct class enum true false
-    unnamed anonymous namespace int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t ptrdiff_t
-    float2 float3 float4 int2 int3 int4""".split()
-)
+_TYPES = """thrust cub cuda std nv at c10 at_cuda_detail detail void bool char short int long unsigned
+signed float double half __half half2 __nv_bfloat16 __int64 __int128 size_t const volatile struct class enum
+true false unnamed anonymous namespace int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
+ptrdiff_t float2 float3 float4 int2 int3 int4"""
+_OF_LIBRARIES = frozenset(_TYPES.split())
 _CUB_VERSION = re.compile(r"CUB_\w+|THRUST_\w+|T\d+")
 _WORD = re.compile(r"[a-z]{3,}")
 # Words of names of families, versions and files that say nothing of a kernel.
-_NO_KERNEL = frozenset("kernel kernels cuda gpu torch pytorch ncu rep report csv profile bench test run void".split())
+_COMMON = (
+    "kernel kernels cuda gpu torch pytorch ncu rep report csv profile bench test run void float half long"
+)
+_NO_KERNEL = frozenset(_COMMON.split())
+_LIBRARIES = frozenset(_TYPES.split())
+_CUB_VERSION = re.compile(r"CUB_\w+|THRUST_\w+|T\d+")
+_WORD = re.compile(r"[a-z]{3,}")
+# Words of names of families, versions and files that say nothing of a kernel.
+_NO_KERNEL = frozenset(
+    [
+        "kernel",
+        "kernels",
+        "cuda",
+        "gpu",
+        "torch",
+        "pytorch",
+        "ncu",
+        "rep",
+        "report",
+        "csv",
+        "profile",
+        "bench",
+        "test",
+        "run",
+        "void",
+    ]
+)
+
+_LIBRARIES = frozenset(["cublas", "cublaslt", "cudnn", "thrust", "cub", "cutlass"])
+# Who names a report after a product or a convolution may want the library's.
+_PRODUCTS, _PRODUCT = (
+    frozenset(["matmul", "linear", "blas", "dense", "conv", "convolution"]),
+    re.compile("gemm|conv|gemv"),
+)
 
 
 def is_library_launch(launch: Launch) -> bool:
@@ -43,7 +75,11 @@ def is_library_launch(launch: Launch) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_library_kernel(base_name: str, demangled: str) -> bool:
-    if _LIBRARY_NAME.match(base_name) or _PREPARATION.search(demangled) or _LIBRARY_NAMESPACE.match(demangled):
+    if (
+        _LIBRARY_NAME.match(base_name)
+        or _PREPARATION.search(demangled)
+        or _LIBRARY_NAMESPACE.match(demangled)
+    ):
         return True
     if not _LAUNCHER.match(demangled) or _LAMBDA.search(demangled):
         return False
@@ -65,7 +101,9 @@ def library_kernels_alone(side: Side) -> str:
     subject = " ".join(filter(None, (side.family, side.version, _file_name(side)))).lower()
     words = set(_WORD.findall(subject)) - _NO_KERNEL
     names = " ".join(launch.demangled or launch.base_name for launch in side.launches).lower()
-    if any(word in names for word in words):
+    if words & _LIBRARIES or any(word in names for word in words):
+        return ""
+    if words & _PRODUCTS and _PRODUCT.search(names):
         return ""
     kernels = list(dict.fromkeys(launch.base_name for launch in side.launches))
     return ", ".join(kernels[:3]) + (f" and {len(kernels) - 3} more" if len(kernels) > 3 else "")

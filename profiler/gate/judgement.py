@@ -35,13 +35,15 @@ def judge(
     noise: NoiseModel = UNKNOWN_NOISE,
     pairing: Pairing = NO_PAIRS,
     acknowledged: Sequence[Acknowledgement] = (),
+    kernel: str | None = None,
 ) -> Verdicts:
     """Compare every pair and judge it.
 
-    `on` names concepts that are judged besides time and exact counts, `across` what may differ (see compare).
+    `on` names concepts that are judged besides time and exact counts, `across` what may differ, `kernel`
+    which launches are compared (see compare).
     """
     comparisons = [
-        compare(pair.a, pair.b, table, across=across, noise=noise, pairing=pairing)
+        compare(pair.a, pair.b, table, across=across, noise=noise, pairing=pairing, kernel=kernel)
         if pair.a and pair.b
         else None
         for pair in pairs

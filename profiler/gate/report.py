@@ -16,11 +16,12 @@ from profiler.compare import (
     check_asked,
     check_concepts,
     is_file_name,
+    kernel_filter,
 )
-from profiler.errors import Exit
-from profiler.evidence import MetricTable
+from profiler.errors import Exit, UnknownName
+from profiler.evidence import MetricTable, brief_list, nearest_first
 from profiler.gate.acknowledgement import list_acknowledgements
-from profiler.gate.comparison_pairs import find_pairs, pair_of_sides
+from profiler.gate.comparison_pairs import ComparisonPair, find_pairs, pair_of_sides
 from profiler.gate.finding import TITLES, Outcome, Verdicts
 from profiler.gate.inventory import EVERY_CELL, CellFilter, Inventory
 from profiler.gate.judgement import judge, judge_comparisons
@@ -71,20 +72,24 @@ def run_gate(
     across: Collection[str] = (),
     allow: Collection[str] = (),
     pairing: Pairing = NO_PAIRS,
+    kernel: str | None = None,
     data: str | None = None,
 ) -> GateReport:
     """Judge reports, runs and versions against their baselines; names and baseline are as for `find_pairs`.
 
     `on` names concepts that are judged besides time and exact counts, `across` what may differ (see compare),
-    `allow` the undecided verdicts that may pass, `pairing` the kernels that are one under two names. `data`
-    is the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName, CannotJudge
-    for a version without results, and where it is unknown which results are the newest.
+    `allow` the undecided verdicts that may pass, `pairing` the kernels that are one under two names, `kernel`
+    a pattern of the kernels that are judged alone (see kernel_filter). `data` is the folder or URL of the
+    index's bundles, PROFILER_DATA's where None. Raises UnknownName, CannotJudge for a version without
+    results, and where it is unknown which results are the newest.
     """
     check_concepts(table, on)  # before the names, so that a wrong concept is reported as such
     root = location.open_root(data)
     with versions_without_results_explained((*names, baseline or ""), opener, data):
         pairs = find_pairs(names, baseline, opener, root, cells, across)
     check_asked(pairing.asked, [(pair.a, pair.b) for pair in pairs if pair.a and pair.b])
+    if kernel is not None:
+        pairs = _pairs_with_kernel(pairs, kernel)
     verdicts = judge(
         pairs,
         table,
@@ -93,10 +98,29 @@ def run_gate(
         noise=NoiseModel.of_store(opener, data),
         pairing=pairing,
         acknowledged=list_acknowledgements(decisions.load_decisions(root)),
+        kernel=kernel,
     )
     not_judged = "" if names else _beside_newest(Inventory(opener(), root))
     families = dict.fromkeys(pair.b.family for pair in pairs if pair.b and pair.b.family)
     return GateReport(verdicts, verdicts.exit_code(allow), baseline or "", not_judged, tuple(families))
+
+
+def _pairs_with_kernel(pairs: Sequence[ComparisonPair], kernel: str) -> list[ComparisonPair]:
+    """The pairs of which a side has a kernel of that pattern. Raises UnknownName where none has."""
+    is_chosen = kernel_filter(kernel)
+    sides = [[side for side in (pair.a, pair.b) if side is not None] for pair in pairs]
+    chosen = [
+        pair
+        for pair, of_pair in zip(pairs, sides, strict=True)
+        if any(is_chosen(launch) for side in of_pair for launch in side.launches)
+    ]
+    if not chosen:
+        present = {launch.base_name for of_pair in sides for side in of_pair for launch in side.launches}
+        listed = brief_list(nearest_first(kernel, sorted(present))) or "none"
+        raise UnknownName(
+            f"no kernel matches {kernel!r} in what is judged; there are {listed}", option="--kernel"
+        )
+    return chosen
 
 
 def _beside_newest(inventory: Inventory) -> str:
