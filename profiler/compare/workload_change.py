@@ -180,7 +180,12 @@ def find_workload_change(a: Launch, b: Launch) -> WorkloadChange | None:
         return WorkloadChange(Verdict.UNCLEAR, alike, "", code) if alike else None
     sizes = describe_sizes(a, b)
     if code.word == CHANGED:  # other code may share out the same work otherwise
-        more = _at_least_twice(a, b) or _moved_manyfold(a, b) or _all_moved(a, b)
+        more = (
+            _at_least_twice(a, b)
+            or _moved_manyfold(a, b)
+            or _all_moved(a, b)
+            or _threads_moved_manyfold(a, b)
+        )
         return WorkloadChange(Verdict.UNCLEAR, f"{sizes}; {more}", sizes, code) if more else None
     if _work_stayed(a, b):  # a kernel whose threads loop over the data takes any grid
         return None
@@ -343,6 +348,19 @@ def _moved_manyfold(a: Launch, b: Launch) -> str:
     if not (instructions and traffic and instructions.moved(_MANYFOLD) and traffic.moved(_MANYFOLD)):
         return ""
     return _alike_words(instructions, traffic) if instructions.is_like(traffic) else ""
+
+
+def _threads_moved_manyfold(a: Launch, b: Launch) -> str:
+    """That threads and traffic grew or shrank alike and many times over; "" where not, or stores stayed.
+
+    Other code may execute less for each of them, as one that skips zeros does.
+    """
+    threads, traffic, stores = _threads(a, b), _traffic(a, b), _ratio(a, b, _OUTPUT)
+    if not (threads and traffic and threads.moved(_MANYFOLD) and traffic.moved(_MANYFOLD)):
+        return ""
+    if not threads.is_like(traffic) or (stores and not (stores.moved(_TWICE) and stores.is_like(threads))):
+        return ""
+    return _alike_words(threads, traffic)
 
 
 def _all_moved(a: Launch, b: Launch) -> str:

@@ -100,6 +100,12 @@ ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
         Verdict.NOT_COMPARABLE,
         "another workload: grid 2 048 → 1 022, block 512 → 1 024",
     ),
+    "another grid and other code, eight times the threads and traffic, with other stores": (
+        launch((8, 8, 1), values=work(1000, 500, **{STORED: 100})),
+        launch((32, 32, 1), values=work(1450, 10_000, **{STORED: 1600, REGISTERS: 40.0})),
+        Verdict.UNCLEAR,
+        f"{GRID}; threads (+1500 %) and L2 sectors (+1900 %) grew alike: perhaps another problem size",
+    ),
     "another grid and other code that executed and moved at least twice as much, both alike": (
         launch((2048, 1, 1), (512, 1, 1), work(1000, 500)),
         launch((1022, 1, 1), (1024, 1, 1), work(8600, 4000, **{REGISTERS: 40.0})),
@@ -251,6 +257,23 @@ def test_shares_times_cycles_say_that_other_code_did_many_times_the_work() -> No
         assert change is not None
         assert change.verdict is Verdict.UNCLEAR
         assert gate(compare(side(x), side(y), TABLE)).exit_code() is Exit.UNJUDGED
+
+
+def test_many_times_the_threads_and_traffic_are_unclear_where_stores_do_not_tell() -> None:
+    """esmm again: code that skips zeros executes ×1.5 for ×16 the threads and ×20 the sectors."""
+    a = launch((8, 8, 1), (256, 1, 1), shares(0.192e6, 21.6, 27.2, **{REGISTERS: 54.0}))
+    b = launch((32, 32, 1), (256, 1, 1), shares(1.5e6, 4.0, 69.5, **{REGISTERS: 36.0}))
+    for x, y in ((a, b), (b, a)):
+        change = find_workload_change(x, y)
+        assert change is not None
+        assert change.verdict is Verdict.UNCLEAR
+
+
+def test_many_times_the_threads_that_store_the_same_are_judged() -> None:
+    """A thread an output, where each made sixteen: its traffic grew, and the output is the same."""
+    a = launch((8, 8, 1), (256, 1, 1), work(1e6, 5e5, **{STORED: 32_768, REGISTERS: 64.0}))
+    b = launch((32, 32, 1), (256, 1, 1), work(3e6, 9e6, **{STORED: 32_768, REGISTERS: 24.0}))
+    assert find_workload_change(a, b) is None
 
 
 @pytest.mark.parametrize("grew", [1.0, 1.2])
