@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
 FINDINGS_SHOWN = 25  # of an outcome, below a comparison on a terminal
 _MARKS = {"failed": "!", "unjudged": "?", "acknowledged": "·", "noted": "Δ", "passed": "✓"}
+_BETTER_AFTER = 2  # sections: what failed, and what could not be judged
 _OPTIONS = ("kernel", "workload", "gpu", "on", "across", "allow", "pairs", "guess")  # handed on as they are
 _DESCRIPTION = """\
 Hold versions, a run or reports against a baseline and fail on what got worse. A name is a report file, a run
@@ -127,7 +128,8 @@ def text(document: GateDocument) -> str:
 
     report = document.report
     last = [line for line in (report.not_judged, document.worse_line) if line]
-    return "\n".join((report.headline, *_sections(report, TITLES, None), *([""] * bool(last)), *last)) + "\n"
+    head = filter(None, (report.headline, report.time_line))
+    return "\n".join((*head, *_sections(report, TITLES, None), *([""] * bool(last)), *last)) + "\n"
 
 
 def brief_text(report: GateReport) -> str:
@@ -135,7 +137,8 @@ def brief_text(report: GateReport) -> str:
     from profiler.gate import Outcome
 
     outcomes = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
-    return "\n".join((report.headline, *_sections(report, outcomes, FINDINGS_SHOWN))) + "\n"
+    head = filter(None, (report.headline, report.time_line))
+    return "\n".join((*head, *_sections(report, outcomes, FINDINGS_SHOWN))) + "\n"
 
 
 def print_gate(document: GateDocument | None) -> None:
@@ -148,12 +151,13 @@ def _sections(report: GateReport, outcomes: Iterable[Outcome], limit: int | None
     """The findings of each outcome, those of one place below its heading."""
     from profiler.gate.finding import TITLES
 
-    for outcome in outcomes:
-        findings = report.verdicts.of(outcome)
+    shown = [(TITLES[outcome], _MARKS[outcome], report.verdicts.of(outcome)) for outcome in outcomes]
+    shown.insert(_BETTER_AFTER, ("got better", _MARKS["passed"], report.verdicts.better))
+    for title, mark, findings in shown:
         if findings:
-            yield from ("", f"{TITLES[outcome]}:")
+            yield from ("", f"{title}:")
         for heading, group in groupby(findings[:limit], key=lambda finding: finding.heading):
-            yield f"  {_MARKS[outcome]} {heading}"
+            yield f"  {mark} {heading}"
             for finding in group:
                 first, *others = finding.lines
                 yield from (f"      {first}", *(f"        {line}" for line in others))

@@ -109,6 +109,7 @@ class GateDocument(Document):
             "verdict": _WORDS.get(self.report.code, "unjudged"),
             "exit_code": int(self.report.code),
             "headline": self.report.headline,
+            "time": self.report.time_line or None,
             "compared": self.report.verdicts.compared,
             "not_judged": self.report.not_judged or None,
             "worse_now": self.worse and worse_now_dict(self.worse),
@@ -126,6 +127,8 @@ class GateDocument(Document):
     def to_markdown(self) -> str:
         """For a pull request: a row a version, each thing said once."""
         lines = [f"### {self.report.headline}", ""]
+        if self.report.time_line:
+            lines += [cell(self.report.time_line), ""]
         only = _only_baseline(self.report.verdicts.findings)
         if only:
             name = _run_link(only, self.dashboard) if _RUN_ID.match(only) else code(only)
@@ -136,6 +139,8 @@ class GateDocument(Document):
             if findings := self.report.verdicts.of(outcome):
                 lines += [f"**{TITLES[outcome].capitalize()}**", ""]
                 lines += [*_table(findings, self.dashboard, only), ""]
+        if better := self.report.verdicts.better:
+            lines += ["**Got better**", "", *_table(better, self.dashboard, only), ""]
         if self.report.not_judged:
             lines += [self.report.not_judged, ""]
         if self.worse and self.worse_line:

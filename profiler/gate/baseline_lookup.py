@@ -34,6 +34,7 @@ class CellBaselines(NamedTuple):
     by_cell: Mapping[Cell, CellBaseline]  # with cells that only the baseline has
     why_none: Mapping[Cell, str]  # why a cell has no baseline
     refused: Collection[Cell] = ()  # cells whose baseline is gone or unknown, and must not be replaced
+    before: Collection[Cell] = ()  # cells whose baseline is the run before, which no person chose
     on_any_gpu: bool = True  # False: results on GPUs that the version was never run on are not missed
 
 
@@ -75,7 +76,8 @@ class BaselineLookup:
         by_cell = {cell: baseline for cell, baseline in before.items() if cell not in pinned.refused}
         why_none = {cell: pinned.why_none[cell] for cell in pinned.refused}
         why_none |= {cell: why for cell, why in why_tied.items() if cell not in pinned.by_cell}
-        return CellBaselines({**by_cell, **pinned.by_cell}, why_none, {*why_none}, on_any_gpu=False)
+        implied = by_cell.keys() - pinned.by_cell.keys()
+        return CellBaselines({**by_cell, **pinned.by_cell}, why_none, {*why_none}, implied, on_any_gpu=False)
 
     def _choose_by_cell(
         self,

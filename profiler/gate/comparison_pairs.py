@@ -41,7 +41,7 @@ class ComparisonPair:
     why: str = ""  # why a side is missing, or nothing was compared
     gave_no_result: bool = False  # the subject was run there and failed
     rejected: bool = False  # the catalogue rejects the version, so its results have to be wrong
-    rejected_in_run: bool = False  # and it is one of several versions of the judged run
+    rejected_in_run: bool = False  # and it is one of several versions of the judged run or family
     noted: bool = False  # what is missing has no weight: nothing can have got worse there
     same_results: bool = False  # both sides are the same results, which cannot be worse than themselves
     next_command: str = ""  # a command that collects what is missing
@@ -181,7 +181,7 @@ class PairFinder:
         for subject in versions:
             baselines = self.lookup.baselines_of(subject, is_alone)
             rejected = self.lookup.is_rejected(subject)
-            rejected_in_run = is_run and not is_alone and rejected
+            rejected_in_run = not is_alone and rejected
             pairs = (
                 self._pairs_with_file(subject, baselines, self.lookup.name or "")
                 if isinstance(baselines, Side)
@@ -240,7 +240,8 @@ class PairFinder:
             elif cell.evidence in kinds_shared and (
                 baselines.on_any_gpu or (cell.evidence, cell.gpu) in places
             ):
-                yield self._gap_pair(subject, cell, baseline.name, noted=False)
+                dropped = cell in baselines.before and self.inventory.is_dropped(subject, cell)
+                yield self._gap_pair(subject, cell, baseline.name, noted=dropped)
         for workload, reason in subject.failures.items():
             if self.cells.workload in (None, workload):
                 why = f"{subject.name} gave no result: {reason}"
@@ -270,15 +271,25 @@ class PairFinder:
         return _same_results(pair, noted=True) if is_same and self.lookup.name != BEST else pair
 
     def _outdated_pairs(self, subject: VersionResults) -> Iterator[ComparisonPair]:
-        """Pairs for cells whose results are of an older build than the version's newest ones."""
+        """Pairs for cells whose results are of an older build than the version's newest ones.
+
+        They have no weight where the newest run checked the version, and nothing of the family is checked
+        there any more: the problem's list of workloads has changed.
+        """
         outdated = self.inventory.outdated_cells(subject)
         for cell in self._sort_cells(outdated):
+            newest = outdated[cell]
+            is_dropped = self.inventory.is_dropped(subject, cell)
             why = (
-                f"its {cell.evidence} results there are of an older build ({subject.run_ids[cell]}): "
-                f"{outdated[cell]} built it anew and lacks them"
+                f"{subject.name} is not checked there since {newest}: nothing of {subject.family} is"
+                if is_dropped
+                else f"its {cell.evidence} results there are of an older build ({subject.run_ids[cell]}): "
+                f"{newest} built it again and lacks them"
             )
-            command = self.rerun_command(subject, cell)
-            yield ComparisonPair(subject.name, "", None, None, *cell, why=why, next_command=command)
+            command = "" if is_dropped else self.rerun_command(subject, cell)
+            yield ComparisonPair(
+                subject.name, "", None, None, *cell, why=why, noted=is_dropped, next_command=command
+            )
 
     def _may_lack_kind(self, subject: VersionResults, gap: Cell, kinds: Collection[Evidence]) -> bool:
         """Whether the version may lack a whole kind of evidence: measured, on a machine without a GPU.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
+from profiler.compare import HEADLINE
 from profiler.errors import Exit
 from profiler.statistics import Interval, Verdict, share_text
+
+LATENCY = "latency"  # the concept of timed calls
 
 
 class Check(StrEnum):
@@ -65,6 +69,11 @@ class Finding:
     diff_names: tuple[str, str] | None = None  # baseline and subject, by names for the dashboard
 
     @property
+    def is_time(self) -> bool:
+        """Whether it is about how long calls or launches take, which decides."""
+        return self.concept in (LATENCY, HEADLINE)
+
+    @property
     def place(self) -> str:
         """Where it was found: subject, kernel, workload, GPU."""
         return " · ".join(filter(None, (self.subject, self.kernel, self.workload, self.gpu)))
@@ -102,8 +111,21 @@ class Verdicts:
     compared: int  # how many sides were compared with a baseline
 
     def of(self, *outcomes: Outcome) -> list[Finding]:
-        """The findings with one of these outcomes, in order."""
-        return [finding for finding in self.findings if finding.outcome in outcomes]
+        """The findings with one of these outcomes, times first, else in order."""
+        found = [finding for finding in self.findings if finding.outcome in outcomes]
+        return sorted(found, key=lambda finding: not finding.is_time)
+
+    @property
+    def times(self) -> list[Finding]:
+        """The findings about time, the largest increase first."""
+        timed = [finding for finding in self.findings if finding.is_time]
+        return sorted(timed, key=lambda finding: -math.inf if finding.effect is None else -finding.effect)
+
+    @property
+    def better(self) -> list[Finding]:
+        """The findings that something got better, times first."""
+        found = [finding for finding in self.of(Outcome.PASSED) if finding.verdict is Verdict.BETTER]
+        return sorted(found, key=lambda finding: (not finding.is_time, finding.effect or 0.0))
 
     def exit_code(self, allow: Collection[str] = ()) -> Exit:
         """REGRESSION if a finding failed, else UNJUDGED if one could not be judged or nothing was compared.

@@ -258,6 +258,25 @@ class Inventory:
             if run_id != newest and builds and not builds & self._builds(run_id, results)
         }
 
+    def is_dropped(self, results: VersionResults, cell: Cell) -> bool:
+        """Whether the problem of a version no longer has a workload: nothing is checked on it any more.
+
+        Its newest run on the CPU, which always checks all workloads, has others, and no version of the family
+        has this one since then. Measured workloads are chosen run by run: they are never dropped.
+        """
+        newest = max(
+            (own for own in results.run_ids if own.evidence is cell.evidence and own != cell),
+            key=lambda own: results.created[own],
+            default=None,
+        )
+        if newest is None or cell.evidence is not Evidence.MODELLED:
+            return False
+        rows = self.store.results(family=results.family, evidence=cell.evidence)
+        since = results.created[newest]
+        return not rows.truncated and all(
+            row.workload != cell.workload or row.created < since for row in rows
+        )
+
     def _builds(self, run_id: str, results: VersionResults) -> set[_Build]:
         """What a version was built from in a run: source hash and flags."""
         if run_id not in self._builds_by_run:

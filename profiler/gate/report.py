@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from profiler.gate.finding import TITLES, Outcome, Verdicts
 from profiler.gate.inventory import EVERY_CELL, CellFilter, Inventory
 from profiler.gate.judgement import judge, judge_comparisons
 from profiler.history.without_results import versions_without_results_explained
+from profiler.statistics import Verdict, change_text
 
 if TYPE_CHECKING:
     from profiler.bundles import Root
@@ -59,6 +61,22 @@ class GateReport:
         passed = len(self.verdicts.of(Outcome.PASSED))
         compared = "nothing was compared" if not self.verdicts.compared else f"{passed} passed"
         return f"{HEADLINES[self.code]}: {', '.join((*counts, compared))}"
+
+    @property
+    def time_line(self) -> str:
+        """How many times got worse or better, and which moved most; "" where no time was compared."""
+        times = self.verdicts.times
+        counts = Counter(finding.verdict for finding in times)
+        if not counts:
+            return ""
+        words = ", ".join(f"{counts[verdict]} {verdict.words}" for verdict in Verdict if counts[verdict])
+        moved = [f for f in (times[0], times[-1]) if f.verdict.traits.moved and f.effect is not None]
+        most = ", ".join(
+            f"{' · '.join(filter(None, (finding.kernel or finding.subject, finding.workload)))} "
+            f"{change_text(finding.effect or 0.0)}"
+            for finding in dict.fromkeys(moved)
+        )
+        return f"Time: {words}{f'; most: {most}' if most else ''}"
 
 
 def run_gate(

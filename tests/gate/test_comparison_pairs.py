@@ -279,6 +279,24 @@ class TestWhatIsMissing:
         assert f"modelled results there are of an older build ({checked})" in why
         assert reasons(workspace.pairs("mine/alpha", evidence=[STATIC])) == []
 
+    def test_a_workload_that_the_problem_no_longer_has_is_missed_from_no_version(
+        self, workspace: Workspace
+    ) -> None:
+        checked = [result for result in results() if result.workload == CHECKED]
+        both = (*results(), *(replace(result, workload="1x1x16x64") for result in checked))
+        fewer = tuple(replace(result, source_sha256="new") for result in both if result.workload != CHECKED)
+        workspace.run(both)
+        newest = workspace.run(fewer, day=1)
+        for name in (newest, "mine"):
+            gaps = [pair for pair in workspace.pairs(name) if pair.workload == CHECKED and not pair.rejected]
+            assert gaps, name
+            assert all(pair.noted for pair in gaps), name
+        # Where another version still has it, the problem does.
+        zero = tuple(replace(result, source_sha256="new") for result in checked if result.version == "zero")
+        last = workspace.run((*fewer, *zero), day=2)
+        gaps = [pair for pair in workspace.pairs(last) if pair.workload == CHECKED and pair.b is None]
+        assert {pair.subject for pair in gaps if not pair.noted} == {"mine/alpha"}
+
 
 class TestWhichRunIsTheNewest:
     """A gate must not pass by results that are out of date."""

@@ -1,0 +1,121 @@
+"""What the README shows works in a fresh clone: every command of it ends with exit code 0 there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.reportfiles import made_reports
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BEFORE = "20250414T200414-example-gemm-ee5ce738-af04d546"
+AFTER = "20250416T160138-example-gemm-17f278cb-f12e32f8"
+
+# How each command of the README's table is called. Reports are called a.ncu-rep and b.ncu-rep there.
+CALLS = {
+    "acknowledge": "acknowledge --help",
+    "backup": "backup kept.tar.gz",
+    "baseline": "baseline list",
+    "build": "build v2d_c",
+    "check": "check v2d_c",
+    "compare": "compare a.ncu-rep b.ncu-rep",
+    "delete": "delete --help",
+    "dissect": "dissect v2d_c",
+    "explain": "explain a.ncu-rep b.ncu-rep",
+    "export": f"export {AFTER} --out run.zip",
+    "forget": f"forget {BEFORE}",
+    "gate": "gate attention",
+    "history": "history gpu__time_duration.sum",
+    "import": "import a.ncu-rep b.ncu-rep",
+    "index": "index",
+    "insights": "insights v2d_c",
+    "metrics": "metrics",
+    "note": "note --help",
+    "pair": "pair --help",
+    "predict": "predict v2d_c",
+    "prune": "prune --help",
+    "regressions": "regressions",
+    "relabel": f"relabel {AFTER} --version newer",
+    "report": "report v2d_b v2d_c --out report.html",
+    "restore": "restore --help",
+    "roofline": "roofline c.ncu-rep",
+    "runs": "runs",
+    "sass": "sass v2d_b v2d_c",
+    "show": "show a.ncu-rep",
+    "static": "static v2d_c",
+    "trend": "trend gpu__time_duration.sum",
+    "verify": "verify",
+    "versions": "versions",
+    "workloads": "workloads",
+}
+LEFT_OUT = {
+    "collect": "needs a GPU",
+    "noise": "needs a GPU",
+    "doctor": "says what is missing here (3)",
+    "judge": "needs a candidate",
+    "search": "runs until it is stopped",
+    "dashboard": "a server: tests/browser",
+    "mcp": "a server: tests/agents",
+}
+COMPILED = {"build", "check", "dissect", "predict", "static"}
+GATES = ("gate", "gate attention", f"gate {AFTER} --baseline {BEFORE}")
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that git has, in a folder of their own, with three reports."""
+    folder = tmp_path_factory.mktemp("clone")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file() and not name.startswith("tests/"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    made = made_reports.write(tmp_path_factory.mktemp("made"))
+    shutil.copy(made / "mistic/prof1.ncu-rep", folder / "a.ncu-rep")
+    shutil.copy(made / "mistic/prof2.ncu-rep", folder / "b.ncu-rep")
+    shutil.copy(made / "ncar/MW_Baseline.ncu-rep", folder / "c.ncu-rep")
+    return folder
+
+
+def run(clone: Path, call: str, data: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {key: text for key, text in os.environ.items() if not key.startswith("PROFILER_")}
+    environment |= {"PYTHONPATH": str(clone)} | ({"PROFILER_DATA": str(data)} if data else {})
+    command = [sys.executable, "-m", "profiler", *call.split()]
+    return subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_every_command_of_the_readme_is_called_or_left_out_with_a_reason() -> None:
+    table = README[README.index("| asks | command |") :].partition("\n\n")[0]
+    named = {word for cell in re.findall(r"`([^`]+)`", table) for word in [cell.split()[-1]]}
+    assert named == CALLS.keys() | LEFT_OUT.keys()
+    shown = re.findall(r"profiler ([a-z]+)", README.partition("| asks")[0])
+    assert {name for name in shown if name in CALLS} <= CALLS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - COMPILED))
+def test_a_command_of_the_readme_passes_in_a_fresh_clone(clone: Path, name: str, tmp_path: Path) -> None:
+    shutil.copytree(clone / "data", tmp_path / "data")
+    done = run(clone, CALLS[name], tmp_path / "data")
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stdout + done.stderr
+
+
+@pytest.mark.compiler
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(COMPILED))
+def test_a_command_that_compiles_passes_in_a_fresh_clone(clone: Path, name: str, tmp_path: Path) -> None:
+    shutil.copytree(clone / "data", tmp_path / "data")
+    done = run(clone, CALLS[name], tmp_path / "data")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("call", GATES)
+def test_the_gate_passes_on_the_shipped_data_with_the_clones_own_folder(clone: Path, call: str) -> None:
+    done = run(clone, call)
+    assert done.returncode == 0, done.stdout + done.stderr
