@@ -12,6 +12,8 @@ from profiler.statistics import Verdict
 _AMBIGUOUS = "launches of a kernel that cannot be told apart in the two runs"
 _NO_PARTNER = "launches without a partner in the other run"
 _OTHER_WORKLOAD = "launches of another grid, so of another workload"
+_NOT_COMPARABLE_CALLS = "timed calls of runs that are not comparable"
+_OF_CALLS = ("GPU", "compute capability", "multiprocessors", "dtype")  # that two timings have to share
 _NOT_COMPARABLE = "launches of runs that are not comparable"
 _PERHAPS_OTHER = "launches that may be of another problem size"
 
@@ -46,6 +48,19 @@ class LaunchPairs:
             if change is not None:
                 return _OTHER_WORKLOAD if change.verdict is Verdict.NOT_COMPARABLE else _PERHAPS_OTHER
         return _judged_by(regression, pair, comparison.label(pair.a) in launch_names(regression))
+
+    def why_not_comparable(self, regression: Regression) -> str:
+        """Why `compare` refuses the two runs of timed calls behind a regression; "" where it does not.
+
+        What ncu was told does not matter to them, and another driver may be what they are compared for.
+        """
+        runs = dict.fromkeys((regression.possible[-1], regression.now))
+        for now in runs:
+            comparison = self.comparisons.of_series(regression.series, regression.before, now)
+            blocking = comparison.blocked_by if comparison else ()
+            if words := [one.words for one in blocking if one.field in _OF_CALLS]:
+                return f"{_NOT_COMPARABLE_CALLS}: {'; '.join(words)}"
+        return ""
 
     def _pair(
         self, regression: Regression, now: VersionRun

@@ -129,6 +129,14 @@ class Search:
             self.coverage.unclear[UnclearReason(confirmed, "")] += 1
         return None
 
+    def confirm_calls(self, regression: Regression) -> Regression | None:
+        """The regression of timed calls, if `compare` compares its runs; else it is counted as unclear."""
+        why = self._launch_pairs.why_not_comparable(regression)
+        if not why:
+            return regression
+        self.coverage.unclear[UnclearReason(why, "")] += 1
+        return None
+
     def baseline(
         self, version: str, workload: str, gpu: str, versions_present: Collection[str]
     ) -> Baseline | None:

@@ -124,7 +124,7 @@ def find_time_regressions(searches: Sequence[Search]) -> Iterator[Regression]:
             lines = _lines(series, search)
             _count_lines(lines, search)
             timed |= {_cell(series, version) for version in _versions(series)}
-            yield from _steps(lines, search, LATENCY_METRIC)
+            yield from filter(None, map(search.confirm_calls, _steps(lines, search, LATENCY_METRIC)))
             pairs += _pairs(series, lines, search, _slower_than_floor(series, search))
         latencies += _check_latencies(pairs, search)
     yield from _slower_calls(latencies)
@@ -619,7 +619,8 @@ def _slower_calls(checks: Sequence[_LatencyCheck]) -> Iterator[Regression]:
             slower_than_parent=point_pair.slower_than_parent,
         )
         regression = _of_environment(regression, search)
-        yield _in_known_state(regression, point_pair.line, LATENCY_METRIC, search)
+        if search.confirm_calls(regression):
+            yield _in_known_state(regression, point_pair.line, LATENCY_METRIC, search)
 
 
 def _share_rounds(point_pair: _PointPair, a: SampleArrays, b: SampleArrays) -> bool:

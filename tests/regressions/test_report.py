@@ -172,6 +172,21 @@ class TestCalls:
         assert regression.interval_kind == "99 %"
         assert regression.detectable is not None
 
+    @pytest.mark.parametrize("count", [2, 20])
+    def test_timed_calls_of_another_dtype_are_worse_for_none(self, tmp_path: Path, count: int) -> None:
+        """One label of a workload, fp16 before and fp32 since: `compare` refuses the two runs."""
+
+        def made(number: int) -> Run:
+            is_after = number >= count // 2
+            timed = run({"v1": 175.1e3 if is_after else 170e3}, number)
+            problem = {"dtype": "float32" if is_after else "float16"}
+            return replace(timed, results=tuple(replace(one, problem=problem) for one in timed.results))
+
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *map(made, range(count)))
+        report = look(tmp_path)
+        assert report.regressions == ()
+        assert any("dtype" in reason.why for reason in report.coverage.unclear)
+
     def test_a_faster_version_is_none(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 175.1e3, "v2": 170e3}, 0))
         assert look(tmp_path).regressions == ()
