@@ -47,7 +47,7 @@ from profiler.evidence import (
     chip_of,
     formatting,
 )
-from profiler.statistics import Interval, Verdict, discoveries
+from profiler.statistics import Interval, Verdict, discoveries, heaviest
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,37 @@ class Comparison:
     latency: tuple[LatencyComparison, ...] = ()  # one for each mode in which calls were timed
     blocking_counters: tuple[str, ...] = ()  # what makes counters not comparable, in words
     across: frozenset[str] = frozenset()  # what was allowed to differ
+    # Unclear pairs that cannot change the verdict on all: what they may have lost is little beside the rest.
+    outweighed: tuple[PairComparison, ...] = ()
+
+    @property
+    def timed_verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts on timed calls; empty where none were timed on both sides."""
+        verdicts = tuple(latency.verdict for latency in self.latency)
+        return verdicts if any(verdict is not Verdict.MISSING for verdict in verdicts) else ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The one verdict on B: of the timed calls, else of the durations by their weight in time.
+
+        The heaviest: worse, not comparable, unclear, better, changed, same. An unclear launch counts where it
+        may have lost more than the others gained, and more than the threshold of all durations together.
+        Missing where no pair has a duration.
+        """
+        return heaviest(self.timed_verdicts or self.weighed_verdicts)
+
+    @property
+    def weighed_verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts on the durations, without those that are outweighed; also of what `top` cut off."""
+        weighed = [pair.verdict for pair in self.pairs if not self.is_outweighed(pair)]
+        hidden = list(self.hidden_verdicts)
+        for _ in range(len(self.outweighed) - sum(map(self.is_outweighed, self.pairs))):
+            hidden.remove(Verdict.UNCLEAR)
+        return (*weighed, *hidden)
+
+    def is_outweighed(self, pair: PairComparison) -> bool:
+        """Whether the pair is unclear and cannot change the verdict on all."""
+        return any(pair is other or (pair.a is other.a and pair.b is other.b) for other in self.outweighed)
 
     def label(self, launch: Launch) -> str:
         """The label of a launch of either side: range/kernel#n."""
@@ -251,20 +282,52 @@ def compare(
             if is_chosen(pair.a) or is_chosen(pair.b)
         )
     ambiguous = (group for matching in matchings for group in matching.ambiguous)
+    judged = tuple(sorted(judge_counters_together(pairs), key=_longest_first))
     return Comparison(
         a,
         b,
         not blocking,
         differences,
         same,
-        tuple(sorted(judge_counters_together(pairs), key=_longest_first)),
+        judged,
         tuple(launch for matching in matchings for launch in matching.only_in_a if is_chosen(launch)),
         tuple(launch for matching in matchings for launch in matching.only_in_b if is_chosen(launch)),
         tuple(group for group in ambiguous if any(map(is_chosen, (*group.a, *group.b)))),
         latency=compare_latencies(a, b, differences, noise),
         blocking_counters=blocking_counters,
         across=frozenset(across),
+        outweighed=find_outweighed(judged, table),
     ).top(top)
+
+
+def find_outweighed(pairs: Sequence[PairComparison], table: MetricTable) -> tuple[PairComparison, ...]:
+    """The unclear pairs, where all they may have lost is little beside what the others took or gained.
+
+    Little is at most the threshold of the duration, of the time of all pairs, or half of what others gained.
+    What may be another workload counts, whatever its time.
+    """
+    headline = table.by_concept.get(HEADLINE)
+    unclear = [pair for pair in pairs if pair.verdict is Verdict.UNCLEAR and not pair.workload_change]
+    if headline is None or not unclear:
+        return ()
+    times = {id(pair): _times(pair) for pair in pairs}
+    if any(times[id(pair)] is None for pair in unclear):
+        return ()
+    of_all = sum(both[0] for both in times.values() if both)
+    may_be_lost = sum(abs(both[1] - both[0]) for pair in unclear if (both := times[id(pair)]))
+    gained = sum(
+        both[0] - both[1] for pair in pairs if pair.verdict is Verdict.BETTER and (both := times[id(pair)])
+    )
+    return tuple(unclear) if may_be_lost <= max(headline.threshold * of_all, 0.5 * gained) else ()
+
+
+def _times(pair: PairComparison) -> tuple[float, float] | None:
+    """The durations of all launches of A and as many of B; None where a side has none."""
+    change = pair.headline
+    if change is None or change.a.number is None or change.b.number is None:
+        return None
+    launches = len(pair.launches[0])
+    return launches * float(change.a.number), launches * float(change.b.number)
 
 
 def judge_every_metric(

@@ -109,9 +109,10 @@ class ComparisonDocument(Document):
     def verdict(self) -> Verdict:
         """The heaviest of the verdicts that decide: of the timed calls, else of durations, else of facts.
 
-        Worse is heavier than not comparable, unclear, better, changed and same, in this order.
+        Worse is heavier than not comparable, unclear, better, changed and same, in this order. Durations
+        weigh by their time (see Comparison.verdict).
         """
-        return heaviest(self._deciding()[1])
+        return self.comparison.verdict if self.is_measured else heaviest(self._deciding()[1])
 
     @property
     def sentence(self) -> str:
@@ -181,9 +182,8 @@ class ComparisonDocument(Document):
                 change for compared in self.comparisons for pair in compared.pairs for change in pair.metrics
             )
             return "facts", [change.verdict for change in changes if change.judged]
-        timed = [latency.verdict for latency in comparison.latency]
-        if any(verdict is not Verdict.MISSING for verdict in timed):
-            return "latency", timed
+        if timed := comparison.timed_verdicts:
+            return "latency", list(timed)
         return "kernel durations", _duration_verdicts(comparison)
 
 

@@ -66,9 +66,8 @@ class ExplanationDocument(Document):
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the pair that takes longest; missing where no launch has a partner."""
-        explanations = self.explanations
-        return explanations[0].verdict if explanations else Verdict.MISSING
+        """The verdict on B, the same as a comparison gives; missing where no launch has a partner."""
+        return self.comparison.verdict
 
     @property
     def sentence(self) -> str:

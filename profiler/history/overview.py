@@ -85,6 +85,7 @@ class OverviewCell:
     gone: tuple[str, ...]  # labels of launches that only the version before had
     tally: Mapping[Verdict, int]  # counts of the verdicts on latencies and durations, hidden rows included
     calls: tuple[LatencyComparison, ...] = ()  # one a mode; the first version is compared with itself
+    verdict: Verdict | None = None  # on the newest version, as a comparison gives it; None for the first
 
 
 @dataclass(frozen=True)
@@ -209,6 +210,7 @@ def _cell(
         tuple(comparison.label(launch) for launch in comparison.only_in_a) if comparison else (),
         Counter((*verdicts, *without_duration)),
         calls,
+        comparison.verdict if comparison else None,
     )
 
 

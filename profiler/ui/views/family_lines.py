@@ -94,7 +94,15 @@ def _change(cell: OverviewCell) -> Html:
     changed = [(row, row.change) for row in cell.rows if row.change]
     if not changed:
         return markup.muted("no launch pairs with one of the version before")
-    row, moved = max(changed, key=lambda pair: (pair[1].verdict.traits.moved, pair[0].duration.number or 0))
+    # The launch that the verdict on the version is taken from: of those, the longest.
+    row, moved = max(
+        changed,
+        key=lambda pair: (
+            pair[1].verdict is cell.verdict,
+            pair[1].verdict.traits.moved,
+            pair[0].duration.number or 0,
+        ),
+    )
     words = markup.verdict(moved.verdict, formatting.change(moved.a, moved.b), row.reason)
     verdict = markup.link(newest_versions.diff_address(cell, row) or "", words, "the diff of this launch")
     name = markup.tag("span", markup.cut_name(row.part, row.part), "wide")
