@@ -53,6 +53,7 @@ def test_the_newest_version_is_held_against_the_one_before(overview: Overview) -
         Verdict.SAME,
     ], "longest first"
     assert dict(ncar.tally) == {Verdict.SAME: 3, Verdict.BETTER: 1, Verdict.UNCLEAR: 1}
+    assert ncar.verdict is Verdict.BETTER, "as compare, explain and the gate say"
     better = ncar.rows[2]
     assert better.duration.number == 3482240.0
     assert better.change is not None
