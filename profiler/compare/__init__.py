@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from profiler.compare.counter_noise import CounterNoise as CounterNoise
     from profiler.compare.environment_change import EnvironmentChange as EnvironmentChange
     from profiler.compare.environment_change import RunChanges as RunChanges
+    from profiler.compare.environment_change import environment_changes as environment_changes
     from profiler.compare.environment_change import run_changes as run_changes
     from profiler.compare.kernel_pairs import NO_PAIRS as NO_PAIRS
     from profiler.compare.kernel_pairs import KeptPair as KeptPair
@@ -88,7 +89,7 @@ __getattr__ = lazy(
     comparison="""Comparison MetricChange OpcodeChange PairComparison check_concepts compare
     judge_counters_together judge_duration judge_every_metric table_of_time""",
     counter_noise="CounterKey CounterNoise",
-    environment_change="EnvironmentChange RunChanges run_changes",
+    environment_change="EnvironmentChange RunChanges environment_changes run_changes",
     kernel_pairs="""NO_PAIRS KernelPair KeptPair Pairing check_asked keep_pair list_kept_pairs
     pairs_digest pairs_of parse_pair withdraw_pair""",
     latency="LatencyComparison compare_latencies noise_command",

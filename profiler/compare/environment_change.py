@@ -50,9 +50,12 @@ class RunChanges:
 
     @property
     def cause(self) -> str:
-        """What can have caused the step: "environment", "code", "code or environment", or "unknown"."""
+        """What can have caused the step: "environment", "code", "code or environment", or "unknown".
+
+        One build that takes longer although nothing of the machine is known to differ has no known cause.
+        """
         if self.code.is_same_build:
-            return "environment"
+            return "environment" if self.environment else UNKNOWN
         if self.code.word == SAME:  # other source may launch equal machine code otherwise
             return "code or environment"
         if self.code.word == CHANGED:
@@ -74,8 +77,23 @@ def run_changes(
     """
     on_gpu = evidence is Evidence.MEASURED
     fields_by_run = [_environment(run) for run in runs]
+    ends = (fields_by_run[0], fields_by_run[-1]) if fields_by_run else ()
+    unknown = tuple(
+        field
+        for field, matters in _FIELDS.items()
+        if matters and on_gpu and all(field not in fields for fields in ends)
+    )
+    capability = runs[-1].compute_capability if runs else None
+    return RunChanges(
+        environment_changes(runs, evidence), unknown, code_change(before, after, part, capability)
+    )
+
+
+def environment_changes(runs: Sequence[RunInfo], evidence: Evidence) -> tuple[EnvironmentChange, ...]:
+    """What is recorded to have changed of the machine and its tools over `runs`, sorted by time."""
+    fields_by_run = [_environment(run) for run in runs]
     changes = []
-    for field in _FIELDS if on_gpu else _COMPILER_FIELDS:
+    for field in _FIELDS if evidence is Evidence.MEASURED else _COMPILER_FIELDS:
         last: str | None = None
         for run, fields in zip(runs, fields_by_run, strict=True):
             now = fields.get(field)
@@ -84,14 +102,7 @@ def run_changes(
             if last is not None and _differs(field, last, now):
                 changes.append(EnvironmentChange(field, last, now, run.run_id))
             last = now
-    ends = (fields_by_run[0], fields_by_run[-1]) if fields_by_run else ()
-    unknown = tuple(
-        field
-        for field, matters in _FIELDS.items()
-        if matters and on_gpu and all(field not in fields for fields in ends)
-    )
-    capability = runs[-1].compute_capability if runs else None
-    return RunChanges(tuple(changes), unknown, code_change(before, after, part, capability))
+    return tuple(changes)
 
 
 def _environment(run: RunInfo) -> dict[str, str]:

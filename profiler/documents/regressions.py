@@ -178,6 +178,7 @@ class RegressionsDocument(Document):
             "equal_level": regression.equal and _run_dict(regression.equal),
             "is_open": regression.is_open,
             "same_build": regression.same_build,
+            "environment_moved": regression.environment_moved,
             "verdict": regression.verdict.value,
             "shared_run": shared_run(self.shared, regression),
             "counted": id(regression) in self._group_keys,
@@ -289,7 +290,7 @@ def _level(regression: Regression) -> str:
     """What is no regression, to stand before the size of the change: a level that is not new, one build."""
     if regression.level is not LevelKind.NEW:
         return f"{regression.level}, "
-    return "the environment, " if regression.same_build else ""
+    return "the environment, " if regression.environment_moved else ""
 
 
 def _shared_dict(alarm: SharedRegression) -> dict[str, object]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 RUNS, VERSIONS = "runs", "versions"
 ACROSS = ("driver", "ncu")  # may differ along a series: a step may be due to either
-SAME_BUILD = "the machine code is the same: the environment moved"
+SAME_BUILD = "the machine code is the same"
 UNDECLARED_THRESHOLD = 0.01  # relevant change of a metric that metrics.txt does not declare
 _DRIFT_ENDS = 5  # points whose median is the level at either end of a drift
 _FindRun = Callable[[str], "RunInfo | None"]  # in the index, by id
@@ -344,7 +344,9 @@ def _step(
     is_same_code = what_else_changed.code.word != CHANGED
     is_same_build = what_else_changed.code.is_same_build and before.run_id != after.run_id
     if verdict.traits.moved and series.evidence is Evidence.MEASURED and is_same_build:
-        verdict, reason = Verdict.CHANGED, f"{SAME_BUILD}; {reason}"
+        moved = what_else_changed.environment
+        words = f"{SAME_BUILD}: {'the environment moved' if moved else 'what moved it is not known'}"
+        verdict, reason = (Verdict.CHANGED if moved else verdict), f"{words}; {reason}"
     level, equal = _level(series, change_point, is_same_code)
     if equal is not None:
         verdict = by_direction = Verdict.CHANGED

@@ -72,7 +72,8 @@ class CauseFinder:
         parts = [self._time_split(regression)]
         if not parts[0]:
             if changes.code.word == SAME and regression.series.evidence is Evidence.MEASURED:
-                parts.append("the machine code is the same: the environment moved")
+                moved = "the environment moved" if due_to == "environment" else "what moved it is not known"
+                parts.append(f"the machine code is the same: {moved}")
             elif changes.code.word != SAME:
                 parts.append(changes.code.why)
         if regression.changed_with:
@@ -145,13 +146,14 @@ class CauseFinder:
 def _runs_of(regression: Regression) -> tuple[object, ...]:
     """What decides which code and which machine came with a regression."""
     series = regression.series
-    return regression.before, regression.possible, series.evidence.value, series.part
+    moved = regression.environment_moved
+    return regression.before, regression.possible, series.evidence.value, series.part, moved
 
 
 def _due_to(regression: Regression, changes: RunChanges) -> str:
     """What can have caused it. Facts depend on source and compiler alone, not on the environment."""
     if regression.series.evidence is Evidence.MEASURED:
-        return changes.cause
+        return "environment" if regression.environment_moved else changes.cause
     if changes.code.word == CHANGED:
         return "code"
     return "compiler" if changes.environment else UNKNOWN

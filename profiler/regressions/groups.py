@@ -268,7 +268,7 @@ def _span(regression: Regression) -> tuple[datetime, datetime]:
 
 
 def _why_not_open(regression: Regression) -> str:
-    return "environment" if regression.same_build else regression.level.value
+    return "environment" if regression.environment_moved else regression.level.value
 
 
 def _importance(regression: Regression) -> tuple[object, ...]:

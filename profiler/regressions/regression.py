@@ -83,17 +83,19 @@ class Regression:
     level: LevelKind = LevelKind.NEW  # what the level now is: only a new one is a regression
     beside: tuple[VersionRun, ...] = ()  # the runs next to `possible`: noise may move a step's place by one
     equal: VersionRun | None = None  # the first run of the earlier level that equals it
-    same_build: bool = False  # whether one build was measured before and after: the environment moved
+    same_build: bool = False  # whether one build was measured before and after
+    # Whether that is due to the environment: a change of it is recorded, or other versions moved too.
+    environment_moved: bool = False
     slower_than_parent: bool = False  # or than another version that nobody pinned: no regression
 
     @property
     def is_open(self) -> bool:
         """Whether somebody has to look: it is unacknowledged, and no known state, drift or environment."""
-        return self.needs_cause and not self.same_build
+        return self.needs_cause and not self.environment_moved
 
     @property
     def needs_cause(self) -> bool:
-        """Whether nobody let it pass, and its level is new; of one build the environment is the cause."""
+        """Whether nobody let it pass, and its level is new."""
         return self.acknowledged is None and self.level is LevelKind.NEW and not self.slower_than_parent
 
     @property
@@ -109,8 +111,8 @@ class Regression:
 
     @property
     def verdict(self) -> Verdict:
-        """Worse; changed where nothing got worse: a level that is not new, one build, another version."""
-        is_new = self.level is LevelKind.NEW and not self.same_build
+        """Worse; changed for a level that is not new, for the environment, and for another version."""
+        is_new = self.level is LevelKind.NEW and not self.environment_moved
         return Verdict.WORSE if is_new and not self.slower_than_parent else Verdict.CHANGED
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from profiler.compare import (
     Pairing,
     SameBuildLookup,
     SameCodeLookup,
+    environment_changes,
     same_build_lookup,
     same_code_lookup,
 )
@@ -24,7 +26,7 @@ from profiler.gate import (
     LapsedAcknowledgement,
     find_acknowledgement,
 )
-from profiler.history import LATENCY, Baselines, Lineage, Pin
+from profiler.history import LATENCY, MIN_SHARE, Baselines, Lineage, Pin
 from profiler.regressions.correctness_regressions import find_correctness_regressions
 from profiler.regressions.exact_regressions import find_exact_regressions
 from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind, SeriesKey
@@ -90,7 +92,46 @@ def find_regressions(
     ):
         first = by_series.get(regression.series)
         by_series[regression.series] = regression if first is None else _of_one_series(first, regression)
-    return with_acknowledgements(RegressionReport(tuple(by_series.values()), coverage), acknowledged)
+    found = _with_environment(list(by_series.values()), coverage, store)
+    return with_acknowledgements(RegressionReport(tuple(found), coverage), acknowledged)
+
+
+def _with_environment(
+    regressions: Sequence[Regression], coverage: Coverage, store: Store
+) -> Iterator[Regression]:
+    """The regressions; those of one build as what the environment did, where there is a sign of that.
+
+    That is a change of it that the runs record, or that half of the other versions' lines there, and one at
+    least, got worse with the same run.
+    """
+    worse: Counter[tuple[str, str, str, str]] = Counter()
+    for one in regressions:
+        if one.kind in (RegressionKind.STEP, RegressionKind.RUNS):
+            for run in (*one.possible, *one.beside):
+                worse[one.series.gpu, run.run_id, one.series.family, run.version] += 1
+    for one in regressions:
+        moved = one.same_build and (_is_recorded(one, store) or _have_others_moved(one, worse, coverage))
+        yield replace(one, environment_moved=moved)
+
+
+def _is_recorded(regression: Regression, store: Store) -> bool:
+    ids = dict.fromkeys(run.run_id for run in (regression.before, *regression.possible))
+    runs = [run for run in map(store.run, ids) if run is not None]
+    return bool(environment_changes(runs, regression.series.evidence))
+
+
+def _have_others_moved(
+    regression: Regression, worse: Counter[tuple[str, str, str, str]], coverage: Coverage
+) -> bool:
+    gpu, family = regression.series.gpu, regression.series.family
+    for run in regression.possible:
+        own = gpu, run.run_id, family, run.version
+        of_run = [(key, count) for key, count in worse.items() if key[:2] == own[:2]]
+        moved = sum(count for key, count in of_run if key != own)
+        others = coverage.lines[gpu, run.run_id] - coverage.own_lines[own]
+        if moved and moved >= MIN_SHARE * others:
+            return True
+    return False
 
 
 def with_acknowledgements(

@@ -46,6 +46,8 @@ class Coverage:
     unclear: Counter[UnclearReason] = field(default_factory=Counter)
     # By GPU and run: the lines of timed calls and durations that have a value there and an earlier one.
     lines: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # Those of one version, by GPU, run, family and version; only while the search goes on.
+    own_lines: Counter[tuple[str, str, str, str]] = field(default_factory=Counter, compare=False)
 
     @property
     def words(self) -> str:

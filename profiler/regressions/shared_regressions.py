@@ -72,8 +72,10 @@ def find_shared_regressions(report: RegressionReport, causes: CauseFinder) -> tu
         if not _are_many(candidates, series):
             continue
         regressions = tuple(regression for regression, _ in candidates)
-        taken |= {id(regression) for regression in regressions}
         environment = _environment(regressions, run_id, causes)
+        if not environment and len({regression.subject for regression in regressions}) == 1:
+            continue  # a version alone says nothing of the machine
+        taken |= {id(regression) for regression in regressions}
         shared.append(SharedRegression(candidates[0][1], gpu, regressions, series, environment))
     return tuple(shared)
 

@@ -273,9 +273,10 @@ def _newest_runs(trends: Sequence[Trend]) -> dict[tuple[object, ...], datetime]:
 def _count_lines(lines: Sequence[Trend], search: Search) -> None:
     """Count the lines that have a value before that of each run, so that it could have shown as worse."""
     for line in lines:
-        runs = [point.run_id for point in line.points_on_line]
-        for run_id in dict.fromkeys(runs[1:]):
+        versions = {point.run_id: point.version for point in line.points_on_line[1:]}
+        for run_id, version in versions.items():
             search.coverage.lines[line.gpu or "", run_id] += 1
+            search.coverage.own_lines[line.gpu or "", run_id, line.family, version] += 1
 
 
 def _lines(series: Trend, search: Search) -> list[Trend]:

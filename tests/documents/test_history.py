@@ -17,12 +17,12 @@ def test_a_step_is_printed_and_is_a_row(store: Store, capsys: pytest.CaptureFixt
     answer = assert_same_as_printed(document, capsys, "history", "latency")
     (step,) = answer["series"][0]["changes"]
     (row,) = document.to_frame().to_dict("records")
-    assert (row["family"], row["version"], row["verdict"]) == (FAMILY, None, "changed")
+    assert (row["family"], row["version"], row["verdict"]) == (FAMILY, None, "worse")
     assert row["size"] == step["size"] == pytest.approx(0.05, abs=0.01)
     assert row["size_low"] < row["size"] < row["size_high"]
     assert row["since_run"] == step["likeliest"]["run_id"]
     (sentence,) = document.sentences
-    assert sentence.startswith(f"{FAMILY} total: Δ changed +5")
+    assert sentence.startswith(f"{FAMILY} total: ! worse +5")
     assert "machine code same: SASS has the same hash" in sentence
     assert_html_escapes(document, "</script>", "<h3>Since when latency is what it is</h3>")
 

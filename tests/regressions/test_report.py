@@ -19,7 +19,7 @@ from profiler.gate import acknowledgement
 from profiler.history import baselines, lineage, load_latency_trends
 from profiler.regressions import CauseFinder, Regression, RegressionKind, RegressionReport, find_regressions
 from profiler.regressions.regression import CORRECTNESS
-from profiler.statistics import LevelKind, Wobble
+from profiler.statistics import LevelKind, Verdict, Wobble
 from profiler.store import import_paths, open_store
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
@@ -378,16 +378,35 @@ class TestStates:
 
 
 class TestOneBuild:
-    def test_slower_runs_of_one_build_are_listed_as_the_environment(
+    def test_slower_runs_of_one_build_are_the_environment_where_a_change_of_it_is_recorded(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        runs = [run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)]
+        told = ({"host": "node1"}, {"host": "node2"})
+        runs = [run({"v1": 170e3}, 0, told=told[0]), run({"v1": 175.1e3}, 1, told=told[1])]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
         regression = only(tmp_path)
         assert (regression.kind, regression.same_build) == (RegressionKind.RUNS, True)
+        assert (regression.environment_moved, regression.is_open) == (True, False)
+        assert due_to(tmp_path, regression)[0] == "environment"
         assert look(tmp_path).open == ()
         assert cli.main(["regressions"]) == 0
         assert "Δ changed +" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("others", "moved"), [((), False), ((1.0, 1.0), False), ((1.03, 1.0), True), ((1.03, 1.03), True)]
+    )
+    def test_without_one_it_is_the_environment_only_where_other_versions_moved_too(
+        self, tmp_path: Path, others: tuple[float, ...], moved: bool
+    ) -> None:
+        names = [f"v{number}" for number in range(2, 2 + len(others))]
+        before = {"v1": 170e3, **dict.fromkeys(names, 170e3)}
+        after = {"v1": 175.1e3} | {name: 170e3 * by for name, by in zip(names, others, strict=True)}
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), run(before, 0), run(after, 1))
+        regression = next(one for one in look(tmp_path).regressions if one.series.version == "v1")
+        assert regression.same_build
+        assert (regression.environment_moved, regression.is_open) == (moved, not moved)
+        assert regression.verdict is (Verdict.CHANGED if moved else Verdict.WORSE)
+        assert due_to(tmp_path, regression)[0] == ("environment" if moved else "unknown")
 
     def test_equal_machine_code_from_other_source_may_be_launched_otherwise(self, tmp_path: Path) -> None:
         before, after = run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)
