@@ -50,7 +50,9 @@ ended says when and why."""
 _EPILOG = """\
 exit codes: 0 nothing got worse · 1 something did (one launch a side counts), is wrong, over its budget, or
 was tried and gave no result · 2 input that cannot be read or used · 3 nobody could judge: unclear, missing,
-not comparable, or nothing was compared. --allow unclear lets pass what is unclear, and nothing else."""
+not comparable, or nothing was compared. --allow unclear lets pass what is unclear, and nothing else. A launch
+that is unclear has no weight where all such launches cannot have lost half of what the others gained, or 2 %
+of the time."""
 
 
 def add(commands: Commands) -> None:
