@@ -26,6 +26,7 @@ _WORK: tuple[tuple[str, ...], ...] = (
 _TIME = "gpu__time_duration.sum"
 _LONGEST_GENERATED = 500  # characters: Inductor's names end at about 100
 _NEAR = 0.02  # launches of one configuration execute as much, give or take this share
+_EQUAL = 0.002  # the same where all else differs: a count of other code comes near by chance
 _STEADY = 1.25  # times of launches that nothing else tells to be alike: the longest beside the shortest
 # Numbers that a code generator counts up by: Inductor's triton_poi_fused_add_3, XLA's loop_add_fusion_2,
 # IREE's main_dispatch_4_matmul. One kernel more before it, and each has another.
@@ -56,12 +57,12 @@ class LaunchClass:
     template: str
     facts: Facts  # of the first
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The kernel's name."""
         return self.launches[0].base_name
 
-    @property
+    @cached_property
     def size(self) -> Hashable:
         """Grid and block."""
         return self.launches[0].grid, self.launches[0].block
@@ -182,8 +183,7 @@ def _same_version(x: LaunchClass, y: LaunchClass) -> bool:
 
 
 def _same_work(x: LaunchClass, y: LaunchClass) -> bool:
-    both = x.facts.instructions is not None and y.facts.instructions is not None
-    return both and _same_version(x, y) and _near(x.facts.instructions, y.facts.instructions)
+    return _same_version(x, y) and _near(x.facts.instructions, y.facts.instructions, _EQUAL)
 
 
 def _same_stores(x: LaunchClass, y: LaunchClass) -> bool:
@@ -229,8 +229,8 @@ def _near_facts(x: LaunchClass, y: LaunchClass) -> bool:
     return bool(known or work) and all(p == q for p, q in known) and all(_near(p, q) for p, q in work)
 
 
-def _near(x: float | None, y: float | None) -> bool:
-    return x is not None and y is not None and abs(x - y) <= _NEAR * min(abs(x), abs(y))
+def _near(x: float | None, y: float | None, share: float = _NEAR) -> bool:
+    return x is not None and y is not None and abs(x - y) <= share * min(abs(x), abs(y))
 
 
 def _split(launches: Sequence[Launch], number: Callable[[Facts], float | None]) -> list[list[Launch]]:
