@@ -1,6 +1,6 @@
 """Makes the example runs of data/runs: the numbers of two pairs of public reports, and nothing else of them.
 
-    python bench/example_runs.py FOLDER        FOLDER holds the reports by the names below
+    python bench/example_runs.py FOLDER [DATA]     FOLDER holds the reports by the names below
 
 Of each launch the kernel's name, its grid and block, and every metric that is a number are written as the CSV
 that ncu prints (`--page raw --csv --print-units base`), which is the report of the run. Source, machine code,
@@ -136,7 +136,8 @@ def seal(root: LocalRoot, example: Example, report: Report) -> str:
 
 def main() -> None:
     """Make every example run."""
-    folder, root = Path(sys.argv[1]), LocalRoot(ROOT / "data")
+    folder = Path(sys.argv[1])
+    root = LocalRoot(Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / "data")
     for example in EXAMPLES:
         report = read_report(folder / example.path)
         print(seal(root, example, report), len(report.launches), "launches")

@@ -1,10 +1,11 @@
 """How long reading and importing the public reports takes, against a bare walk over the same metrics.
 
-Usage: python bench/import_walk.py [ROUNDS] [REPORTS_FOLDER]
+Usage: python bench/import_walk.py [ROUNDS] [REPORTS_FOLDER] [--no-limits]
 
 Every measurement is a process of its own, start included, and the kinds alternate within one run. The bare
 walk asks NVIDIA's `ncu_report` for the value of every metric of every launch and keeps nothing. Memory is the
-peak of the process plus the peak of its largest child, which is never less than what the two held together.
+peak of the process plus the peak of its largest child, which is never less than what the two held together;
+the reading process, which waits for another report, counts as one that has ended.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT.parent / "shared" / "reports"
 FAMILIES = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")
-READ_LIMIT, IMPORT_LIMIT, MEMORY_LIMIT_MB = 2.0, 3.0, 400
+READ_LIMIT, IMPORT_LIMIT, MEMORY_LIMIT_MB = 2.0, 1.5, 400
 
 PEAK = """
-import resource
+import resource, sys
+if "profiler" in sys.modules:
+    from profiler.reports import reader_client
+    reader_client._spare.close()
 peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 print(peak)
 """
@@ -75,8 +79,9 @@ def measure(code: str, paths: list[str]) -> tuple[float, float]:
 
 def main() -> int:
     """Print the medians and ratios; 1 where a limit is not kept."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    folder = Path(sys.argv[2]) if len(sys.argv) > 2 else REPORTS
+    words = [word for word in sys.argv[1:] if word != "--no-limits"]
+    rounds = int(words[0]) if words else 7
+    folder = Path(words[1]) if len(words) > 1 else REPORTS
     paths = [str(path) for family in FAMILIES for path in sorted((folder / family).glob("*.ncu-rep"))]
     if not paths:
         print(f"no reports under {folder}", file=sys.stderr)
@@ -104,7 +109,7 @@ def main() -> int:
             f"{ratio:5.2f}× the bare walk  {megabytes:5.0f} MB{told}"
         )
         kept &= (limit is None or ratio <= limit) and (limit is None or megabytes < MEMORY_LIMIT_MB)
-    return 0 if kept else 1
+    return 0 if kept or "--no-limits" in sys.argv else 1
 
 
 if __name__ == "__main__":

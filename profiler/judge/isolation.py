@@ -252,7 +252,8 @@ def _readable() -> tuple[str, ...]:
         if tool := find_tool(name):
             own += [tool.wheel_root or tool.path.resolve().parent.parent]
     own += [Path(path) for path in sys.path if path.endswith(("site-packages", "dist-packages"))]
-    for path in own:
+    # A link is made again inside, and where it leads has to be there too: a `.venv` that several share.
+    for path in dict.fromkeys(where for one in own for where in (one, one.resolve())):
         text = str(path)
         if path.exists() and not any(text == known or text.startswith(f"{known}/") for known in paths):
             paths[text] = None

@@ -149,3 +149,17 @@ def test_where_nothing_isolates_a_candidate_is_refused_unless_it_is_trusted(
     with pytest.raises(CannotJudge, match=r"Operation not permitted.*--trust"):
         Isolation()
     assert Isolation(trust=True).run(["/bin/echo", "ran"], tmp_path, LIMITS).stdout == b"ran\n"
+
+
+def test_a_python_behind_a_link_is_there_inside_with_what_the_link_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where several checkouts share one `.venv`."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / ".venv").symlink_to(tmp_path / "shared")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
+    isolation._readable.cache_clear()
+    try:
+        assert {str(tmp_path / ".venv"), str(tmp_path / "shared")} <= set(isolation._readable())
+    finally:
+        isolation._readable.cache_clear()
