@@ -34,6 +34,7 @@ from profiler.evidence import (
     chip_of,
     is_library_launch,
     library_kernels_alone,
+    place_of_most_time,
 )
 from profiler.explain import explain
 from profiler.explain.explanation import stall_metrics
@@ -133,7 +134,7 @@ def find_insights(subject: Subject, table: MetricTable, kernel: str | None = Non
 
 
 def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenLaunch:
-    """The longest launch, by ncu's duration, among those that match `kernel`.
+    """The longest launch of the kernel with most time, by ncu's duration, among those that match `kernel`.
 
     Without a `kernel` the launches that only prepare or stand for comparison are passed over (random numbers
     and fills of PyTorch, matrix products of cuBLAS), where there are others.
@@ -156,21 +157,31 @@ def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenL
         for launch, _ in candidates
     ]
     times = [duration.number for duration in durations if duration.valid]
-    index = max(range(len(candidates)), key=lambda i: durations[i].number if durations[i].valid else -1.0)
+    kernels = [launch.base_name for launch, _ in candidates]
+    index = place_of_most_time(kernels, [one.number if one.valid else None for one in durations])
     launch, label = candidates[index]
     if len(candidates) == 1:
         why = "the only launch" if kernel is None else "the only launch that fits --kernel"
     elif not times:
         why = f"the first of {len(candidates)} launches: none has a duration"
     else:
-        why = f"the longest of {len(candidates)} launches"
-        if sum(times):
-            why += f", {format_share(durations[index].number / sum(times))} of their time"
+        why = _why_chosen(index, kernels, [one.number if one.valid else None for one in durations])
         if without_time := len(candidates) - len(times):
             why += f"; {without_time} without a duration"
     if passed_over:
         why += f"; {passed_over} of PyTorch and cuBLAS passed over"
     return ChosenLaunch(launch, label, why)
+
+
+def _why_chosen(index: int, kernels: Sequence[str], times: Sequence[float | None]) -> str:
+    """Why a launch is the one that is examined: of several kernels the one with most time."""
+    total = sum(time or 0.0 for time in times)
+    own = [time or 0.0 for kernel, time in zip(kernels, times, strict=True) if kernel == kernels[index]]
+    if len(own) == len(kernels) or len(own) == 1:
+        share = f", {format_share((times[index] or 0.0) / total)} of their time" if total else ""
+        return f"the longest of {len(kernels)} launches{share}"
+    share = f", {format_share(sum(own) / total)} of the time of all {len(kernels)} launches" if total else ""
+    return f"the longest of {len(own)} launches of the kernel with most time{share}"
 
 
 def launch_statements(

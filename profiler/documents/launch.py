@@ -23,6 +23,7 @@ from profiler.documents.document import Document
 from profiler.documents.launches import resolve_with_reason, select_launches
 from profiler.errors import CannotJudge, ProfilerError, UnknownName
 from profiler.evidence import (
+    NCU_DURATION,
     Evidence,
     Launch,
     MetricTable,
@@ -32,6 +33,8 @@ from profiler.evidence import (
     brief_list,
     chip_of,
     formatting,
+    is_library_launch,
+    place_of_most_time,
 )
 from profiler.explain import LaunchNumber, LaunchSections, MemoryLink, MemoryTraffic, launch_sections
 from profiler.reports import LaunchDetail, launch_detail, rank_rules
@@ -357,11 +360,17 @@ def launch_document(
 
 
 def longest_launch(side: Side, kernel: str | None = None) -> LaunchOfSide:
-    """The launch of a side that takes longest, of those that fit `kernel`. Raises UnknownName without one."""
-    selection = select_launches(side, kernel).longest(1)
-    if not selection.launches:
+    """The longest launch of the kernel with most time, of those that fit `kernel`.
+
+    Kernels of libraries that stand beside a side's own are passed over where `kernel` is None. Raises
+    UnknownName where there is none.
+    """
+    launches = select_launches(side, kernel).launches
+    own = [item for item in launches if kernel is not None or not is_library_launch(item[1])] or launches
+    if not own:
         raise UnknownName(f"{side.label} has no launch with counters: profile it, or name another")
-    return LaunchOfSide(side, *selection.launches[0])
+    times = [launch.values.number(NCU_DURATION) for _, launch in own]
+    return LaunchOfSide(side, *own[place_of_most_time([launch.base_name for _, launch in own], times)])
 
 
 def launch_like(side: Side, launch: Launch, kernel: str | None = None) -> LaunchOfSide:

@@ -27,6 +27,7 @@ from profiler.compare import (
     table_of_time,
 )
 from profiler.compare.resolve_names import RESULT_KINDS, find_run
+from profiler.documents.comparison_text import tally
 from profiler.documents.version_table import (
     LATENCY,
     MODELLED_TIME,
@@ -139,7 +140,7 @@ def compare_many(
     """Hold versions, runs or reports against one of them: time of each workload, counters and facts.
 
     `against` is the baseline, the first name where None; it is a row where `names` lack it. A run stands for
-    all its versions. Times come first; counters are of the launch that takes longest, among those that
+    all its versions. Times come first; counters are of the launch whose time moved most, among those that
     `kernel` matches. `places` are those of `table_places` to show, all where None. `metrics` are concepts,
     SHOWN where none is named. `lineages` are those at hand, which then are not loaded again.
 
@@ -425,16 +426,27 @@ class _Judge:
             pairs = [judge_every_metric(comparison, pair, self.table, self.noise) for pair in pairs]
         return replace(comparison, pairs=tuple(pairs))
 
-    def longest_launch(self, base: Side, comparisons: Iterable[Comparison]) -> Launch | None:
-        """The launch of the baseline that takes longest on any side, so that one that got slower is it."""
+    def launch_of_table(self, base: Side, comparisons: Sequence[Comparison]) -> Launch | None:
+        """The launch of the baseline whose time moved most, by any of these; where none did, the longest.
+
+        A launch that got slower counts with the time that it takes now.
+        """
         if base.evidence is not Evidence.MEASURED:
             return self.main_launch(base)
+        fits = kernel_filter(self.kernel)
+        moved = [
+            pair
+            for comparison in comparisons
+            for pair in comparison.pairs
+            if pair.verdict.traits.moved and fits(pair.a)
+        ]
+        if moved:
+            return max(moved, key=lambda pair: abs(_duration(pair.b) - _duration(pair.a))).a
         longest = {id(launch): _duration(launch) for launch in base.launches}
         for comparison in comparisons:
             for pair in comparison.pairs:
-                longest[id(pair.a)] = max(longest[id(pair.a)], _duration(pair.b))
-        launches = list(filter(kernel_filter(self.kernel), base.launches))
-        return max(launches, key=lambda launch: longest[id(launch)], default=None)
+                longest[id(pair.a)] = max(longest.get(id(pair.a), 0.0), _duration(pair.b))
+        return max(filter(fits, base.launches), key=lambda launch: longest[id(launch)], default=None)
 
     def main_launch(self, side: Side) -> Launch | None:
         """The launch whose counters stand for a side: its longest, of facts those of the main function."""
@@ -466,7 +478,8 @@ class _Place:
             for subject in subjects
             if base is not None and subject is not baseline and (side := self.sides[subject.name]) is not None
         }
-        self.launch = judge.longest_launch(base, whole.values()) if base else None
+        self.whole = whole
+        self.launch = judge.launch_of_table(base, list(whole.values())) if base else None
         self.comparisons = {
             name: judge.of_launch(comparison, self.launch) for name, comparison in whole.items()
         }
@@ -512,7 +525,9 @@ class _Place:
         )
 
     def _own_value(self, side: Side, metric: Metric) -> Value:
-        launch = self.judge.main_launch(side)
+        """A side's value without a partner: of the baseline, that of the launch which the table is about."""
+        is_base = side is self.sides[self.baseline.name]
+        launch = self.launch if is_base and self.launch else self.judge.main_launch(side)
         if launch is None:
             return Value(None, metric.unit, state=State.NOT_COLLECTED)
         return self.judge.table.resolve(metric, launch.values, chip_of(side.capability_of(launch)))[1]
@@ -596,19 +611,34 @@ class _Place:
         verdict = None if is_baseline else Verdict.MISSING
         return TableCell(value, state, verdict=verdict, reason=reason, run_id=side.launch_run_id)
 
-    def note(self) -> str:
-        """Which of several launches the counters are of; "" where there is one."""
+    def notes(self) -> list[str]:
+        """Which of several launches the counters are of, and how many of each subject's moved."""
         base = self.sides[self.baseline.name]
         if base is None or self.launch is None or self.cell.evidence is not Evidence.MEASURED:
-            return ""
+            return []
         others = len(base.launches) - 1
         if not others:
-            return ""
+            return []
         place = " on ".join(filter(None, (self.cell.workload, self.cell.gpu)))
-        return (
-            f"{place or 'the reports'}: counters and ncu's duration are of {self.launch.base_name}, which "
-            f"takes longest; {others} more launch{'es' * (others > 1)}: --kernel"
+        is_moved = any(pair.verdict.traits.moved for whole in self.whole.values() for pair in whole.pairs)
+        note = (
+            f"{place or 'the reports'}: counters and ncu's duration are of {self.launch.base_name}, whose "
+            f"time {'moved most' if is_moved else 'is the longest'}; "
+            f"{others} more launch{'es' * (others > 1)}: --kernel"
         )
+        return [note, *(f"{name}: {words}" for name in self.whole if (words := self._tally(name)))]
+
+    def _tally(self, name: str) -> str:
+        """How many launches of a subject got better and worse, and which moved most."""
+        pairs = self.whole[name].pairs
+        moved = [pair for pair in pairs if pair.verdict.traits.moved and pair.headline]
+        if len(pairs) < 2:
+            return ""
+        most = max(moved, key=lambda pair: abs(_duration(pair.b) - _duration(pair.a)), default=None)
+        words = tally(pair.verdict for pair in pairs)
+        if most is None or most.headline is None:
+            return words
+        return f"{words}; most: {most.kernel} {formatting.change(most.headline.a, most.headline.b)}"
 
 
 class _ModelledTime:
@@ -649,9 +679,9 @@ class _ModelledTime:
             f"{reason}; {ratio.low:.2f} to {ratio.high:.2f} {formatting.TIMES} {self.baseline.name}",
         )
 
-    def note(self) -> str:
+    def notes(self) -> list[str]:
         """None of its own."""
-        return ""
+        return []
 
 
 def _duration(launch: Launch) -> float:
@@ -699,7 +729,7 @@ def _document(
         for concept in metrics
         if concept in table.by_concept and table.by_concept[concept].evidence not in kinds
     ]
-    notes = filter(None, (place.note() for place in places))
+    notes = [note for place in places for note in place.notes()]
     return VersionTableDocument(
         tuple(column for _, column, _ in columns),
         rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -165,3 +165,16 @@ def kernel_base_name(name: str) -> str:
             characters.append(character)
     text = "".join(characters).strip()
     return (text.split(" ")[-1] or name.strip()).replace("{anonymous}", "(anonymous namespace)")
+
+
+def place_of_most_time(kernels: Sequence[str], times_ns: Sequence[float | None]) -> int:
+    """The place of the longest launch of the kernel whose launches take most time together.
+
+    kernels: the kernel of each launch; times_ns: how long each takes, None where that is not known. Where no
+    time is known it is the first. Raises ValueError for no launches.
+    """
+    total: dict[str, float] = {}
+    for kernel, time in zip(kernels, times_ns, strict=True):
+        total[kernel] = total.get(kernel, 0.0) + (time or 0.0)
+    times = [-1.0 if time is None else time for time in times_ns]
+    return max(range(len(kernels)), key=lambda at: (total[kernels[at]], times[at]))

@@ -97,10 +97,13 @@ class TestReports:
                 csv.writer(out).writerows(content)
             return str(data / name)
 
-        bare = write("bare.csv", [row[:column] + row[column + 1 :] for row in (head, units, *rows)])
+        # Measured again: else what lacks a counter or a launch is an export of the same measurement.
+        time = head.index("gpu__time_duration.sum")
+        again = [[*row[:time], f"{float(row[time]) * 1.001:.2f}", *row[time + 1 :]] for row in rows]
+        bare = write("bare.csv", [row[:column] + row[column + 1 :] for row in (head, units, *again)])
         code, lines = agree(capsys, str(whole), bare)
         assert (code, lines[0].split(":")[0]) == (Exit.UNJUDGED, "l2_sectors")
-        less = write("less.csv", [head, units, *rows[:-1]])
+        less = write("less.csv", [head, units, *again[:-1]])
         assert agree(capsys, less, str(whole)) == (
             Exit.UNJUDGED,
             ["Fused-GEMM/Kernel is new: the baseline has no such launch"],

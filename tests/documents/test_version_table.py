@@ -22,6 +22,7 @@ from profiler.documents.version_table import MODELLED_TIME, narrowed, sorted_row
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, load_metrics
 from profiler.history import load_lineage
+from profiler.reports import read_report
 from profiler.statistics import Verdict, judge_together
 from profiler.store import Store, open_store
 from tests import lineages, timed_runs
@@ -156,6 +157,26 @@ def test_reports_are_compared_by_the_duration_of_their_longest_launch(ncar: tupl
     assert pair.headline is not None
     assert judged.cells[0].number == pair.headline.b.number
     assert judged.cells[0].verdict is pair.headline.verdict
+
+
+def test_every_column_is_of_the_kernel_whose_time_moved_most_the_baselines_too(ncar: tuple[str, str]) -> None:
+    """Backwards: the baseline's longest launch is not the one that got slower."""
+    before, after = ncar[1], ncar[0]
+    table = compare_many([before], TABLE, lambda: pytest.fail("no index is needed"), against=after)
+    assert {column.kernel for column in table.table_columns} == {"compute_tendencies_x_279_gpu"}
+    own = {
+        launch.base_name: launch.values.number("gpu__time_duration.sum")
+        for launch in read_report(Path(after)).launches
+    }
+    base = next(row for row in table.table_rows if row.is_baseline)
+    assert base.cells[0].number == own["compute_tendencies_x_279_gpu"]
+    assert max(own.values(), key=lambda ns: ns or 0.0) != base.cells[0].number
+    other = next(row for row in table.table_rows if not row.is_baseline)
+    assert other.cells[0].baseline == base.cells[0].value
+    assert other.cells[0].verdict is Verdict.WORSE
+    (told,) = (note for note in table.notes if note.startswith(before))
+    assert told.removeprefix(f"{before}: ").startswith("1 worse, ")
+    assert "most: compute_tendencies_x_279_gpu +" in told
 
 
 def test_the_forms_hold_the_same_numbers(timed: Store, capsys: pytest.CaptureFixture[str]) -> None:

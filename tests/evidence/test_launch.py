@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.evidence import Launch
+from profiler.evidence import Launch, place_of_most_time
 from profiler.evidence.values import pack_values
 
 
@@ -33,3 +33,19 @@ def test_the_base_name_has_no_return_type_template_parameters_or_abi_tags(
 def test_two_kernels_of_numba_that_share_a_tag_are_two() -> None:
     names = {launch("c8]", f"cudapy::k::{name}[abi:c8](int)").base_name for name in ("rows", "columns")}
     assert names == {"rows", "columns"}
+
+
+@pytest.mark.parametrize(
+    ("kernels", "times", "place"),
+    [
+        (["a", "b", "b", "b"], [5.0, 2.0, 3.0, 2.5], 2),  # the longest launch is of another kernel
+        (["a", "b", "b"], [6.0, 2.0, 3.0], 0),
+        (["a", "b"], [None, 1.0], 1),
+        (["a", "b"], [None, None], 0),
+        (["a", "a"], [None, 0.0], 1),
+    ],
+)
+def test_the_launch_of_most_time_is_the_longest_of_the_kernel_with_most(
+    kernels: list[str], times: list[float | None], place: int
+) -> None:
+    assert place_of_most_time(kernels, times) == place

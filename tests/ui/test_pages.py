@@ -205,9 +205,9 @@ class TestFull:
     ) -> None:
         app = page("trends", made_data, monkeypatch, family="ncar")
         _, stalls, opcodes = charts(app)
-        for figure, title in ((stalls, "stall mix of "), (opcodes, "opcode mix of ")):
+        for figure, title, areas in ((stalls, "stall mix of ", 6), (opcodes, "opcode mix of ", 7)):
             assert title in figure["layout"]["annotations"][0]["text"]
-            assert sum(trace.get("fill") == "toself" for trace in figure["data"]) == 6
+            assert sum(trace.get("fill") == "toself" for trace in figure["data"]) == areas
 
     def test_any_ncu_name_can_be_charted(self, made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         name = "launch__registers_per_thread"

@@ -13,6 +13,8 @@ from profiler.ui.data.index import DataVersion
 from profiler.ui.data.run_axis import VERSIONS
 from profiler.ui.errors import message_on_page
 
+_STILL = 0.02  # a share of the time by which launches move by themselves: ncu's duration has this threshold
+
 
 @dataclass(frozen=True)
 class TrendsChoice:
@@ -39,7 +41,7 @@ class FamilySeries:
     """What was found for a choice, and why some of it was not."""
 
     by_metric: Mapping[str, Sequence[Trend]]  # the metrics asked for, of the kernels that fit
-    ranking: Sequence[Trend]  # durations, the longest kernel first
+    ranking: Sequence[Trend]  # durations, the kernel that moved most first, then the longest
     histories: Sequence[History]  # with the steps of each
     lineage: Lineage | None
     refusals: Sequence[str]
@@ -69,6 +71,7 @@ def load_family_series(
         lineage = lineages.lineage(data_version, choice.family)
         ranking = series.trends(data_version, NCU_DURATION, *key, over, choice.evidence)
         fitting, ranking = trend_choice.trends_of_kernels(by_metric, ranking, choice.kernels)
+        ranking = _moved_first(ranking)
     except ProfilerError as error:
         refusals.append(message_on_page(error))
     baseline_numbers = _numbers_of(fitting, choice.baseline)
@@ -82,6 +85,21 @@ def load_family_series(
         if _is_of_versions(history, choice.versions)
     ]
     return FamilySeries(fitting, ranking, histories, lineage, refusals, baseline_numbers)
+
+
+def _moved_first(ranking: Sequence[Trend]) -> list[Trend]:
+    """Durations by how far they lie apart, in time: the kernel that moved most is drawn first.
+
+    Where nothing moved by more than a launch does by itself, the longest comes first, as in `ranking`.
+    """
+
+    def moved_ns(trend: Trend) -> float:
+        numbers = [float(point.value.number or 0.0) for point in trend.points if point.on_line]
+        if len(numbers) < 2 or max(numbers) < (1 + _STILL) * min(numbers):
+            return 0.0
+        return max(numbers) - min(numbers)
+
+    return sorted(ranking, key=lambda trend: -moved_ns(trend))  # stable: the longest of equal ones first
 
 
 def _of_mode(trends: Sequence[Trend], mode: str) -> Sequence[Trend]:

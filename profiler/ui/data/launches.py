@@ -13,7 +13,7 @@ from profiler.compare import Comparison, PairComparison
 from profiler.documents import LaunchDocument, LaunchOfSide, inside_launch, launch_document
 from profiler.documents.launch import InsideLaunch
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, Launch, Session, Side, natural_key
+from profiler.evidence import Evidence, Launch, Session, Side, natural_key, place_of_most_time
 from profiler.reports import LaunchDetail
 from profiler.store import ResultInfo, RunInfo
 from profiler.ui.addresses import LaunchView, parse_version
@@ -118,7 +118,7 @@ def find_label(labels: dict[str, ResultInfo], asked: str | None) -> str | None:
 def default_label(
     data_version: DataVersion, labels: dict[str, ResultInfo], like: ResultInfo | None = None
 ) -> str | None:
-    """The launch that takes longest; beside another launch that of the same kernel, grid and label.
+    """The longest launch of the kernel with most time; beside another launch that of the same kernel.
 
     Of kernel functions that were not measured that of the version which the Diff page opens with.
     """
@@ -132,7 +132,9 @@ def default_label(
         if ranked:
             return ranked[0]
     if any(info.evidence is Evidence.MEASURED for info in labels.values()):
-        return min(labels, key=lambda label: _minus_ns(labels[label]), default=None)
+        infos = list(labels.values())
+        kernels, times = [info.base_name or "" for info in infos], [-_minus_ns(info) for info in infos]
+        return list(labels)[place_of_most_time(kernels, times)]
     family = next((info.family for info in labels.values()), "")
     shown = parse_version(comparisons.default_pair(data_version, family)[1])
     of_version = [label for label, info in labels.items() if info.version == shown.version]
