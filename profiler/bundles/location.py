@@ -247,18 +247,22 @@ def check_writable(where: Root) -> None:
         raise ProfilerError(f"the data in {where.url} is for reading only here: {READ_ONLY} is set")
 
 
-def open_root(url: str | None = None) -> Root:
+def open_root(url: str | None = None, *, for_runs: bool = False) -> Root:
     """The root at `url`, else at PROFILER_DATA, else data/ in the working directory, else beside the package.
 
-    Raises ProfilerError for a URL that cannot be used.
+    for_runs: new runs are to be put there. They never go beside the package unasked, unless that is where the
+    user works: outside a clone data/ is made in the working directory. Raises ProfilerError for a URL that
+    cannot be used.
     """
     named = os.environ.get("PROFILER_DATA") or None
     if url is None and named is not None and named.startswith("memory:"):
         raise ProfilerError(f"PROFILER_DATA={named} is gone with the command that fills it: name a folder")
     url = url or named
     if url is None:
-        here, beside = Path("data"), Path(__file__).resolve().parents[2] / "data"
-        return LocalRoot((beside if beside.is_dir() and not here.is_dir() else here).absolute())
+        here, clone = Path("data"), Path(__file__).resolve().parents[2]
+        is_elsewhere = for_runs and not Path.cwd().resolve().is_relative_to(clone)
+        takes_clone = (clone / "data").is_dir() and not here.is_dir() and not is_elsewhere
+        return LocalRoot((clone / "data" if takes_clone else here).absolute())
     if url.startswith("file://"):
         return LocalRoot(_path_of(url))
     if "://" in url or "::" in url:

@@ -61,22 +61,26 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
     from profiler.cli.output import open_store
     from profiler.compare import resolve_names
     from profiler.evidence import metric_table
-    from profiler.gate import acknowledge
+    from profiler.gate import acknowledge, others_of
 
-    store = open_store()
+    store, root = open_store(), location.open_root()
     values = ("why", "workload", "gpu", "concept", "until", "up_to")
     acknowledgement = acknowledge(
-        location.open_root(),
+        root,
         store,
         metric_table.load_metrics(),
         *resolve_names.resolve_family_version(store, arguments.name),
         **{name: getattr(arguments, name) for name in values},
     )
+    others = others_of(root, acknowledgement)
     if arguments.json:
-        print_json(_document(acknowledgement))
+        print_json({**_document(acknowledgement), "others": list(map(_document, others))})
     else:
         undo = f"`profiler acknowledge --undo {acknowledgement.id}` takes it back"
         say(f"{acknowledgement.scope}: let pass {acknowledgement.until}; {undo}")
+        for other in others:
+            undo = f"`profiler acknowledge --undo {other.id}` ends that"
+            say(f"already let pass by {other.words}: both hold; {undo}")
     return 0
 
 

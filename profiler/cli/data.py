@@ -199,7 +199,8 @@ def _summary_lines(summary: ImportSummary) -> Iterator[str]:
         "refused": len(summary.refused),
         "other files skipped": summary.skipped,
     }
-    yield ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    into = f", into {summary.data}" if summary.imported else ""
+    yield ", ".join(f"{count} {what}" for what, count in counts.items() if count) + into
 
 
 def _changes(summary: SyncSummary) -> tuple[tuple[tuple[object, ...], str], ...]:

@@ -41,7 +41,7 @@ class Limits:
 
 def local_root() -> LocalRoot:
     """The folder in which bundles are made. Raises ProfilerError where the root is no folder."""
-    root = open_root()
+    root = open_root(for_runs=True)
     if not isinstance(root, LocalRoot):
         raise ProfilerError(f"PROFILER_DATA={root.url}: collect into a folder, then import the bundle there")
     return root

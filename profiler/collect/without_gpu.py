@@ -205,7 +205,7 @@ def keep_dissection(dissection: Dissection, folder: Path | None = None) -> tuple
             sources[path] = scratch / str(number)
             sources[path].write_bytes(content)
         if folder is None:
-            root = open_root()
+            root = open_root(for_runs=True)
             with bundle.importing(root):
                 return f"{root.url}/{bundle.RUNS_FOLDER}/{run.run_id}", bundle.seal(root, run, sources)
         folder.mkdir(parents=True, exist_ok=True)

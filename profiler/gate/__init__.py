@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from profiler.gate.acknowledgement import acknowledge as acknowledge
     from profiler.gate.acknowledgement import find_acknowledgement as find_acknowledgement
     from profiler.gate.acknowledgement import list_acknowledgements as list_acknowledgements
+    from profiler.gate.acknowledgement import others_of as others_of
     from profiler.gate.acknowledgement import parse_limit as parse_limit
     from profiler.gate.acknowledgement import withdraw as withdraw
     from profiler.gate.comparison_pairs import ComparisonPair as ComparisonPair
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     acknowledgement="""Acknowledgement LapsedAcknowledgement acknowledge find_acknowledgement
-    list_acknowledgements parse_limit withdraw""",
+    list_acknowledgements others_of parse_limit withdraw""",
     comparison_pairs="ComparisonPair find_pairs pair_of_sides",
     finding="Check Finding Outcome Verdicts",
     inventory="CellFilter",

@@ -223,6 +223,22 @@ def acknowledge(
     return _from_record(record)
 
 
+def others_of(root: Root, own: Acknowledgement) -> list[Acknowledgement]:
+    """The other acknowledgements of the very same results that still count, oldest first.
+
+    Two people may decide at once: whoever is second learns of the first, whose reason and end hold too.
+    """
+    now = datetime.now(UTC)
+    place = (own.family, own.version, own.workload, own.gpu, own.concept)
+    return [
+        other
+        for other in list_acknowledgements(decisions.load_decisions(root))
+        if other.id != own.id
+        and (other.family, other.version, other.workload, other.gpu, other.concept) == place
+        and not other.is_over(now)
+    ]
+
+
 def withdraw(root: Root, name: str, *, why: str = "", who: str | None = None) -> Acknowledgement:
     """Undo an acknowledgement by its id or the start of it. UnknownName where none or several match."""
     acknowledgements = list_acknowledgements(decisions.load_decisions(root))

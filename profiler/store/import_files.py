@@ -90,6 +90,7 @@ class ImportSummary:
     skipped: int = 0  # files in folders that are neither report nor bundle
     relabelled: tuple[tuple[str, str, str], ...] = ()  # run id, and the family and version that it has now
     warnings: tuple[tuple[str, str], ...] = ()  # path, message: imported, and perhaps not as it was written
+    data: str = ""  # the folder or URL that took them
 
 
 def import_paths(
@@ -117,7 +118,7 @@ def import_paths(
     given_labels = {"family": family, "version": version, "workload": workload}
     labels = {kind: label_rules(kind, option) for kind, option in given_labels.items()}
     files = find_files(Path(path) for path in paths)
-    root = location.open_root(data)
+    root = location.open_root(data, for_runs=True)
     if not (files.reports or files.bundles):  # nothing is made for it, not even the data folder
         return Importer(root, labels, files, progress).summary()
     with bundle.importing(root):
@@ -129,7 +130,7 @@ def import_paths(
         reports = Prefetch(
             read_reports([paths[0] for paths in new_reports.values()], memory_bytes=reader_memory)
         )
-        with contextlib.closing(reports), sync.opened_store(data, store) as importer.store:
+        with contextlib.closing(reports), sync.opened_store(root.url, store) as importer.store:
             importer.import_reports(new_reports, reports)
             for path in files.bundles:
                 importer.import_bundle(path)
@@ -323,6 +324,7 @@ class Importer:
             self.files.skipped,
             tuple(self.relabelled),
             tuple(self.warnings),
+            self.root.url,
         )
 
     def _import_report(self, paths: Sequence[Path], report: Report, run_id: str | None) -> None:

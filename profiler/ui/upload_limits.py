@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,9 @@ _ADDRESS = re.compile(r".*/_stcore/upload_file/([^/]+)/([^/]+)")
 _FRAMING_BYTES = 1 << 20  # what a form adds to the file that it carries
 _IDLE_S = 60.0  # without a byte
 _REST_BYTES = 1 << 20  # that a refused browser may still send, so that it reads why
+
+_MOST_SESSIONS = 1000  # whose refused files are counted
+_refused: dict[str, Counter[str]] = {}  # by session, how many files for which reason
 
 Uploaded = Mapping[str, Mapping[str, int]]  # bytes by file, by session
 
@@ -68,6 +72,17 @@ def uploaded_now() -> Uploaded:
         session: {name: len(file.data) for name, file in list(own.items())}
         for session, own in list(files.items())
     }
+
+
+def take_refused(session: str) -> Counter[str]:
+    """How many files of a session were not taken since it was last asked, by the reason."""
+    return _refused.pop(session, Counter())
+
+
+def _count_refused(session: str, reason: str) -> None:
+    while len(_refused) >= _MOST_SESSIONS:
+        _refused.pop(next(iter(_refused)))
+    _refused.setdefault(session, Counter())[reason] += 1
 
 
 def is_visitor(session: str) -> bool:
@@ -132,6 +147,7 @@ class WithUploadLimits:
                 if isinstance(error, _Refused)
                 else _Refused(408, f"an upload may take {self._limits.seconds:g} s")
             )
+            _count_refused(match[1], str(refused))
             await _refuse(refused, receive, send)
         finally:
             self._coming.pop(upload, None)

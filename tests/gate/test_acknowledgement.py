@@ -196,3 +196,17 @@ def test_the_command_acknowledges_lists_and_takes_back(run: Run, capsys: pytest.
     assert "name one" in said("--list", "--gpu", GPU, code=2)
     assert "not let pass any more" in said("--undo", one["id"])
     assert said("--list") == "nothing is acknowledged\n"
+
+
+def test_the_second_of_two_who_decide_at_once_learns_of_the_first(
+    root: Root, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = let_pass(root, store, why="a driver bug", who="ann")
+    elsewhere = let_pass(root, store, why="another place", workload=SIZE)
+    second = let_pass(root, store, why="known", who="bob")
+    assert acknowledgement.others_of(root, second) == [first]
+    assert acknowledgement.others_of(root, elsewhere) == []
+    acknowledgement.withdraw(root, first.id)
+    assert acknowledgement.others_of(root, second) == []
+    assert main(["acknowledge", f"{FAMILY}/alpha", "--why", "again", "--json"]) == 0
+    assert [other["id"] for other in json.loads(capsys.readouterr().out)["others"]] == [second.id]

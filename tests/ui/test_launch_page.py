@@ -13,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from profiler.documents.launch import InsideLaunch
 from profiler.reports.instances import Timeline
-from profiler.ui.data import launches
+from profiler.ui.data import index, launches
+from tests import lineages
 from tests.ui.test_pages import NCAR, charts, page, text
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("pages_of")]  # the page is run whole
@@ -151,3 +152,42 @@ def test_metrics_that_were_sampled_as_zero_are_named_and_not_drawn(
     app = page("launch", made_data, monkeypatch, run=NCAR["b"])
     assert not app.exception
     assert "nothing to draw: 0 throughout, or too few samples: pmsampling:sm__inst_issued.avg" in text(app)
+
+
+def test_an_address_may_name_any_version_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lineages.dissected(tmp_path)
+    for name in ("zero", f"{lineages.FAMILY}/zero"):
+        app = page("launch", tmp_path, monkeypatch, run=name)
+        assert f"{lineages.FAMILY}/zero" in text(app)
+        assert "No run or version" not in text(app)
+    assert "No run or version nonsense" in text(page("launch", tmp_path, monkeypatch, run="nonsense"))
+
+
+def test_the_shortened_address_of_a_comparison_shows_it(
+    made_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page("compare", made_data, monkeypatch, v="ncar/MW_Baseline,ncar/MW_DivToMult")
+    assert "2 versions" in text(app)
+    assert "nonsense" in text(page("compare", made_data, monkeypatch, v="nonsense"))
+
+
+def test_code_opens_with_the_report_of_a_run_or_version(
+    made_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page("code", made_data, monkeypatch, a="ncar/MW_Baseline")
+    assert "MW_Baseline" in text(app)
+    assert "There is no report" not in text(app)
+    assert "nonsense" in text(page("code", made_data, monkeypatch, a="nonsense"))
+
+
+@pytest.mark.usefixtures("pages_of")
+def test_a_data_folder_that_was_moved_away_is_said(
+    made_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(made_data, tmp_path / "data")
+    app = page("runs", tmp_path / "data", monkeypatch)
+    assert "moved or replaced" not in text(app)
+    (tmp_path / "data").rename(tmp_path / "elsewhere")
+    index._sync.clear()  # as after half a minute
+    app.run()
+    assert "moved or replaced" in text(app)

@@ -13,7 +13,8 @@ from profiler.cli.dashboard import web_options
 from profiler.errors import ProfilerError
 from profiler.reports import memory_limit
 from profiler.ui.origins import WithOrigins, parse_origin
-from profiler.ui.upload_limits import UploadLimits, WithUploadLimits
+from profiler.ui.upload_limits import UploadLimits, WithUploadLimits, take_refused
+from profiler.ui.views import run_list
 from tests.ui import asgi
 
 MIB = 1 << 20
@@ -84,6 +85,20 @@ def test_a_session_without_an_open_page_uploads_nothing_and_counts_for_nobody() 
     assert said == (400, "no page of this session is open here\n")
     assert asked == ["mine"]
     assert put([], method="DELETE", is_visitor=nobody) == (204, "")
+
+
+def test_files_that_were_not_taken_are_counted_by_reason_until_somebody_asks() -> None:
+    take_refused("mine")
+    full = {"mine": {"a": 1, "b": 1, "c": 1}}
+    for _ in range(3):
+        assert put([MIB], there=full)[0] == 413
+    assert put([MIB] * 9)[0] == 413
+    assert put([MIB])[0] == 204
+    counts = take_refused("mine")
+    assert sorted(counts.values()) == [1, 3]
+    assert counts["a visitor may have 3 files here at a time"] == 3
+    assert take_refused("mine") == {}
+    assert [text.count("not taken") for text in map(str, run_list.not_taken(counts))] == [1, 1]
 
 
 @pytest.mark.parametrize("declared", [None, 10, 9 * MIB])

@@ -13,7 +13,7 @@ from profiler.bundles import is_read_only, load_decisions, open_root
 from profiler.bundles.decisions import USER_HEADER, decision_ids, process_user
 from profiler.errors import ProfilerError
 from profiler.evidence import brief_list
-from profiler.gate import acknowledge, parse_limit, set_baseline, unset_baseline, withdraw
+from profiler.gate import acknowledge, others_of, parse_limit, set_baseline, unset_baseline, withdraw
 from profiler.history import Note, Pin, list_notes, withdraw_note, write_note
 from profiler.history.baselines import effective_pin, list_pins
 from profiler.regressions import Regression, RegressionGroup
@@ -117,6 +117,10 @@ def acknowledge_all(
     subjects = brief_list(list(dict.fromkeys(f"{one.family}/{one.version}" for one in records)))
     count = f"{len(records)} rows of " if len(records) > 1 else ""
     words = f"acknowledged: {count}{subjects}, {records[0].until}, by {author().words}"
+    others = {other.id: other for record in records for other in others_of(root, record)}
+    if others:
+        before = brief_list(list(dict.fromkeys(other.words for other in others.values())))
+        words += f". It was acknowledged before: {before}; both hold"
     _say_done(place, words, lambda: _withdraw([one.id for one in records], who))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import streamlit as st
 
-from profiler.bundles import open_root
+from profiler.bundles import LocalRoot, open_root
 from profiler.compare import NoiseModel, Pairing, pairs_digest
+from profiler.errors import ProfilerError
 from profiler.evidence import MetricTable, load_metrics
 from profiler.evidence.metric_table import DEFAULT_PATH
 from profiler.store import Store, open_store, sync_store
@@ -30,13 +32,38 @@ def store() -> Store:
     """The index, opened and brought up to date once a server."""
     opened = open_store()
     opened.freeze_loaded()
+    _folder_at_start()
     return opened
+
+
+@st.cache_resource(show_spinner=False)
+def _folder_at_start() -> tuple[int, int] | None:
+    """Which folder the data lie in, as its device and inode; None where they lie in no folder."""
+    root = open_root()
+    return _identity(root.folder) if isinstance(root, LocalRoot) else None
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @st.cache_resource(show_spinner=False, ttl=_SYNC_EVERY_S)
 def _sync() -> None:
-    """Take up bundles and decisions that arrived beside this server, as by `git pull`."""
-    sync_store(open_root(), store())
+    """Take up bundles and decisions that arrived beside this server, as by `git pull`.
+
+    Raises ProfilerError where the data folder was moved away or replaced: its index is still open here.
+    """
+    root, at_start = open_root(), _folder_at_start()
+    if isinstance(root, LocalRoot) and at_start is not None and _identity(root.folder) != at_start:
+        raise ProfilerError(
+            f"{root.folder} is not the folder that this dashboard was opened on: it was moved or replaced. "
+            "What is shown is what was there; bring it back, or start `profiler dashboard` again"
+        )
+    sync_store(root, store())
 
 
 def current_version() -> DataVersion:

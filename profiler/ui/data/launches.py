@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -55,12 +55,23 @@ def runs_to_offer(runs: Sequence[RunInfo], asked: str | None, family: str | None
 
 
 def find_run(runs: Sequence[RunInfo], name: str | None) -> RunInfo | None:
-    """The run of that id, else the newest with that version (`family/version`, or the version alone)."""
+    """The run of that id, else the newest with that version (`family/version`, or the version alone).
+
+    A run of that version alone comes before one of several versions.
+    """
     if not name:
         return None
     by_id = next((run for run in runs if run.run_id == name), None)
-    named = [run for run in runs if name in (run.version, f"{run.family}/{run.version}")]
+    named = [run for run in runs if name in (run.version, f"{run.family}/{run.version}")] or [
+        run for run in runs if any(name in (one, f"{run.family}/{one}") for one in run.versions)
+    ]
     return by_id or max(named, key=lambda run: run.created, default=None)
+
+
+def label_of_version(labels: Mapping[str, ResultInfo], name: str | None) -> str | None:
+    """The first launch or function of the version that an address names; None where it names none."""
+    own = (key for key, one in labels.items() if name in (one.version, f"{one.family}/{one.version}"))
+    return next(own, None) if name else None
 
 
 def _version_words(run: RunInfo) -> str:

@@ -61,6 +61,14 @@ def reports(data_version: DataVersion) -> dict[str, CodeReport]:
     return by_digits
 
 
+def report_of_name(data_version: DataVersion, name: str) -> str | None:
+    """The first digits of the newest report of a run id or version, as an address may name it."""
+    for digits, report in reports(data_version).items():
+        if name in (report.run_id, report.version, f"{report.family}/{report.version}"):
+            return digits
+    return None
+
+
 def newest_sampled_report(data_version: DataVersion, chosen: str = "") -> str | None:
     """The newest report of a family with samples per instruction; one of the family chosen comes first."""
     for digits, report in sorted(reports(data_version).items(), key=lambda item: item[1].family != chosen):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,15 +15,17 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from profiler.bundles import scratch_folder
+from profiler.bundles import open_root, scratch_folder
 from profiler.errors import ProfilerError
 from profiler.store import ImportSummary, import_paths
 from profiler.ui.data.index import store
+from profiler.ui.upload_limits import take_refused
 
 _TURNS = BoundedSemaphore(2)
 _WAIT_S = 60.0
 _NAME_BYTES, _SUFFIX_CHARACTERS = 150, 20  # file systems take 255 bytes, of characters of up to four
 _LAST_IMPORT = "runs_last_import"  # in the session's state
+_NOT_TAKEN, _NOT_TAKEN_BEFORE = "runs_not_taken", "runs_not_taken_before"  # there too
 
 
 class Upload(Protocol):
@@ -70,10 +73,24 @@ def last_import() -> ImportSummary | None:
     return st.session_state.get(_LAST_IMPORT)
 
 
+def not_taken() -> Mapping[str, int]:
+    """How many files of this session the server did not take, by the reason.
+
+    They are those since the last import, or, where none came since, those before it.
+    """
+    context = get_script_run_ctx()
+    since: Counter[str] = st.session_state.setdefault(_NOT_TAKEN, Counter())
+    since.update(take_refused(context.session_id) if context is not None else {})
+    before: Counter[str] = st.session_state.get(_NOT_TAKEN_BEFORE, Counter())
+    return since or before
+
+
 def import_uploads(files: Sequence[Upload], family: str, version: str | None) -> None:
     """Import what a browser sent, as `profiler import` would, and keep what came of it for the page."""
     if not files:
         raise ProfilerError("no file chosen: drop reports above, or press Upload, until they are listed")
+    st.session_state[_NOT_TAKEN_BEFORE] = Counter(not_taken())
+    st.session_state[_NOT_TAKEN] = Counter()
     with scratch_folder() as folder, _turn():
         paths = []
         for number, file in enumerate(files):
@@ -83,7 +100,9 @@ def import_uploads(files: Sequence[Upload], family: str, version: str | None) ->
             path.write_bytes(file.getvalue())
             paths.append(path)
             _drop(file)
-        summary = import_paths(paths, family=family, version=version, keep_folder=False, store=store())
+        summary = import_paths(
+            paths, family=family, version=version, data=open_root().url, keep_folder=False, store=store()
+        )
     # Messages name the path of the copy here, of which whoever sent the file knows only the name.
     refused, warnings = (
         tuple((Path(path).name, message.replace(path, Path(path).name)) for path, message in messages)

@@ -19,6 +19,9 @@ if not reports and not versions:
     )
     st.stop()
 
+for side in ("a", "b"):  # an address may name a report by its run or version
+    if digits := machine_code.report_of_name(data_version, st.query_params.get(side, "")):
+        st.query_params[side] = digits
 filters = controls.Filters("code")
 title_box, *boxes = st.columns([1.4, 1.6, 1.6, 1.8, 1.6], vertical_alignment="bottom", gap="small")
 kinds = [Evidence.MEASURED] * bool(reports) + [Evidence.STATIC] * bool(versions)

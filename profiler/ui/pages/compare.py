@@ -25,6 +25,9 @@ if len(versions) < 2:
     )
     st.stop()
 
+if "v" in st.query_params and "versions" not in st.query_params:  # as people shorten it
+    st.query_params["versions"] = ",".join(st.query_params.get_all("v"))
+    del st.query_params["v"]
 filters = controls.Filters("compare")
 top = st.container()
 with st.container():

@@ -32,6 +32,8 @@ def show() -> None:
         with st.spinner("Importing …"), errors_shown():
             uploads.import_uploads(files, family or DEFAULT_FAMILY, version or None)
             st.rerun()
+    for line in run_list.not_taken(uploads.not_taken()):
+        st.html(line)
     for line in run_list.import_summary(uploads.last_import()):
         st.html(line)
     for line in run_list.unreadable(results.unreadable_bundles()):

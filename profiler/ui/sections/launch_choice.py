@@ -47,6 +47,8 @@ def choose(
     labels = launches.by_label(data_version, run_id)
     if not labels:
         return None
+    if asked_launch is None and named is not None and named == run_id:
+        asked_launch = launches.label_of_version(labels, asked_run)
     label = _choose_launch(
         data_version, "launch", "launch", labels, asked_launch, None, filters, boxes[1], lines
     )

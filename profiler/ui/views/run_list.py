@@ -159,6 +159,14 @@ def import_summary(summary: ImportSummary | None) -> list[Html]:
     return [markup.note(markup.join(parts)), *(markup.error_box(message) for _, message in messages)]
 
 
+def not_taken(counts: Mapping[str, int]) -> list[Html]:
+    """A line for each reason for which files of an upload were not taken."""
+    return [
+        markup.error_box(f"{count} file{'s were' if count > 1 else ' was'} not taken: {reason}.")
+        for reason, count in counts.items()
+    ]
+
+
 def mixed_family(mix: FamilyMix) -> Html:
     """What a family mixes, and the command that mends it."""
     name = markup.code(mix.family)
