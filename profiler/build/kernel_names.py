@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # What a compiler puts into the names of an anonymous namespace, made of the path that it was given.
 _ANONYMOUS = re.compile(r"(_GLOBAL__N__)[0-9a-f]{8}_")
+# Abbreviations, with what may stand in place of a name: the number of an earlier part, of a parameter.
+_SUBSTITUTION = re.compile(r"S[0-9A-Z]*_|S[tabsiod]|TL?[0-9_]*_")
+# Source: Itanium C++ ABI, "Builtin types" and "Qualifiers"; of several letters first.
+_BUILTIN = re.compile(
+    r"DF\d*[bx_]|D[BU]\d+_|D[defhiusanckN]|[vwbcahstijlmxynofdegz]|"
+    r"[PROKVCG]|D[opOwx]|A\d*_|M"  # before a type: none of them ends one
+)
 
 
 def function_name(mangled: str) -> str:
@@ -27,13 +35,192 @@ def without_path_hash(mangled: str) -> str:
     return _ANONYMOUS.sub(r"\1", mangled)
 
 
+@lru_cache(maxsize=100_000)
 def _split(mangled: str) -> tuple[str, str]:
-    """The function's name and what follows it. Source: Itanium C++ ABI, "External Names"."""
-    prefix = re.match(r"_ZN?", mangled)
-    if not prefix:
+    """The function's name and its template arguments. Source: Itanium C++ ABI, "External Names"."""
+    if not mangled.startswith("_Z"):
         return mangled, ""  # extern "C"
-    name, rest = mangled, mangled[prefix.end() :]
-    while length := re.match(r"\d+", rest):
-        end = length.end() + int(length[0])
-        name, rest = rest[length.end() : end], rest[end:]
-    return name, rest
+    try:
+        reader = _Reader(mangled, 2)
+        reader.name()
+    except (IndexError, ValueError, RecursionError):
+        return mangled, ""  # no name of the ABI, though it begins like one
+    return (reader.last, reader.arguments) if reader.last else (mangled, "")
+
+
+class _Reader:
+    """Reads over a mangled name as far as the end of the function's own name."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self.text, self.at = text, at
+        self.last, self.arguments = "", ""  # the innermost name of what was read, its template arguments
+
+    def name(self) -> None:
+        """<name>: nested, local to a function, or plain; with template arguments."""
+        if self._skip("Z"):  # local: the encoding of the function, E, and what is in it
+            self.name()
+            while not self._skip("E"):
+                self._type()
+            if self._skip("s"):
+                self.last = "string literal"
+            else:
+                if self._skip("d"):
+                    self._digits_and("_")
+                self.name()
+            self._discriminator()
+            return
+        if self._skip("N"):
+            while self._peek() in "rVKRO":
+                self.at += 1
+            while not self._skip("E"):
+                self._part()
+            return
+        if self.text.startswith("St", self.at):
+            self.at += 2
+        self._part()
+        if self._peek() == "I":
+            self._part()
+
+    def _part(self) -> None:
+        """One part of a name: a source name, an operator, template arguments, a substitution."""
+        letter = self._peek()
+        if letter == "I":
+            begin = self.at
+            self._arguments()
+            self.arguments = self.text[begin : self.at]
+        elif substitution := _SUBSTITUTION.match(self.text, self.at):
+            self.at = substitution.end()
+        elif letter == "L":  # internal linkage
+            self.at += 1
+            self._part()
+        elif letter.isdigit():
+            self._set(self._source_name())
+            while self._skip("B"):  # an ABI tag
+                self._source_name()
+        elif letter == "U":  # a lambda, or a type without a name
+            kind = self.text[self.at : self.at + 2]
+            self.at += 2
+            if kind == "Ul":
+                while not self._skip("E"):
+                    self._type()
+            elif kind != "Ut":
+                raise ValueError(kind)
+            self._digits_and("_")
+            self._set("{lambda}" if kind == "Ul" else "{unnamed}")
+        elif letter in "CD" and self.text[self.at + 1].isdigit():  # a constructor or destructor
+            self.at += 2
+        elif self.text.startswith("cv", self.at):
+            self.at += 2
+            self._type()
+            self._set("operator")
+        elif letter.islower() and self.text[self.at + 1].isalpha():
+            self._set(f"operator {self.text[self.at : self.at + 2]}")
+            self.at += 2
+        else:
+            raise ValueError(letter)
+
+    def _set(self, name: str) -> None:
+        self.last, self.arguments = name, ""
+
+    def _arguments(self) -> None:
+        """Template arguments, or a pack of them, from I or J to E."""
+        self.at += 1
+        while not self._skip("E"):
+            letter = self._peek()
+            if letter == "L":
+                self._literal()
+            elif letter in "IJ":
+                self._arguments()
+            elif letter == "X":  # an expression: as far as its own end
+                self._expression()
+            else:
+                self._type()
+
+    def _literal(self) -> None:
+        self.at += 1
+        if self._skip("_Z"):
+            inner = _Reader(self.text, self.at)
+            inner.name()
+            self.at = inner.at
+            while not self._skip("E"):
+                self._type()
+            return
+        self._type()
+        self.at = self.text.index("E", self.at) + 1
+
+    def _expression(self) -> None:
+        self.at += 1
+        while not self._skip("E"):
+            letter = self._peek()
+            if letter == "L":
+                self._literal()
+            elif letter in "IJ":
+                self._arguments()
+            elif letter == "X":
+                self._expression()
+            elif letter.isdigit():
+                self._source_name()
+            elif substitution := _SUBSTITUTION.match(self.text, self.at):
+                self.at = substitution.end()
+            else:
+                self.at += 1
+
+    def _type(self) -> None:
+        letter = self._peek()
+        if letter.isdigit() or letter in "NZ" or self.text.startswith("St", self.at):
+            inner = _Reader(self.text, self.at)
+            inner.name()
+            self.at = inner.at
+        elif substitution := _SUBSTITUTION.match(self.text, self.at):
+            self.at = substitution.end()
+            if self._peek() == "I":
+                self._arguments()
+        elif letter == "F":
+            self.at += 1
+            self._skip("Y")
+            while not self._skip("E"):
+                self._type()
+        elif letter in "IJ":
+            self._arguments()
+        elif letter == "L":
+            self._literal()
+        elif letter == "X":
+            self._expression()
+        elif letter == "u" or letter == "U":
+            self.at += 1
+            self._source_name()
+        elif self.text[self.at : self.at + 2] in ("DT", "Dt"):
+            self.at += 1
+            self._expression()
+        elif builtin := _BUILTIN.match(self.text, self.at):
+            self.at = builtin.end()
+        else:
+            raise ValueError(letter)
+
+    def _source_name(self) -> str:
+        match = re.compile(r"\d+").match(self.text, self.at)
+        if match is None:
+            raise ValueError("no length")
+        end = match.end() + int(match[0])
+        if end > len(self.text):
+            raise ValueError("a name ends behind its text")
+        self.at = end
+        return self.text[match.end() : end]
+
+    def _discriminator(self) -> None:
+        if match := re.compile(r"_\d|__\d+_").match(self.text, self.at):
+            self.at = match.end()
+
+    def _digits_and(self, mark: str) -> None:
+        self.at = self.text.index(mark, self.at) + 1
+
+    def _peek(self) -> str:
+        return self.text[self.at]
+
+    def _skip(self, word: str) -> bool:
+        if not self.text.startswith(word, self.at):
+            if self.at >= len(self.text):
+                raise IndexError
+            return False
+        self.at += len(word)
+        return True

@@ -16,6 +16,16 @@ from profiler.build.kernel_names import without_path_hash
         ("_ZN35_GLOBAL__N__ee343ae4_5_an_cu__Z1fPf6kernelILj32ELb1EEEvPf", "kernel", 32),
         ("_Z7indexedPKiPf", "indexed", None),
         ("product", "product", None),
+        ("_Z12takes_struct6Params", "takes_struct", None),
+        ("_Z6attend6Params", "attend", None),
+        ("_ZN2ns6attendI6ParamsLi64EEEvT_", "attend", 64),
+        ("_ZN12_GLOBAL__N_16attendE6Params", "attend", None),
+        ("_ZL6attend6Params", "attend", None),
+        ("_ZN7cutlass6KernelI4GemmILi128EEEEvNT_6ParamsE", "Kernel", 128),
+        ("_ZN4ClasILi64EE3runE6Params", "run", None),
+        ("_Z3k16I13__nv_bfloat16DF16_Ev6Params", "k16", None),
+        ("_Z6kernelIZ4mainEUlfE_EvT_", "kernel", None),
+        ("_Z99x", "_Z99x", None),
     ],
 )
 def test_names_are_read_from_mangled_ones(mangled: str, name: str, integer: int | None) -> None:
