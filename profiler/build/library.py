@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profiler import build_folder
@@ -288,17 +288,21 @@ _SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 
 def parse_ptxas(text: str) -> list[ResourceUsage]:
     """What `ptxas -v` printed, one record for each entry function and architecture."""
-    usages = []
+    usages: list[ResourceUsage] = []
     function = arch = ""
     stack = stores = loads = 0
+    is_callee = False
     serialized: dict[str, list[str]] = {}  # by function; said before its own lines
     for line in text.splitlines():
         if match := _SERIALIZED.search(line):
             serialized.setdefault(match[3], []).append(f"{match[1]} {match[2]}")
         elif match := _ENTRY.search(line):
-            function, arch = match[1], match[2]
+            function, arch, is_callee = match[1], match[2], False
         elif match := _SPILL.search(line):
-            stack, stores, loads = (int(number) for number in match.groups())
+            if is_callee and usages:  # its own function, which the kernel before it calls
+                usages[-1] = _with_callee(usages[-1], int(match[2]), int(match[3]))
+            else:
+                stack, stores, loads = (int(number) for number in match.groups())
         elif function and (match := re.search(r"Used (\d+) registers", line)):
             barriers = re.search(r"used (\d+) barriers", line)
             shared = re.search(r"(\d+) bytes smem", line)
@@ -324,5 +328,17 @@ def parse_ptxas(text: str) -> list[ResourceUsage]:
                     serialized_wgmma=warnings,
                 )
             )
-            function = ""
+            function, is_callee = "", True
     return usages
+
+
+def _with_callee(usage: ResourceUsage, stores: int, loads: int) -> ResourceUsage:
+    """A kernel with what a function spills that it calls: ptxas prints that behind the kernel's own lines."""
+    if not stores and not loads:
+        return usage
+    return replace(
+        usage,
+        spill_store_bytes=usage.spill_store_bytes + stores,
+        spill_load_bytes=usage.spill_load_bytes + loads,
+        line=f"{usage.line}; a called function: {stores} bytes spill stores, {loads} bytes spill loads",
+    )

@@ -43,7 +43,7 @@ build"""
 _OPCODES = ("HMMA", "FFMA", "MUFU.EX2", "LDSM", "LDGSTS", "LDS", "STS", "SHFL", "BAR")
 _UNKNOWN = "not known"
 _LONGEST_NAME = 40
-_CODE_FILES = (".cubin", ".ncu-rep", ".ncu-repz", ".so", ".fatbin", ".o")
+_CODE_FILES = (".cubin", ".ncu-rep", ".ncu-repz", ".so", ".fatbin", ".o", ".ptx")
 _LOCAL = ("LDL", "STL")
 
 
@@ -97,9 +97,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _paths(names: Sequence[str]) -> list[Path]:
     """The names as paths, where the first is one: a file of code, a report, or a folder with a separator."""
-    if not names or not (Path(names[0]).suffix in _CODE_FILES or os.sep in names[0] or names[0] == "."):
+    if not names:
+        return []
+    first = Path(names[0])
+    if not (
+        first.suffix in _CODE_FILES or os.sep in names[0] or names[0] == "." or _is_folder_of_code(first)
+    ):
         return []
     return [Path(name) for name in names]
+
+
+def _is_folder_of_code(path: Path) -> bool:
+    return path.is_dir() and any(file.suffix in _CODE_FILES for file in path.rglob("*"))
 
 
 def _run_files(paths: Sequence[Path], arguments: argparse.Namespace) -> int:

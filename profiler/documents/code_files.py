@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from profiler.build import NextBlock, Occupancy, function_name, next_block, require_tool
+from profiler.build import NextBlock, Occupancy, function_name, next_block
+from profiler.build.code_images import CodeImage, ImageFunction, architectures, choose_images, read_images
 from profiler.build.occupancy import no_block_words, occupancy
 from profiler.bundles import scratch_folder
 from profiler.documents.document import Document
-from profiler.errors import BuildFailed, CannotJudge, Exit, ProfilerError, UnknownName
+from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
 from profiler.evidence import Launch, architecture_of, base_opcode, find_architecture
 from profiler.evidence.plain_file import special_kind
 from profiler.model import KernelImage, read_kernels
@@ -22,16 +21,17 @@ from profiler.reports import launch_detail, read_report
 from profiler.sass import (
     LiveRegisters,
     SassLine,
+    assemble_ptx,
     count_live_registers,
     disassemble,
-    extract_cubin,
     listing_of_launch,
 )
 
-CODE_FILES = (".cubin", ".so", ".fatbin", ".o")
+CODE_FILES = (".cubin", ".so", ".fatbin", ".o", ".ptx")
 _REPORTS = (".ncu-rep", ".ncu-repz")
-_USAGE = re.compile(r"Function (\S+?):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+)")
-_ARCH = re.compile(r"\.(sm_\d+[af]?)\.cubin")
+# What is disassembled of a file: live registers of more take minutes.
+_MOST_CODE_BYTES = 4_000_000
+_MOST_NAMES = 10  # of functions with one thing not known
 # From which architecture on a kernel's section of shared memory begins with what the system takes.
 _RESERVED_SINCE = 90
 
@@ -52,6 +52,9 @@ class CodeFunction:
     opcodes: Mapping[str, int]  # how many instructions of each there are, modifiers left out
     unknown: tuple[str, ...]  # what is not known, and why
     tensor_columns: int = 0  # of tensor memory, that a block allocates; 0 also where nothing says so
+    is_kernel: bool = True  # else a device function, which no launch names
+    spill_instructions: int | None = None  # that ptxas marks as spills; None where the code does not say
+    shared_spill_bytes: int = 0  # of a block, that spills into shared memory take
 
     @property
     def name(self) -> str:
@@ -119,6 +122,9 @@ class CodeFunction:
             "registers": self.registers,
             "stack_bytes": self.stack_bytes,
             "spill_bytes": None,
+            "is_kernel": self.is_kernel,
+            "spill_instructions": self.spill_instructions,
+            "shared_spill_bytes": self.shared_spill_bytes,
             "local_accesses": self.local_accesses,
             "shared_bytes": self.shared_bytes,
             "shared_bytes_with_dynamic": self.is_shared_whole,
@@ -178,7 +184,7 @@ class CodeFilesDocument(Document):
             for function in self.functions
             if (following := function.next_block) and following.is_near
         ]
-        unknown = [words for function in self.functions for words in function.unknown]
+        unknown = _grouped([words for function in self.functions for words in function.unknown])
         unread = [f"{file} is not read: {why}" for file, why in self.errors.items()]
         return list(dict.fromkeys([*never, *near, *(f"not known: {words}" for words in unknown), *unread]))
 
@@ -218,6 +224,19 @@ class CodeFilesDocument(Document):
         }
 
 
+def _grouped(reasons: Sequence[str]) -> list[str]:
+    """Reasons that end in a name in parentheses: of a reason with many names a few, and how many more."""
+    names: dict[str, dict[str, None]] = {}
+    for words in reasons:
+        reason, _, name = words.removesuffix(")").rpartition(" (") if words.endswith(")") else (words, "", "")
+        names.setdefault(reason, {})[name] = None
+    return [
+        f"{reason} ({name})" if name else reason
+        for reason, known in names.items()
+        for name in (list(known) if len(known) <= _MOST_NAMES else [f"{len(known)} functions"])
+    ]
+
+
 def examine_files(paths: Sequence[Path], arches: Sequence[str] | None = None) -> CodeFilesDocument:
     """What cubins, libraries, reports and folders of cubins say of their kernels, without running anything.
 
@@ -229,9 +248,9 @@ def examine_files(paths: Sequence[Path], arches: Sequence[str] | None = None) ->
     for path in paths:
         if not path.exists():
             raise UnknownName(f"there is no {path}")
-        files = sorted(path.rglob("*.cubin")) if path.is_dir() else [path]
+        files = code_files(path) if path.is_dir() else [path]
         if not files:
-            errors[str(path)] = "the folder has no *.cubin"
+            errors[str(path)] = f"the folder has no {', '.join(f'*{suffix}' for suffix in CODE_FILES)}"
         for file in files:
             name = str(file.relative_to(path)) if path.is_dir() else file.name
             if (kind := special_kind(file)) is not None:
@@ -250,56 +269,97 @@ def examine_files(paths: Sequence[Path], arches: Sequence[str] | None = None) ->
     return CodeFilesDocument(tuple(functions), errors)
 
 
+def code_files(folder: Path) -> list[Path]:
+    """Every file of code below a folder; PTX only where its machine code is not beside it."""
+    found = [path for path in folder.rglob("*") if path.suffix.lower() in CODE_FILES]
+    built = {path.with_suffix("") for path in found if path.suffix.lower() == ".cubin"}
+    return sorted(
+        path for path in found if path.suffix.lower() != ".ptx" or path.with_suffix("") not in built
+    )
+
+
 def examine_binary(path: Path, name: str, arch: str | None) -> list[CodeFunction]:
-    """The kernels of a cubin or library. Raises CannotJudge where a tool is missing, BuildFailed."""
+    """The functions of every image of a cubin, library, or PTX; arch: None takes all architectures.
+
+    Raises CannotJudge where a tool is missing, BuildFailed.
+    """
     with scratch_folder() as folder:
-        cubin = extract_cubin(path, arch, folder)
-        listing = disassemble(cubin)
-        images = read_kernels(cubin)
-        usage_text = _cuobjdump("--dump-resource-usage", cubin)
-        arch = arch or _arch_of_code(cubin)
-    usages = {m[1]: tuple(map(int, m.groups()[1:])) for m in _USAGE.finditer(usage_text)}
-    triton = _triton_facts(path)
-    functions = []
-    for registers in count_live_registers(listing):
-        image = images.get(registers.function)
-        if image is None:
-            continue  # a device function, which no launch names
-        lines = listing.lines[registers.first : registers.first + len(registers.counts)]
-        regs, stack, _ = usages.get(registers.function, (None, None, None))
-        functions.append(_function(name, registers, arch, regs, stack, image, lines, triton))
+        triton = _triton_facts(path)
+        if path.suffix.lower() == ".ptx":
+            path, arch = assemble_ptx(path, folder, arch), None
+        arches = architectures(path)
+        if arch:
+            arches = tuple({image.arch for image in choose_images(path, arch)})
+        # Of a large library the headers alone are read: its disassembly takes hours and gigabytes.
+        sizes = [
+            (image.arch, function.code_bytes) for image in read_images(path) for function in image.functions
+        ]
+        size = sum(code_bytes for one, code_bytes in sizes if one in arches)
+        functions: list[CodeFunction] = []
+        for image in read_images(path):
+            if image.arch in arches and image.functions:
+                cubin = folder / f"{image.number}.cubin"
+                cubin.write_bytes(image.content)
+                functions += _of_image(name, image, cubin, triton, size)
+                cubin.unlink()
     return functions
+
+
+def _of_image(
+    name: str, image: CodeImage, cubin: Path, triton: _TritonFacts, size: int
+) -> list[CodeFunction]:
+    kernels = read_kernels(cubin)
+    codes: dict[str, tuple[LiveRegisters, Sequence[SassLine]]] = {}
+    if size <= _MOST_CODE_BYTES:
+        listing = disassemble(cubin)
+        codes = {
+            live.function: (live, listing.lines[live.first : live.first + len(live.counts)])
+            for live in count_live_registers(listing)
+        }
+    why = "" if size <= _MOST_CODE_BYTES else f"{size / 1e6:.0f} MB of machine code are not disassembled"
+    return [
+        _function(
+            name, function, image.arch, kernels.get(function.name), codes.get(function.name), triton, why
+        )
+        for function in image.functions
+    ]
 
 
 def _function(
     name: str,
-    live: LiveRegisters,
-    arch: str | None,
-    registers: int | None,
-    stack: int | None,
-    image: KernelImage,
-    lines: Sequence[SassLine],
+    function: ImageFunction,
+    arch: str,
+    image: KernelImage | None,
+    code: tuple[LiveRegisters, Sequence[SassLine]] | None,
     triton: _TritonFacts,
+    why_no_code: str,
 ) -> CodeFunction:
-    static = image.static_shared_bytes
+    static = image.static_shared_bytes if image else 0
     limits = find_architecture(arch)
     if limits and int(limits.name[3:]) >= _RESERVED_SINCE:
         static = max(0, static - limits.reserved_shared_bytes)
-    threads, dynamic = image.block_threads or triton.threads, triton.shared_bytes
+    threads = (image.block_threads if image else None) or triton.threads
+    dynamic, plain = triton.shared_bytes, function_name(function.name)
     unknown = ["bytes spilled: count LDL and STL; the stack holds arrays too"]
-    if threads is None:
-        unknown.append(f"threads of a block, so occupancy ({function_name(live.function)})")
-    if dynamic is None:
+    if function.shared_spill_bytes:
+        unknown = [
+            f"bytes spilled of {plain}: {function.shared_spill_bytes} bytes of shared memory hold spills"
+        ]
+    if why_no_code:
+        unknown.append(f"live registers and opcodes: {why_no_code}")
+    if function.is_kernel and threads is None:
+        unknown.append(f"threads of a block, so occupancy ({plain})")
+    if function.is_kernel and dynamic is None:
         unknown.append("dynamic shared memory: occupancy is that without any")
-    if live.unknown_calls:
-        name_of = function_name(live.function)
-        unknown.append(f"{live.unknown_calls} calls of other files: live registers are too low ({name_of})")
+    live, lines = code or (None, ())
+    if live and live.unknown_calls:
+        unknown.append(f"{live.unknown_calls} calls of other files: live registers are too low ({plain})")
     return CodeFunction(
         name,
-        live.function,
+        function.name,
         arch,
-        registers,
-        stack,
+        function.registers,
+        function.stack_bytes,
         static,
         dynamic,
         threads,
@@ -307,6 +367,9 @@ def _function(
         _opcodes(lines),
         tuple(unknown),
         triton.tensor_columns or 0,
+        is_kernel=function.is_kernel,
+        spill_instructions=function.spill_instructions,
+        shared_spill_bytes=function.shared_spill_bytes,
     )
 
 
@@ -337,21 +400,6 @@ def _triton_facts(path: Path) -> _TritonFacts:
     except (OSError, ValueError, AttributeError):
         return _TritonFacts(None, None, None)
     return _TritonFacts(shared, None if warps is None else 32 * warps, columns)
-
-
-def _cuobjdump(option: str, path: Path) -> str:
-    tool = require_tool("cuobjdump")
-    done = subprocess.run(
-        [str(tool.path), option, str(path)], capture_output=True, text=True, timeout=60, check=False
-    )
-    if done.returncode:
-        raise BuildFailed(f"cuobjdump cannot read {path.name}: {(done.stderr or 'it says nothing').strip()}")
-    return done.stdout
-
-
-def _arch_of_code(cubin: Path) -> str | None:
-    match = _ARCH.search(_cuobjdump("--list-elf", cubin))
-    return match[1] if match else None
 
 
 def _of_report(path: Path, name: str) -> list[CodeFunction]:

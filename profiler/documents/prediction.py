@@ -12,10 +12,19 @@ from profiler.build.occupancy import occupancy
 from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, Problem, Version, Workload, load_catalog, load_problem
 from profiler.catalog.cases import call_problem
-from profiler.documents.code_files import CODE_FILES, CodeFunction, examine_binary
+from profiler.documents.code_files import CODE_FILES, CodeFunction, code_files, examine_binary
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, UnknownName
-from profiler.evidence import DEFAULT_PART, GPU_PARTS, Evidence, GpuPart, Value, find_part, formatting
+from profiler.evidence import (
+    DEFAULT_PART,
+    GPU_PARTS,
+    Evidence,
+    GpuPart,
+    Value,
+    brief_list,
+    find_part,
+    formatting,
+)
 from profiler.explain import TimeIdentity, TimeSplit
 from profiler.explain.sentence import NO_CHANGE, format_change
 from profiler.explain.time_identity import (
@@ -158,12 +167,12 @@ def predict_names(
     asked for on one workload. Raises UnknownName, UnreadableReport, and CannotJudge where a tool is missing.
     """
     errors = load_errors()
-    if launch is not None or any(Path(name).suffix in CODE_FILES for name in names):
+    if launch is not None or any(_is_code(Path(name)) for name in names):
         if macros or workloads or not names:
             raise UnknownName("a file of machine code is predicted alone, with --grid, --block and --arg")
         if launch is None:
             raise UnknownName(f"{names[0]} says nothing of its launch: give --grid, --block and --arg")
-        codes = [Path(name) for name in names]
+        codes = [_code_file(Path(name)) for name in names]
         return PredictionDocument(
             tuple(_cubin_calls(codes, launch, gpus, against, errors, with_what_ifs)), errors
         )
@@ -217,10 +226,20 @@ def _version_calls(
     jobs: int | None,
     progress: Progress,
 ) -> list[PredictedCall]:
-    workloads = {version.id: _workloads(problem, version, labels) for version in versions}
+    workloads: dict[str, list[Workload]] = {}
+    lacking: dict[str, UnknownName] = {}
+    for version in versions:
+        try:
+            workloads[version.id] = _workloads(problem, version, labels)
+        except UnknownName as error:
+            lacking[version.id] = error
+    if lacking and not workloads:
+        raise next(iter(lacking.values()))
     baselines: dict[str, Version | None] = {}
     built = []
     for version in versions:
+        if version.id in lacking:
+            continue
         changed = with_macros(version, macros)
         built.append(changed)
         workloads[changed.id] = workloads[version.id]
@@ -259,6 +278,10 @@ def _version_calls(
         )
         for version, workload, part in wanted
         for baseline in (baselines[version.id],)
+    ] + [
+        PredictedCall(name, ", ".join(labels), part, (), str(error), "")
+        for name, error in lacking.items()
+        for part in parts
     ]
 
 
@@ -406,7 +429,7 @@ class _RanCode:
             )
         try:
             with scratch_folder() as folder:
-                cubin = extract_cubin(self.path, self.arch, folder)
+                cubin = extract_cubin(self.path, self.arch, folder, function=self.code.function)
                 sizes = code.registers, code.static_shared_bytes
                 launches = (predict_cubin(cubin, self.run, *sizes, part, errors),)
         except NoModel as error:
@@ -414,11 +437,33 @@ class _RanCode:
         return replace(call, launches=launches)
 
 
+def _is_code(path: Path) -> bool:
+    """A file of machine code, or a folder with some, such as one of Triton's cache."""
+    return path.suffix in CODE_FILES or (path.is_dir() and bool(code_files(path)))
+
+
+def _code_file(path: Path) -> Path:
+    """The one file of code of a folder; another path as it is. Raises UnknownName where there are several."""
+    if not path.is_dir():
+        return path
+    found = code_files(path)
+    if len(found) != 1:
+        names = brief_list([str(file.relative_to(path)) for file in found]) or "none"
+        raise UnknownName(f"{path} has {len(found)} files of machine code, name one: {names}")
+    return found[0]
+
+
 def _run_code(path: Path, given: GivenLaunch) -> _RanCode:
     """Raises UnknownName for what the file lacks, BuildFailed for a file that is no machine code."""
     if not path.is_file():
         raise UnknownName(f"there is no file {path}")
-    functions = {code.function: code for code in examine_binary(path, path.name, given.arch)}
+    codes = [code for code in examine_binary(path, path.name, given.arch) if code.is_kernel]
+    arches = sorted({code.arch for code in codes if code.arch})
+    if len(arches) > 1:
+        raise UnknownName(
+            f"{path.name} has code for several architectures: choose with --arch: {', '.join(arches)}"
+        )
+    functions = {code.function: code for code in codes}
     code = functions[choose_kernel(list(functions), given.kernel, path.name)]
     if not code.arch:
         raise UnknownName(f"{path.name} does not say which architecture its code is for")
@@ -432,7 +477,7 @@ def _run_code(path: Path, given: GivenLaunch) -> _RanCode:
     )
     run, no_model = None, ""
     with scratch_folder() as folder:
-        cubin = extract_cubin(path, code.arch, folder)
+        cubin = extract_cubin(path, code.arch, folder, function=code.function)
         (function,) = [f for f in cubin_functions(cubin) if f.name == code.function]
         try:
             run = run_cubin(cubin, function, launch)

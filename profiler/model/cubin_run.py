@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import numpy as np
 from profiler.build import function_name
 from profiler.emulator import LaunchShape
 from profiler.errors import UnknownName
-from profiler.evidence import GpuPart
+from profiler.evidence import GpuPart, brief_list
 from profiler.model.control_words import read_code_words
 from profiler.model.cubin import KernelImage, read_kernels
 from profiler.model.error_table import ErrorTable
@@ -127,19 +127,39 @@ def _bfloat16(values: Array) -> Array:
 
 
 def choose_kernel(images: Sequence[str], name: str | None, where: str) -> str:
-    """The mangled name of the kernel of a name, plain or mangled, or of the only one. Raises UnknownName."""
+    """The mangled name of the kernel of a name, or of the only one. Raises UnknownName.
+
+    name: mangled, plain, with its template arguments (`v2d<64>`), or any part of the mangled one that one
+    kernel alone has.
+    """
     plain = {function: function_name(function) for function in images}
-    chosen = [function for function in images if name in (None, function, plain[function])]
+    ways: tuple[Callable[[str], bool], ...] = (
+        lambda function: name in (None, function),
+        lambda function: name == plain[function],
+        lambda function: _is_instance(function, plain[function], name or ""),
+        lambda function: (name or "") in function,
+    )
+    chosen = next((found for way in ways if (found := [one for one in images if way(one)])), [])
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
         raise UnknownName(
-            f"{where} has no kernel {name!r}: it has {', '.join(sorted(set(plain.values()))) or 'none'}"
+            f"{where} has no kernel {name!r}: it has {brief_list(sorted(set(plain.values()))) or 'none'}"
         )
     names = [plain[function] for function in chosen]
     # Instances of one template have one plain name.
     shown = chosen if len(set(names)) < len(names) else names
-    raise UnknownName(f"{where} has several kernels: choose with --kernel: {', '.join(sorted(shown))}")
+    raise UnknownName(f"{where} has several kernels: choose with --kernel: {brief_list(sorted(shown))}")
+
+
+def _is_instance(function: str, plain: str, name: str) -> bool:
+    """Whether a mangled name is the instance `v2d<64, true>`: its first template arguments are these."""
+    match = re.fullmatch(r"(?:\w+::)*(\w+)<(.*)>", "".join(name.split()))
+    if match is None or match[1] != plain:
+        return False
+    values = [{"true": "1", "false": "0"}.get(word, word.replace("-", "n")) for word in match[2].split(",")]
+    wanted = "".join(rf"L[a-z]{re.escape(value)}E" for value in values)
+    return re.search(rf"{len(plain)}{plain}I{wanted}", function) is not None
 
 
 def run_cubin(cubin: Path, function: FunctionCode, launch: CubinLaunch) -> LaunchRun:

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from profiler.sass.alignment import Alignment as Alignment
     from profiler.sass.alignment import align as align
     from profiler.sass.bundle_file import MachineCode as MachineCode
+    from profiler.sass.disassembly import assemble_ptx as assemble_ptx
     from profiler.sass.disassembly import cubin_functions as cubin_functions
     from profiler.sass.disassembly import disassemble as disassemble
     from profiler.sass.disassembly import extract_cubin as extract_cubin
+    from profiler.sass.disassembly import extract_cubins as extract_cubins
     from profiler.sass.disassembly import library_functions as library_functions
     from profiler.sass.hotspots import CodeLocation as CodeLocation
     from profiler.sass.hotspots import HotRow as HotRow
@@ -49,7 +51,7 @@ __getattr__ = lazy(
     __name__,
     alignment="AlignedFunction AlignedRow Alignment align",
     bundle_file="MachineCode",
-    disassembly="cubin_functions disassemble extract_cubin library_functions",
+    disassembly="assemble_ptx cubin_functions disassemble extract_cubin extract_cubins library_functions",
     hotspots="CodeLocation HotRow HotSpot HotSpotChange hot_spot_changes hottest hottest_rows",
     hottest_places="HotPlace StaticLine hot_places static_lines",
     listing="FunctionCode Listing SassLine listing_of_launch make_listing select_functions",

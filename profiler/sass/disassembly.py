@@ -6,11 +6,12 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from profiler.build import find_tool, opcode_counts, require_tool
+from profiler.build.code_images import choose_images
 from profiler.bundles import scratch_folder
-from profiler.errors import BuildFailed
+from profiler.errors import BuildFailed, CannotJudge
 from profiler.sass.listing import FileLine, FunctionCode, Listing, make_listing
 
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.+?)\s*;")
@@ -20,6 +21,11 @@ _LIBRARIES = re.compile(
     r"(^|/)(triton/(language|experimental)|nvidia_cutlass_dsl|cuda/tile)/"  # Triton, Gluon, CuTe DSL, cuTile
     r"|/(cuda[^/]*|cu\d+|targets/[^/]+)/include/|/crt/[^/]*$"  # the CUDA toolkit, wherever it is installed
     r"|(^|/)(cuda_(fp16|bf16|fp8|fp6|fp4)|sm_\d+_[a-z_]+|device_[a-z_]+|mma)\.hpp?$"
+)
+_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.MULTILINE)
+# What ptxas says of PTX that is newer than itself, or for a GPU that it does not know.
+TOO_NEW = re.compile(
+    r"Unsupported \.version|unsupported \.version|not defined for option 'gpu-name'|Unknown \.target", re.I
 )
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 
@@ -31,7 +37,8 @@ def disassemble(path: Path, arch: str | None = None) -> Listing:
     BuildFailed where the file has no such code.
     """
     with scratch_folder() as folder:
-        functions = cubin_functions(extract_cubin(path, arch, folder))
+        cubins = extract_cubins(path, arch, folder)
+        functions = tuple(function for cubin in cubins for function in cubin_functions(cubin))
     return make_listing(functions, path.name)
 
 
@@ -101,27 +108,66 @@ def _line_info(cubin: Path) -> dict[tuple[str, int], FileLine]:
     return parse_line_info(_run_tool("nvdisasm", *options, str(cubin)))
 
 
-def extract_cubin(path: Path, arch: str | None, folder: Path) -> Path:
+def extract_cubin(path: Path, arch: str | None, folder: Path, *, function: str | None = None) -> Path:
     """The file's code for one architecture as a cubin in the folder; the file itself where it is one.
 
-    Raises CannotJudge where cuobjdump is missing, BuildFailed where the file has no such code.
+    function: of several images the one that has it. Raises BuildFailed where the file has no such code, or
+    several images of it, CannotJudge where it holds PTX alone.
     """
+    cubins = extract_cubins(path, arch, folder, function=function)
+    if len(cubins) > 1 and function is None:
+        raise BuildFailed(f"{path} holds {len(cubins)} images of machine code where one is expected")
+    if not cubins:
+        raise BuildFailed(f"{path} has no kernel {function}")
+    return cubins[0]
+
+
+def extract_cubins(
+    path: Path, arch: str | None, folder: Path, *, function: str | None = None
+) -> tuple[Path, ...]:
+    """Every image of the file for one architecture as a cubin, as extract_cubin; of PTX what ptxas makes."""
+    if path.suffix == ".ptx":
+        path = assemble_ptx(path, folder, arch)
     if path.suffix == ".cubin":
-        return path
-    cuobjdump = require_tool("cuobjdump")
-    listed = _run_tool("cuobjdump", "--list-elf", str(path)).splitlines()
-    names = [line.rpartition(":")[2].strip() for line in listed if line.startswith("ELF file")]
-    by_arch = {match[0]: name for name in names if (match := re.search(r"sm_\d+[a-z]?", name))}
-    if arch is None and len(by_arch) == 1:
-        arch = next(iter(by_arch))
-    if arch not in by_arch:
-        arches = ", ".join(sorted(by_arch)) or "none"
-        problem = f"no {arch} machine code" if arch else "machine code of several architectures"
-        raise BuildFailed(f"{problem} in {path}; there is {arches}: choose with --arch")
-    # It writes the cubin into its working directory.
-    command = [str(cuobjdump.path), "--extract-elf", by_arch[arch], str(path.resolve())]
-    subprocess.run(command, cwd=folder, capture_output=True, timeout=opcode_counts.TIME_LIMIT_S, check=False)
-    return folder / PurePath(by_arch[arch]).name
+        if arch is not None:
+            next(choose_images(path, arch), None)  # raises where it is for another
+        return (path,)
+    cubins = []
+    for image in choose_images(path, arch, function=function):
+        cubins.append(folder / f"{path.stem}.{image.number}.{image.arch}.cubin")
+        cubins[-1].write_bytes(image.content)
+    return tuple(cubins)
+
+
+def assemble_ptx(path: Path, folder: Path, arch: str | None = None) -> Path:
+    """The machine code that ptxas makes of PTX, for its own target where none is named.
+
+    Raises CannotJudge where ptxas is missing or does not know the PTX's version or target, BuildFailed where
+    the PTX is wrong.
+    """
+    try:
+        text = path.read_text("utf-8", "replace")
+    except OSError as error:
+        raise BuildFailed(f"{path} cannot be read: {error.strerror}") from None
+    target = _TARGET.search(text)
+    if target is None:
+        raise BuildFailed(f"{path} is no PTX: it names no .target")
+    output = folder / f"{path.stem}.cubin"
+    tool = require_tool("ptxas")
+    command = [str(tool.path), f"-arch={arch or target[1]}", "-lineinfo", "-o", str(output), str(path)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=opcode_counts.TIME_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise CannotJudge(f"ptxas did not end within {opcode_counts.TIME_LIMIT_S} s on {path}") from None
+    if done.returncode or not output.is_file():
+        words = (done.stderr or done.stdout).strip().splitlines()
+        first = next((line for line in words if "error" in line or "fatal" in line), "it said nothing")
+        if TOO_NEW.search(first):
+            raise CannotJudge(f"ptxas {tool.version} cannot compile {path}: {first}: take a newer ptxas")
+        raise BuildFailed(f"ptxas cannot compile {path}: {first}")
+    return output
 
 
 def _run_tool(name: str, *arguments: str) -> str:

@@ -139,7 +139,8 @@ def cubin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert isinstance(built, BuiltLibrary), FailedBuild
     folder = tmp_path_factory.mktemp("cache") / "ab12"
     folder.mkdir()
-    return Path(shutil.copy(extract_cubin(built.library, "sm_90a", folder), folder / "kernel.cubin"))
+    whole = tmp_path_factory.mktemp("whole")
+    return Path(shutil.copy(extract_cubin(built.library, "sm_90a", whole), folder / "kernel.cubin"))
 
 
 @needs_sass

@@ -1,0 +1,323 @@
+"""Every image of machine code in a cubin, fat binary, object, library or program, read without a tool."""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profiler.errors import BuildFailed, CannotJudge
+
+# Containers and their entries. Source: fatbinary_section.h of the toolkit for the magic number; the entry as
+# nvcc 11 to 13 write it, compared with what cuobjdump lists.
+_CONTAINER = 0xBA55ED50
+_PTX, _ELF = 1, 2
+_LZ4, _ZSTD = 0x2000, 0x8000
+_FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
+_CUDA_MACHINE = 190  # EM_CUDA
+_SHT_NOBITS, _SHT_SYMTAB, _STT_FUNC = 8, 2, 2
+_STO_ENTRY = 0x10  # st_other of a kernel
+# Attributes of .nv.info, by cuobjdump --dump-elf: a length in bytes, then a symbol's index and a number.
+_SIZED = 4
+_MIN_STACK_SIZE, _REGCOUNT = 0x12, 0x2F
+# Of the section of one function: pairs of a kind and the offset of an instruction; bytes.
+_ANNOTATIONS, _SPILL = 0x55, 1
+_SHARED_SCRATCH = 0x32
+_LARGEST = 1 << 32  # of one image, in bytes: more is a damaged header
+_MALFORMED = (struct.error, ValueError, IndexError, OverflowError)
+
+
+@dataclass(frozen=True)
+class ImageFunction:
+    """What an image says of one of its functions; None is what it does not say."""
+
+    name: str  # mangled
+    is_kernel: bool  # else a device function that other code calls
+    registers: int | None
+    stack_bytes: int | None
+    code_bytes: int
+    spill_instructions: int | None = None  # that ptxas marks as spills, into local or shared memory
+    shared_spill_bytes: int = 0  # of a block, that spills into shared memory take
+
+
+@dataclass(frozen=True)
+class CodeImage:
+    """The machine code of one source for one architecture, as one cubin."""
+
+    number: int  # in its file, from 1, PTX left out
+    arch: str  # sm_90a
+    functions: tuple[ImageFunction, ...]
+    content: bytes = field(repr=False)
+
+    @property
+    def kernels(self) -> tuple[ImageFunction, ...]:
+        """Those that a launch may name."""
+        return tuple(function for function in self.functions if function.is_kernel)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of an ELF file."""
+
+    name: str
+    kind: int
+    offset: int
+    size: int
+    link: int
+
+
+def read_images(path: Path) -> Iterator[CodeImage]:
+    """The images of a file in its order, one in memory at a time.
+
+    Raises BuildFailed for a file that is no such file, or is damaged.
+    """
+    with _mapped(path) as data:
+        if _is_cubin(data):
+            yield _image(bytes(data), 1, path)
+            return
+        number = 0
+        for kind, content in _entries(data, path):
+            if kind == _ELF:
+                number += 1
+                yield _image(content, number, path)
+
+
+def ptx_architectures(path: Path) -> tuple[str, ...]:
+    """For which architectures a file holds PTX: compute_90. Raises as read_images does."""
+    with _mapped(path) as data:
+        if _is_cubin(data):
+            return ()
+        return tuple(
+            dict.fromkeys(
+                f"compute_{match[1].decode()}"
+                for kind, content in _entries(data, path)
+                if kind == _PTX and (match := re.search(rb"^\s*\.target\s+sm_(\w+)", content, re.MULTILINE))
+            )
+        )
+
+
+def read_sections(data: bytes | mmap.mmap) -> list[Section]:
+    """The sections of a 64-bit little-endian ELF file. Raises ValueError or struct.error where damaged."""
+    start = struct.unpack_from("<Q", data, 0x28)[0]
+    entry_size, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
+    if count and entry_size < 0x40:
+        raise ValueError("section headers are too short")
+    headers = []
+    for index in range(count):
+        at = start + index * entry_size
+        name, kind = struct.unpack_from("<II", data, at)
+        offset, size, link = struct.unpack_from("<QQI", data, at + 0x18)
+        if kind != _SHT_NOBITS and offset + size > len(data):
+            raise ValueError("a section ends behind the file")
+        headers.append((name, kind, offset, size, link))
+    if not headers:
+        return []
+    names = data[headers[names_index][2] : headers[names_index][2] + headers[names_index][3]]
+    return [Section(_text(names, name), *rest) for name, *rest in headers]
+
+
+def _mapped(path: Path) -> mmap.mmap:
+    try:
+        with path.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:  # ValueError: an empty file
+        words = "it is empty" if isinstance(error, ValueError) else error.strerror
+        raise BuildFailed(f"{path} cannot be read: {words}") from None
+    return data
+
+
+def _is_cubin(data: mmap.mmap) -> bool:
+    return data[:5] == b"\x7fELF\x02" and len(data) >= 20 and data[18] == _CUDA_MACHINE
+
+
+def _entries(data: mmap.mmap, path: Path) -> Iterator[tuple[int, bytes]]:
+    """Kind and content of each entry of each container."""
+    try:
+        if data[:5] == b"\x7fELF\x02":
+            ranges = [
+                (section.offset, section.offset + section.size)
+                for section in read_sections(data)
+                if section.name in _FATBIN_SECTIONS and section.kind != _SHT_NOBITS
+            ]
+        elif data[:4] == _CONTAINER.to_bytes(4, "little"):
+            ranges = [(0, len(data))]
+        else:
+            raise BuildFailed(f"{path} holds no machine code: it is no ELF file and no fat binary")
+        for start, end in ranges:
+            yield from _entries_between(data, start, end)
+    except _MALFORMED as error:
+        raise BuildFailed(f"{path} is damaged: {error}") from None
+
+
+def _entries_between(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    at = start
+    while at + 16 <= end:
+        magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
+        if magic != _CONTAINER:
+            at += 8  # containers are aligned to 8 bytes, with zeros between
+            continue
+        if header < 16 or at + header + size > end:
+            raise ValueError("a fat binary ends behind its section")
+        inside, last = at + header, at + header + size
+        while inside + 64 <= last:
+            kind, _, entry_header, stored = struct.unpack_from("<HHIQ", data, inside)
+            packed = struct.unpack_from("<I", data, inside + 16)[0]
+            flags, _, whole = struct.unpack_from("<QQQ", data, inside + 40)
+            begin = inside + entry_header
+            if entry_header < 64 or begin + stored > last:
+                raise ValueError("an entry ends behind its fat binary")
+            if kind in (_PTX, _ELF):
+                is_packed = flags & (_LZ4 | _ZSTD)
+                content = data[begin : begin + (packed if is_packed and packed else stored)]
+                yield kind, _unpacked(content, whole, flags)
+            inside = begin + stored
+        at = last
+
+
+def _unpacked(content: bytes, size: int, flags: int) -> bytes:
+    if not flags & (_LZ4 | _ZSTD):
+        return content
+    import pyarrow  # seldom needed, and slow to load
+
+    if not 0 < size <= min(_LARGEST, 1024 * len(content) + 4096):
+        raise ValueError(f"an entry says that {len(content)} bytes unpack to {size}")
+    codec = "zstd" if flags & _ZSTD else "lz4_raw"
+    try:
+        unpacked: bytes = pyarrow.decompress(content, decompressed_size=size, codec=codec, asbytes=True)
+    except (OSError, ValueError) as error:  # what pyarrow raises for content that is not of the codec
+        raise ValueError(f"an entry does not unpack: {error}") from None
+    return unpacked
+
+
+def _image(content: bytes, number: int, path: Path) -> CodeImage:
+    try:
+        return CodeImage(number, _architecture(content), read_functions(content), content)
+    except _MALFORMED as error:
+        raise BuildFailed(f"{path} is damaged: image {number}: {error}") from None
+
+
+def _architecture(data: bytes) -> str:
+    """With its letter, which ptxas 13 writes in the note about itself alone; cuobjdump leaves `f` out."""
+    flags, abi = struct.unpack_from("<I", data, 0x30)[0], data[8]
+    # Source: llvm/BinaryFormat/ELF.h, EF_CUDA_SM, EF_CUDA_ACCELERATORS and their forms of ABI version 8.
+    number = flags >> 8 & 0xFF if abi >= 8 else flags & 0xFF
+    letter = "a" if flags & (0x8 if abi >= 8 else 0x800) else ""
+    for section in read_sections(data):
+        if section.name == ".note.nv.tkinfo":
+            note = data[section.offset : section.offset + section.size]
+            if match := re.search(rb"-arch[ =](?:sm|compute)_(\d+)([af]?)\b", note):
+                letter = match[2].decode() if int(match[1]) == number else letter
+    return f"sm_{number}{letter}"
+
+
+def read_functions(data: bytes) -> tuple[ImageFunction, ...]:
+    """The functions of a cubin. Raises as read_sections does."""
+    sections = read_sections(data)
+    symbols = [
+        (at, section)
+        for section in sections
+        if section.name == ".symtab" and section.kind == _SHT_SYMTAB
+        for at in range(section.offset, section.offset + section.size - 23, 24)
+    ]
+    numbers: dict[int, dict[int, int]] = {_MIN_STACK_SIZE: {}, _REGCOUNT: {}}
+    for section in sections:
+        if section.name == ".nv.info":
+            for attribute, value in attributes(data[section.offset : section.offset + section.size]):
+                if attribute in numbers and len(value) == 8:
+                    symbol, number = struct.unpack("<II", value)
+                    numbers[attribute][symbol] = number
+    by_name = {
+        section.name: data[section.offset : section.offset + section.size]
+        for section in sections
+        if section.name.startswith(".nv.info.")
+    }
+    functions = []
+    for index, (at, table) in enumerate(symbols):
+        name, info, other, place = struct.unpack_from("<IBBH", data, at)
+        if info & 0xF != _STT_FUNC or not 0 < place < len(sections):
+            continue
+        strings = sections[table.link]
+        text = _text(data[strings.offset : strings.offset + strings.size], name)
+        if sections[place].name != f".text.{text}":
+            continue  # a part of another function's section
+        marked, scratch = _spills(by_name.get(f".nv.info.{text}", b""))
+        functions.append(
+            ImageFunction(
+                text,
+                bool(other & _STO_ENTRY),
+                numbers[_REGCOUNT].get(index),
+                numbers[_MIN_STACK_SIZE].get(index),
+                sections[place].size,
+                marked,
+                scratch,
+            )
+        )
+    return tuple(functions)
+
+
+def _spills(info: bytes) -> tuple[int | None, int]:
+    """How many instructions are marked as spills, None where none is, and their bytes in shared memory."""
+    marked: int | None = None
+    scratch = 0
+    for attribute, value in attributes(info):
+        if attribute == _ANNOTATIONS:
+            pairs = struct.iter_unpack("<II", value[: len(value) // 8 * 8])
+            marked = (marked or 0) + sum(kind == _SPILL for kind, _ in pairs)
+        elif attribute == _SHARED_SCRATCH and len(value) >= 8:
+            scratch = struct.unpack_from("<I", value, 4)[0]
+    return marked, scratch
+
+
+def attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
+    """The attributes with a length of a section .nv.info: their numbers and values."""
+    at = 0
+    while at + 4 <= len(info):
+        form, attribute, size = struct.unpack_from("<BBH", info, at)
+        at += 4
+        if form == _SIZED:  # of others the value stands in the place of the length
+            yield attribute, info[at : at + size]
+            at += size
+
+
+def _text(table: bytes, at: int) -> str:
+    return table[at : table.index(b"\0", at)].decode("utf-8", "replace")
+
+
+def architectures(path: Path) -> tuple[str, ...]:
+    """Those that a file has functions for, in its order. An image without any, a stub, is no choice.
+
+    Raises CannotJudge where it holds PTX alone, BuildFailed where it holds no function.
+    """
+    arches = dict.fromkeys(image.arch for image in read_images(path) if image.functions)
+    if not arches:
+        if targets := ptx_architectures(path):
+            raise CannotJudge(
+                f"{path} holds PTX alone ({', '.join(targets)}) and no machine code: compile it for a GPU "
+                f"with ptxas, or name the .ptx file"
+            )
+        raise BuildFailed(f"{path} holds no kernel for any architecture")
+    return tuple(arches)
+
+
+def choose_images(path: Path, arch: str | None, *, function: str | None = None) -> Iterator[CodeImage]:
+    """The images that hold code for an architecture, of a file that may hold it for several.
+
+    arch: None where it is no choice: one architecture alone has kernels. function: the image that has it
+    alone. sm_100f and sm_100 are one: the file may not say which. Raises as architectures does.
+    """
+    arches = architectures(path)
+    if arch is None and len(arches) > 1:
+        there = ", ".join(sorted(arches))
+        raise BuildFailed(f"{path} holds machine code of several architectures: {there}: choose with --arch")
+    wanted = arch or arches[0]
+    if wanted not in arches:
+        wanted = next((known for known in arches if known.rstrip("f") == wanted.rstrip("f")), wanted)
+    if wanted not in arches:
+        raise BuildFailed(f"no {arch} machine code in {path}; there is {', '.join(sorted(arches))}")
+    for image in read_images(path):
+        names = [one.name for one in image.functions]
+        if image.arch == wanted and names and (function is None or function in names):
+            yield image

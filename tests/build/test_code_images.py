@@ -1,0 +1,200 @@
+"""Every image and function of files that hold machine code, read without a tool."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from profiler.build import require_tool
+from profiler.build.code_images import architectures, choose_images, read_images
+from profiler.build.library import parse_ptxas
+from profiler.documents import examine_files
+from profiler.errors import BuildFailed, CannotJudge, ProfilerError
+from profiler.model import read_kernels
+from profiler.sass import disassemble
+from tests.toolchain import needs_nvcc, needs_sass
+
+_FIRST = """
+struct Params { float *x; int n; };
+__global__ void attend(Params p) { p.x[threadIdx.x] = p.n; }
+"""
+_SECOND = """
+__device__ int counter;
+__global__ void without_parameters() { counter = 1; }
+template <int N> __global__ void v2d(float *x) { for (int i = 0; i < N; i++) x[i] *= N; }
+template __global__ void v2d<64>(float *);
+template __global__ void v2d<128>(float *);
+"""
+_USAGE = re.compile(r"Function (\S+?):\s+REG:(\d+) STACK:(\d+)")
+
+
+def _nvcc(folder: Path, output: str, *arguments: str, **sources: str) -> Path:
+    for name, text in sources.items():
+        (folder / f"{name}.cu").write_text(text)
+    names = [f"{name}.cu" for name in sources]
+    command = [str(require_tool("nvcc").path), *arguments, "-o", output, *names]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder / output
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sources for two architectures each, and what nvcc links in."""
+    folder = tmp_path_factory.mktemp("library")
+    targets = [f"-gencode=arch=compute_{n},code=sm_{n}" for n in ("80", "90a")]
+    return _nvcc(folder, "two.so", *targets, "-shared", "-Xcompiler=-fPIC", first=_FIRST, second=_SECOND)
+
+
+def _listed(path: Path) -> Counter[tuple[str, int, int]]:
+    tool = str(require_tool("cuobjdump").path)
+    text = subprocess.run([tool, "--dump-resource-usage", str(path)], capture_output=True, text=True).stdout
+    return Counter((name, int(registers), int(stack)) for name, registers, stack in _USAGE.findall(text))
+
+
+@needs_sass
+def test_every_function_of_every_image_is_listed_as_cuobjdump_does(library: Path) -> None:
+    ours = Counter(
+        (function.name, function.registers, function.stack_bytes)
+        for image in read_images(library)
+        for function in image.functions
+    )
+    assert ours == _listed(library)
+    assert sum(ours.values()) == 8
+    document = examine_files([library])
+    rows = Counter((row.function, row.registers, row.stack_bytes) for row in document.functions)
+    assert rows == ours
+    assert Counter(row.arch for row in document.functions) == {"sm_80": 4, "sm_90a": 4}
+    assert {row.name for row in document.functions} == {"attend", "without_parameters", "v2d"}
+    names = disassemble(library, "sm_90a").functions
+    assert len(names) == 4
+
+
+@needs_nvcc
+def test_an_image_without_functions_is_no_choice(tmp_path: Path) -> None:
+    plain = _nvcc(tmp_path, "plain.o", "-arch=sm_90", "-c", plain=_FIRST)
+    other = _nvcc(tmp_path, "mixed.so", "-shared", "-Xcompiler=-fPIC", str(plain))
+    assert {image.arch for image in read_images(other)} == {"sm_75", "sm_90"}
+    assert architectures(other) == ("sm_90",)
+    assert [kernel.name for image in choose_images(other, None) for kernel in image.kernels] == [
+        "_Z6attend6Params"
+    ]
+
+
+@needs_nvcc
+@pytest.mark.parametrize(
+    ("target", "arch"), [("sm_90", "sm_90"), ("sm_90a", "sm_90a"), ("sm_100f", "sm_100f")]
+)
+def test_an_architecture_keeps_its_letter_and_a_family_is_found(
+    tmp_path: Path, target: str, arch: str
+) -> None:
+    path = _nvcc(tmp_path, "one.fatbin", f"-arch={target}", "-fatbin", first=_FIRST)
+    assert architectures(path) == (arch,)
+    assert len(list(choose_images(path, target))) == 1
+    with pytest.raises(BuildFailed):
+        list(choose_images(path, "sm_75"))
+
+
+@needs_nvcc
+def test_a_file_with_ptx_alone_could_not_be_judged_and_the_ptx_itself_is_assembled(tmp_path: Path) -> None:
+    code = "-gencode=arch=compute_90,code=compute_90"
+    with pytest.raises(CannotJudge, match="compute_90"):
+        architectures(_nvcc(tmp_path, "alone.fatbin", code, "-fatbin", first=_FIRST))
+    ptx = _nvcc(tmp_path, "second.ptx", "-arch=compute_90", "-ptx", second=_SECOND)
+    assert len(examine_files([ptx]).functions) == 3
+    newer = tmp_path / "newer.ptx"
+    newer.write_text(re.sub(r"\.version \S+", ".version 99.0", ptx.read_text()))
+    with pytest.raises(CannotJudge):
+        examine_files([newer])
+
+
+@needs_nvcc
+def test_parameters_over_4_kb_and_kernels_without_any(tmp_path: Path) -> None:
+    source = "struct Big { int a[2000]; float *x; };\n" + (
+        "__global__ void bigger(const __grid_constant__ Big p, int k, double d) { p.x[k] = p.a[k] * d; }\n"
+        "__device__ int counter; __global__ void nothing() { counter = 1; }\n"
+    )
+    for target in ("sm_90", "sm_100a"):
+        kernels = read_kernels(_nvcc(tmp_path, f"{target}.cubin", f"-arch={target}", "-cubin", big=source))
+        big, nothing = kernels["_Z6bigger3Bigid"], kernels["_Z7nothingv"]
+        assert [(p.offset, p.size) for p in big.parameters] == [(0, 8008), (8008, 4), (8016, 8)]
+        assert nothing.parameters == ()
+        assert nothing.parameter_base == big.parameter_base
+
+
+_HEAVY = """
+#define BODY float r[200], s = 0; \\
+  _Pragma("unroll") for (int i = 0; i < 200; i++) r[i] = x[i * n]; \\
+  _Pragma("unroll") for (int i = 0; i < 200; i++) s += r[i] * r[199 - i] * x[i + n]; \\
+  _Pragma("unroll") for (int i = 0; i < 200; i++) s *= r[i];
+__device__ __noinline__ float heavy(const float *x, int n) { BODY return s; }
+__global__ void __launch_bounds__(1024) caller(float *x, int n) { x[threadIdx.x] = heavy(x, n); }
+__global__ void __launch_bounds__(1024) shared_spills(float *x, int n) {
+  asm volatile(".pragma \\"enable_smem_spilling\\";");
+  BODY x[threadIdx.x] = s;
+}
+__global__ void small(float *x) { x[0] = 1; }
+"""
+
+
+@needs_sass
+def test_spills_into_shared_memory_and_those_of_a_called_function(tmp_path: Path) -> None:
+    (tmp_path / "heavy.cu").write_text(_HEAVY)
+    nvcc = str(require_tool("nvcc").path)
+    command = [nvcc, "-arch=sm_90", "-cubin", "-Xptxas=-v", "heavy.cu", "-o", "heavy.cubin"]
+    log = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
+    usages = {usage.function: usage for usage in parse_ptxas(log)}
+    numbers = [
+        int(n) for n in re.findall(r"(\d+) bytes spill (?:stores|loads)", log.partition("heavyPKfi")[2])
+    ]
+    assert numbers[0] > 0
+    assert usages["_Z6callerPfi"].spill_bytes == sum(numbers[:2])
+    assert usages["_Z5smallPf"].spill_bytes == 0
+    rows = {row.name: row for row in examine_files([tmp_path / "heavy.cubin"]).functions}
+    assert rows["shared_spills"].shared_spill_bytes == rows["shared_spills"].static_shared_bytes > 0
+    assert rows["caller"].spill_instructions == rows["caller"].local_accesses > 0
+    assert rows["small"].shared_spill_bytes == 0
+    assert not rows["small"].spill_instructions
+
+
+def test_what_is_no_machine_code_is_one_line(tmp_path: Path) -> None:
+    for content in (
+        b"",
+        b"\x7fELF",
+        b"text",
+        b"\x7fELF\x02" + bytes(14) + b"\0" * 60,
+        b"P\xedU\xba" + b"\xff" * 60,
+    ):
+        path = tmp_path / "wrong.so"
+        path.write_bytes(content)
+        with pytest.raises(BuildFailed) as raised:
+            architectures(path)
+        assert "\n" not in str(raised.value)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("output", ["-cubin", "-fatbin"])
+def test_damaged_files_end_in_one_line_or_are_read(tmp_path: Path, output: str) -> None:
+    whole = bytearray(_nvcc(tmp_path, "whole.bin", "-arch=sm_90", output, second=_SECOND).read_bytes())
+    draw = random.Random(1)
+    path, refused = tmp_path / "damaged.cubin", 0
+    for _ in range(400):
+        data = bytearray(whole)
+        for _ in range(draw.randint(1, 8)):
+            begin = draw.choice((0, draw.randrange(len(data))))
+            data[min(len(data) - 1, begin + draw.randrange(80))] = draw.randrange(256)
+        if draw.random() < 0.3:
+            del data[draw.randrange(len(data)) :]
+        path.write_bytes(data)
+        try:
+            for image in read_images(path):
+                assert image.functions is not None
+            read_kernels(path)
+        except ProfilerError as error:
+            lines = str(error).splitlines()
+            refused += len(lines)
+    assert 0 < refused <= 400
