@@ -16,6 +16,8 @@ pytestmark = [needs_sass, needs_gxx]
 # Whole tiles: the machine code and the source then make the same accesses.
 SQUARE = AttentionWorkload(1, 2, 128, 128, 64)
 TENSOR_FLOPS = 2 * 16 * 8 * 16  # of mma.m16n8k16
+# The good versions that run on every architecture; Hopper's asynchronous machine code has no model.
+MODELLED = [v.id for v in load_catalog().versions if v.state == "good" and "sm_80" in v.arches]
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +102,7 @@ def test_a_branch_on_a_sum_out_of_memory_is_named_and_not_looked_at(lineage: Cat
 @pytest.mark.long
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("version", [v.id for v in load_catalog().versions if v.state == "good"])
+@pytest.mark.parametrize("version", MODELLED)
 def test_a_few_blocks_say_what_every_version_executes(
     lineage: Catalog, version: str, causal: bool, arch: str
 ) -> None:
@@ -181,7 +183,7 @@ def tensor_instructions_by_hand(name: str, workload: AttentionWorkload) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90a"])
-@pytest.mark.parametrize("version", [v.id for v in load_catalog().versions if v.state == "good"])
+@pytest.mark.parametrize("version", MODELLED)
 def test_the_lineage_agrees_with_the_cpu_check_and_with_sums_by_hand(
     lineage: Catalog, version: str, arch: str
 ) -> None:

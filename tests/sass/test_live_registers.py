@@ -188,7 +188,11 @@ def nvdisasm_counts(cubin: Path) -> dict[str, dict[int, int]]:
     command = [str(tool), "--print-code", "--print-life-ranges", "--life-range-mode", "count", str(cubin)]
     counts: dict[str, dict[int, int]] = {}
     function: dict[int, int] = {}
-    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "Invalid register count" in done.stderr:
+        pytest.skip(f"nvdisasm takes no kernel with all registers: {done.stderr.strip()}")
+    done.check_returncode()
+    for line in done.stdout.splitlines():
         if section := re.match(r"\s*\.section\s+\.text\.([^,\s]+)", line):
             function = counts.setdefault(section[1], {})
         elif row := re.match(r"\s*/\*([0-9a-f]{4,})\*/\s.*//\s*\|\s*(\d*)", line):
@@ -297,7 +301,15 @@ def test_operands_of_newer_gpus_are_counted_as_nvdisasm_counts_them(arch: str, t
 
 @needs_sass
 @pytest.mark.long
-@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90a"])
-@pytest.mark.parametrize("version", [v.id for v in load_catalog().versions if v.state == "good"])
+@pytest.mark.parametrize(
+    ("version", "arch"),
+    [
+        (version.id, arch)
+        for version in load_catalog().versions
+        if version.state == "good"
+        for arch in ("sm_80", "sm_89", "sm_90a")
+        if arch in version.arches
+    ],
+)
 def test_the_lineage_agrees_with_nvdisasm_and_with_ptxas(version: str, arch: str, tmp_path: Path) -> None:
     compare_with_tools(version, arch, tmp_path)
