@@ -80,7 +80,7 @@ def test_what_cannot_begin_says_why(
     ):
         assert main(["search", "start", *words]) == 2, words
         assert reason in capsys.readouterr().err
-    assert main(["search", "start", "attention", "--gpu", "H1000"]) == 3
+    assert main(["search", "start", "attention", "--gpu", "H1000"]) == 2
     assert not (tmp_path / "searches").exists()
     with pytest.raises(UnknownName):
         search_status(LocalRoot(tmp_path), "attention", "nothing")
