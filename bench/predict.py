@@ -45,6 +45,7 @@ import numpy as np
 
 from profiler.errors import ProfilerError
 from profiler.evidence import ARCHITECTURES, Launch
+from profiler.model.control_words import read_code_words
 from profiler.model.error_table import TABLE_FILE, Known, model_digest
 from profiler.model.instructions import NoModel
 from profiler.model.launch_model import ALL_FROM_DRAM, ALL_IN_L2, HitRates, LaunchInputs, LaunchModel, Outcome
@@ -177,10 +178,11 @@ def run_report(task: tuple[str, str, Path]) -> tuple[list[Row], list[str]]:
     except ProfilerError as error:
         return [], [f"{path.name}: {error}"]
     seen = set()
+    code = read_code_words(path)
     with tempfile.TemporaryDirectory() as cache:
         for launch in report.launches:
             try:
-                known = report_launch(launch, launch_detail(path, launch.ordinal, Path(cache)), path)
+                known = report_launch(launch, launch_detail(path, launch.ordinal, Path(cache)), code)
             except NoModel as error:
                 refused.append(str(error))
                 continue

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profiler.errors import CannotJudge
+from profiler.errors import UnknownName
 from profiler.evidence import GPU_PARTS, GpuPart, find_part
 from profiler.model.control_words import NO_SCOREBOARD, ControlWords
 from profiler.model.launch_model import (

@@ -62,7 +62,8 @@ def test_a_launch_against_itself_changes_nothing_though_identifiers_repeat(repor
 
 def test_two_untouched_kernels_keep_their_rules_and_the_edited_one_gains_a_stall(reports: Path) -> None:
     sides = [launches(reports / "ncar" / name) for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep")]
-    found = {a.base_name: rule_changes.compare_rules(a.rules, b.rules) for a, b, _ in match(*sides).pairs}
+    pairs = match(*sides).pairs
+    found = {pair.a.base_name: rule_changes.compare_rules(pair.a.rules, pair.b.rules) for pair in pairs}
     edited = found.pop("compute_tendencies_x_279_gpu")
     assert {change.state for changes in found.values() for change in changes} == {rule_changes.SAME}
     new = [change.rule for change in edited if change.state == rule_changes.NEW]
