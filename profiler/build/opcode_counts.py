@@ -15,6 +15,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from profiler.build.code_images import choose_images
 from profiler.build.toolchain import require_tool
 from profiler.bundles import scratch_folder
 from profiler.errors import BuildFailed
@@ -116,27 +117,32 @@ def dump_sass(library: Path, arch: str) -> str:
     environment = {**os.environ, "PATH": f"{nvdisasm.path.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     try:
         with scratch_folder() as folder:
-            # A library holds a second file for the architecture, without functions: to disassemble it too
-            # would take twice as long.
-            extract = [str(cuobjdump.path), "--extract-elf", f".{arch}.cubin", str(library.resolve())]
-            subprocess.run(extract, cwd=folder, capture_output=True, timeout=TIME_LIMIT_S)
-            cubins = list(folder.iterdir())
-            source = cubins[0] if len(cubins) == 1 else library
-            command = [str(cuobjdump.path), "--dump-sass", "--gpu-architecture", arch, str(source)]
-            done = subprocess.run(
-                command, capture_output=True, text=True, env=environment, timeout=TIME_LIMIT_S
-            )
+            texts = []
+            for image in choose_images(library, arch):
+                cubin = folder / f"{image.number}.cubin"
+                cubin.write_bytes(image.content)
+                done = subprocess.run(
+                    [str(cuobjdump.path), "--dump-sass", str(cubin)],
+                    capture_output=True,
+                    text=True,
+                    env=environment,
+                    timeout=TIME_LIMIT_S,
+                )
+                texts.append(done.stdout)
+                if done.returncode:
+                    break
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildFailed(f"no {arch} machine code of {library}: {error}") from error
-    if done.returncode or "Function :" not in done.stdout:
+    sass = "".join(texts)
+    if done.returncode or "Function :" not in sass:
         message = (done.stderr or done.stdout).strip().splitlines()
         raise BuildFailed(
             f"no {arch} machine code in {library}: {message[-1] if message else 'cuobjdump printed nothing'}"
         )
     partial = cached.with_name(f".{uuid.uuid4().hex}")
-    partial.write_bytes(gzip.compress(done.stdout.encode(), 6, mtime=0))
+    partial.write_bytes(gzip.compress(sass.encode(), 6, mtime=0))
     partial.replace(cached)
-    return done.stdout
+    return sass
 
 
 def summarize_code(sass: str, arch: str) -> list[CodeSummary]:

@@ -13,7 +13,10 @@ from pathlib import Path
 
 from profiler.errors import CannotJudge
 
-INSTALL_HINT = "install the CUDA toolkit, or its wheels: `pip install -e '.[build]'`"
+# A checkout is installed from its folder, a wheel by its name.
+_IS_CHECKOUT = (Path(__file__).resolve().parents[2] / "pyproject.toml").is_file()
+_PACKAGE = "-e '.[build]'" if _IS_CHECKOUT else "'attention-kernel-profiler[build]'"
+INSTALL_HINT = f"install the CUDA toolkit, or its wheels: `pip install {_PACKAGE}`"
 
 
 @dataclass(frozen=True)

@@ -362,7 +362,7 @@ def _find_catalog(path: Path | None) -> Catalog | None:
 
 def _is_binary(name: str) -> bool:
     path = Path(name)
-    return os.path.isfile(name) and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF))
+    return os.path.isfile(name) and (path.suffix in (".cubin", ".fatbin", ".ptx") or _starts_with(path, _ELF))
 
 
 def _starts_with(path: Path, prefix: bytes) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 from profiler import shipped
 from profiler.build import FailedBuild, ResourceUsage, build, function_name, require_tool
+from profiler.build.code_images import architectures
 from profiler.build.library import parse_ptxas
 from profiler.catalog import Catalog
 from profiler.errors import BuildFailed, CannotJudge
@@ -22,7 +23,8 @@ from profiler.judge.candidate import Candidate
 from profiler.judge.elf import read_contents
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.manifest import PlannedLaunch
-from profiler.sass import extract_cubin
+from profiler.sass import extract_cubin, newest_running_on
+from profiler.sass.disassembly import TOO_NEW
 
 CUBIN = "kernel.cubin"
 _COMPILER = Limits(120, memory_bytes=8 << 30)
@@ -127,7 +129,21 @@ def compile_candidate(
         raise BuildFailed(
             f"{candidate.name}: there is no machine code, or more than {_MOST_CUBIN_BYTES} bytes"
         )
+    if candidate.version is None and candidate.source.endswith(".cubin"):
+        arch = _architecture_that_runs(cubin, arch, candidate.name)
     return _inspect(folder, arch, usages, isolation, log)
+
+
+def _architecture_that_runs(cubin: Path, arch: str, name: str) -> str:
+    """What a given cubin is for. Raises CannotJudge where the GPU that was asked for does not run that."""
+    (own,) = architectures(cubin)
+    wanted = find_architecture(arch)
+    if wanted and newest_running_on(wanted.compute_capability, [own]) is None:
+        raise CannotJudge(
+            f"{name}: the cubin is for {own}, which {wanted.name} does not run: choose a GPU with --gpu",
+            option="--gpu",
+        )
+    return own
 
 
 def compile_command(candidate: Candidate, arch: str, source: str) -> list[str]:
@@ -171,7 +187,14 @@ def _compile(
     if done.code != 0:
         lines = [line.strip() for line in log.splitlines() if line.strip()]
         errors = [line for line in lines if re.search(r"\b(error|fatal)\b", line)]
-        raise BuildFailed((errors or lines[-1:] or [f"the compiler ended with {done.code}"])[0])
+        first = (errors or lines[-1:] or [f"the compiler ended with {done.code}"])[0]
+        if source.endswith(".ptx") and TOO_NEW.search(first):
+            raise CannotJudge(
+                f"{candidate.name}: this ptxas cannot compile it for {arch}: {first}: take a newer ptxas, or "
+                "choose a GPU with --gpu",
+                option="--gpu",
+            )
+        raise BuildFailed(first)
     return log
 
 

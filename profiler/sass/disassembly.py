@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,10 +24,31 @@ _LIBRARIES = re.compile(
     r"|/(cuda[^/]*|cu\d+|targets/[^/]+)/include/|/crt/[^/]*$"  # the CUDA toolkit, wherever it is installed
     r"|(^|/)(cuda_(fp16|bf16|fp8|fp6|fp4)|sm_\d+_[a-z_]+|device_[a-z_]+|mma)\.hpp?$"
 )
+_SOURCES = frozenset(
+    [
+        ".cu",
+        ".cuh",
+        ".c",
+        ".cc",
+        ".cpp",
+        ".cxx",
+        ".h",
+        ".hh",
+        ".hpp",
+        ".hxx",
+        ".inl",
+        ".inc",
+        ".ptx",
+        ".py",
+        ".ttir",
+        ".ttgir",
+    ]
+)
+_MOST_SOURCE_BYTES = 10_000_000
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.MULTILINE)
 # What ptxas says of PTX that is newer than itself, or for a GPU that it does not know.
 TOO_NEW = re.compile(
-    r"Unsupported \.version|unsupported \.version|not defined for option 'gpu-name'|Unknown \.target", re.I
+    r"Unsupported \.(version|target)|not defined for option 'gpu-name'|specified by \.target is higher", re.I
 )
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 
@@ -39,7 +62,23 @@ def disassemble(path: Path, arch: str | None = None) -> Listing:
     with scratch_folder() as folder:
         cubins = extract_cubins(path, arch, folder)
         functions = tuple(function for cubin in cubins for function in cubin_functions(cubin))
-    return make_listing(functions, path.name)
+    return make_listing(functions, path.name, _source_texts(path, functions))
+
+
+def _source_texts(path: Path, functions: Sequence[FunctionCode]) -> dict[str, str]:
+    """The source files of the code that are on this disk, by name: of relative names those beside the file.
+
+    A source that was changed after the code was made is left out: its lines may be others.
+    """
+    texts = {}
+    for name in {source[0] for function in functions for source in function.sources if source}:
+        source = path.parent / name
+        with contextlib.suppress(OSError, ValueError):
+            status = source.stat()
+            is_text = source.suffix.lower() in _SOURCES and stat.S_ISREG(status.st_mode)
+            if is_text and status.st_size <= _MOST_SOURCE_BYTES and status.st_mtime <= path.stat().st_mtime:
+                texts[name] = source.read_text("utf-8", "replace")
+    return texts
 
 
 def cubin_functions(cubin: Path) -> tuple[FunctionCode, ...]:
@@ -175,14 +214,19 @@ def _run_tool(name: str, *arguments: str) -> str:
     tool, nvdisasm = require_tool(name), find_tool("nvdisasm")
     path = os.environ.get("PATH", "")  # on which cuobjdump looks for nvdisasm
     environment = {**os.environ, "PATH": f"{nvdisasm.path.parent}{os.pathsep}{path}" if nvdisasm else path}
-    process = subprocess.run(
-        [str(tool.path), *arguments],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env=environment,
-        timeout=opcode_counts.TIME_LIMIT_S,
-    )
+    try:
+        process = subprocess.run(
+            [str(tool.path), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment,
+            timeout=opcode_counts.TIME_LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise BuildFailed(
+            f"{name} did not end within {opcode_counts.TIME_LIMIT_S} s on {arguments[-1]}"
+        ) from None
     if process.returncode:
         words = (process.stderr or process.stdout).strip().splitlines()
         raise BuildFailed(

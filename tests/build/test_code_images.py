@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import subprocess
@@ -14,8 +15,10 @@ from profiler.build import require_tool
 from profiler.build.code_images import architectures, choose_images, read_images
 from profiler.build.library import parse_ptxas
 from profiler.documents import examine_files
-from profiler.errors import BuildFailed, CannotJudge, ProfilerError
+from profiler.documents.code_files import code_files
+from profiler.errors import BuildFailed, CannotJudge, ProfilerError, UnknownName
 from profiler.model import read_kernels
+from profiler.model.cubin_run import choose_kernel
 from profiler.sass import disassemble
 from tests.toolchain import needs_nvcc, needs_sass
 
@@ -198,3 +201,35 @@ def test_damaged_files_end_in_one_line_or_are_read(tmp_path: Path, output: str) 
             lines = str(error).splitlines()
             refused += len(lines)
     assert 0 < refused <= 400
+
+
+@needs_sass
+def test_source_lines_on_disk_are_shown_and_changed_ones_are_not(tmp_path: Path) -> None:
+    cubin = _nvcc(tmp_path, "lines.cubin", "-arch=sm_90", "-lineinfo", "-cubin", lines=_FIRST)
+    shown = disassemble(cubin).texts
+    assert _FIRST in shown.values()
+    source, made = tmp_path / "lines.cu", cubin.stat().st_mtime
+    os.utime(source, (made + 10, made + 10))
+    assert _FIRST not in disassemble(cubin).texts.values()
+
+
+@needs_nvcc
+def test_a_folder_of_tritons_cache_is_listed_once(tmp_path: Path) -> None:
+    cubin = _nvcc(tmp_path, "k.cubin", "-arch=sm_90", "-cubin", k=_FIRST)
+    _nvcc(tmp_path, "k.ptx", "-arch=sm_90", "-ptx", k=_FIRST)
+    assert code_files(tmp_path) == [cubin]
+
+
+def test_a_kernel_is_chosen_by_any_part_of_its_name_that_it_alone_has() -> None:
+    names = ["_Z3v2dILi64EEvPf", "_Z3v2dILi128EEvPf", "_Z6attend6Params"]
+    for name, chosen in (
+        ("v2dILi64", 0),
+        ("v2d<128>", 1),
+        ("attend", 2),
+        ("Params", 2),
+        ("ns::v2d< 64 >", 0),
+    ):
+        assert choose_kernel(names, name, "file") == names[chosen]
+    for wrong in ("v2d", None, "v2e", "v2d<32>"):
+        with pytest.raises(UnknownName):
+            choose_kernel(names, wrong, "file")
