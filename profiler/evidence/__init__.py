@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from profiler.evidence.ncu_release import NcuRelease as NcuRelease
     from profiler.evidence.one_measurement import agreeing_digits as agreeing_digits
     from profiler.evidence.one_measurement import is_one_measurement as is_one_measurement
+    from profiler.evidence.one_measurement import key_launch as key_launch
     from profiler.evidence.one_measurement import shared_digits as shared_digits
     from profiler.evidence.opcodes import CLASS_NAMES as CLASS_NAMES
     from profiler.evidence.opcodes import OPCODE_CLASSES as OPCODE_CLASSES
@@ -78,7 +79,7 @@ __getattr__ = lazy(
     name_pattern="BadPattern Expression compile_expression compile_wildcards",
     naming="brief_list natural_key nearest_first plain_template_arguments",
     ncu_release="NcuRelease",
-    one_measurement="agreeing_digits is_one_measurement shared_digits",
+    one_measurement="agreeing_digits is_one_measurement key_launch shared_digits",
     opcodes="CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES base_opcode class_shares is_matrix_multiply "
     "opcode_class operation",
     rollups="CounterRates Rate",

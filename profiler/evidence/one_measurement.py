@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from profiler.evidence.launch import Launch
+from profiler.evidence.launch import Launch, Report
 from profiler.evidence.values import NCU_DURATION
 
 # What no two runs repeat: times, cycles, and what is computed from them. Of counts and of what was configured
@@ -91,3 +91,13 @@ def _last_place(number: float) -> float:
     mantissa, _, exponent = f"{number:.{_PRECISION - 1}e}".partition("e")
     decimals = len(mantissa.rstrip("0").partition(".")[2])
     return float(10.0 ** (int(exponent) - decimals))
+
+
+def key_launch(report: Report) -> tuple[str, float] | None:
+    """Kernel and ns of the launch by which copies are looked for: the longest; None where none has a time."""
+    timed = [
+        (launch.base_name, number)
+        for launch in report.launches
+        if (number := launch.values.number(NCU_DURATION)) is not None
+    ]
+    return max(timed, key=lambda launch: launch[1], default=None)

@@ -29,9 +29,9 @@ from profiler.bundles import (
 )
 from profiler.bundles.run_json import RUN_FILE, brief_error
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
-from profiler.evidence import NCU_DURATION, Report, agreeing_digits, brief_list
+from profiler.evidence import NCU_DURATION, Report, agreeing_digits, brief_list, key_launch
 from profiler.reports import read_reports
-from profiler.store import measurement_copies, report_values, run_decisions, sync
+from profiler.store import report_values, run_decisions, sync
 from profiler.store.find_files import FoundFiles, find_files, unreadable_message
 from profiler.store.folder_families import family_labels, folder_of
 from profiler.store.label_forms import (
@@ -198,7 +198,8 @@ class Importer:
         self.refused: list[tuple[str, str]] = []
         self.warnings: list[tuple[str, str]] = []
         self.sealed: list[RunRows] = []  # not indexed yet
-        self.unindexed: dict[str, list[float]] = {}  # ns of the launches of these, by kernel
+        # Of the launches of these, by kernel: ns, and when their report says that it was made.
+        self.unindexed: dict[str, list[tuple[float, datetime | None]]] = {}
         self.exported: dict[tuple[Path, str], tuple[str, Report]] = {}  # the newest run, by _export_key
         self.name_counts: Counter[tuple[Path, str]] = Counter()  # of new files, by _export_key
         self.unprepared = 0  # runs indexed since series were prepared
@@ -389,8 +390,11 @@ class Importer:
 
     def _run_of_measurement(self, report: Report) -> str | None:
         """The run that holds these launches already, from another file; None where there is none."""
-        key = measurement_copies.key_launch(report)
-        if key and any(abs(key[1] - ns) <= 0.01 * ns for ns in self.unindexed.get(key[0], ())):
+        key, made = key_launch(report), report.session.created
+        if key and any(
+            abs(key[1] - ns) <= 0.01 * ns and (None in (created, made) or created == made)
+            for ns, created in self.unindexed.get(key[0], ())
+        ):
             self.index_sealed()
         return self.store.run_of_measurement(report)
 
@@ -398,7 +402,7 @@ class Importer:
         """Keep what copies of a report would be looked for by until it is in the index."""
         for launch in report.launches:
             if (ns := launch.values.number(NCU_DURATION)) is not None:
-                self.unindexed.setdefault(launch.base_name, []).append(ns)
+                self.unindexed.setdefault(launch.base_name, []).append((ns, report.session.created))
 
     def _new_run(self, path: Path, report: Report) -> Run:
         """The run that an imported report becomes."""

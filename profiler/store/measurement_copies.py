@@ -6,23 +6,13 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from profiler.evidence import NCU_DURATION, Report, is_one_measurement, shared_digits
+from profiler.evidence import Report, is_one_measurement, key_launch, shared_digits
 from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.results import load
 from profiler.store.statements import capped
 
 _ROUNDED = 0.006  # share of a duration that the fewest printed digits may have rounded away
-
-
-def key_launch(report: Report) -> tuple[str, float] | None:
-    """Kernel and ns of the launch by which copies are looked for: the longest; None where none has a time."""
-    timed = [
-        (launch.base_name, number)
-        for launch in report.launches
-        if (number := launch.values.number(NCU_DURATION)) is not None
-    ]
-    return max(timed, key=lambda launch: launch[1], default=None)
 
 
 def find_run(connection: Connection, lookups: LookupCache, report: Report) -> str | None:
