@@ -119,7 +119,15 @@ def dissect(
             if not check.as_expected and not check.error
         ),
         over_budget=_over_budget(built.values()),
-        missing=(*(words for entry in built.values() for words in entry.missing), *code_problems),
+        missing=(
+            *(words for entry in built.values() for words in entry.missing),
+            *code_problems,
+            *(
+                [f"nothing is built for {', '.join(arches)}: no version takes it"]
+                if arches and not built
+                else []
+            ),
+        ),
     )
 
 

@@ -444,3 +444,9 @@ def test_a_checks_line_says_what_came_of_it(lineage: catalog.Catalog) -> None:
     (caught, good) = cpu_check.check_versions(lineage.pick(["v2d_b", "v2c_v1"]), problem, seeds=[0])
     assert facts.summary_line(good) == "v2d_b: passed in all 8 runs"
     assert facts.summary_line(caught) == "v2c_v1: caught in all 1 runs"
+
+
+def test_an_architecture_that_no_version_takes_is_nothing_to_judge(lineage: catalog.Catalog) -> None:
+    dissection = without_gpu.dissect(lineage, lineage.pick(["v1"]), ["sm_77"], predicted_gpus=[])
+    assert dissection.exit_code == 3
+    assert any("sm_77" in words for words in dissection.missing)
