@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from profiler.build.occupancy import occupancy
@@ -57,6 +58,7 @@ from profiler.model.version_prediction import (
 from profiler.reports import is_report, launch_details, read_report
 from profiler.sass import cubin_functions, extract_cubin, newest_running_on
 
+STOPPED = "stopped before it was predicted"  # why a call has no model, after Ctrl-C
 Progress = Callable[[str, str], None]  # version, what happened
 
 
@@ -128,7 +130,9 @@ class PredictionDocument(Document):
 
     @property
     def exit_code(self) -> Exit:
-        """3 where there is a model of nothing."""
+        """3 where there is a model of nothing, or it was stopped before all was predicted."""
+        if any(call.no_model == STOPPED for call in self.calls):
+            return Exit.UNJUDGED
         return Exit.PASS if any(call.launches for call in self.calls) else Exit.UNJUDGED
 
     def rows(self) -> list[tuple[object, ...]]:
@@ -257,28 +261,36 @@ def _version_calls(
     for cell in keys.values():
         by_version.setdefault(cell[0].id, []).append(cell)
 
-    def predict(cells: Sequence[tuple[Version, Workload, GpuPart]]) -> list[VersionPrediction]:
-        found = [predict_version(catalog, v, problem, w, p, errors) for v, w, p in cells]
+    predictions: dict[tuple[str, str, str], VersionPrediction] = {}
+    is_stopped = Event()
+
+    def predict(cells: Sequence[tuple[Version, Workload, GpuPart]]) -> None:
+        found = []
+        for version, workload, part in cells:
+            if is_stopped.is_set():
+                return
+            found.append(predict_version(catalog, version, problem, workload, part, errors))
+            predictions[version.id, workload.label, part.name] = found[-1]
         progress(cells[0][0].id, "predicted" if any(p.launches for p in found) else found[0].no_model)
-        return found
 
     with ThreadPoolExecutor(jobs or 2) as pool:
-        predictions = {
-            (p.version.id, p.workload.label, p.gpu.name): p
-            for found in pool.map(predict, by_version.values())
-            for p in found
-        }
+        try:
+            for done in [pool.submit(predict, cells) for cells in by_version.values()]:
+                done.result()
+        except KeyboardInterrupt:  # what is predicted is shown
+            is_stopped.set()
+            pool.shutdown(cancel_futures=True)
     is_alone = len(wanted) == len(parts)
-    return [
-        _version_call(
-            predictions[version.id, workload.label, part.name],
-            predictions.get((baseline.id, workload.label, part.name)) if baseline else None,
-            errors,
-            with_what_ifs or is_alone,
-        )
-        for version, workload, part in wanted
-        for baseline in (baselines[version.id],)
-    ] + [
+    calls = []
+    for version, workload, part in wanted:
+        prediction = predictions.get((version.id, workload.label, part.name))
+        if prediction is None:
+            calls.append(PredictedCall(version.id, workload.label, part, (), STOPPED))
+            continue
+        baseline = baselines[version.id]
+        other = predictions.get((baseline.id, workload.label, part.name)) if baseline else None
+        calls.append(_version_call(prediction, other, errors, with_what_ifs or is_alone))
+    return calls + [
         PredictedCall(name, ", ".join(labels), part, (), str(error), "")
         for name, error in lacking.items()
         for part in parts

@@ -1,0 +1,46 @@
+"""Predictions of some of what was asked for: a workload that one version lacks, and a stop in between."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler.documents import prediction
+from profiler.errors import Exit, UnknownName
+from profiler.model.version_prediction import VersionPrediction
+
+_WORKLOAD = "1x8x512x64"
+
+
+@pytest.fixture
+def predicted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The versions that are predicted, in order, with no model of any."""
+    asked = []
+
+    def predict(catalog, version, problem, workload, part, errors):  # type: ignore[no-untyped-def]
+        asked.append(version.id)
+        return VersionPrediction(version, workload, part, "sm_90a", (), "no model here")
+
+    monkeypatch.setattr(prediction, "predict_version", predict)
+    return asked
+
+
+def test_a_version_without_the_workload_is_named_and_the_others_are_predicted(predicted: list[str]) -> None:
+    document = prediction.predict_names(["v1", "fp8_stage_c", "v2d_c"], workloads=[_WORKLOAD], jobs=1)
+    calls = {call.subject: call for call in document.calls}
+    assert set(calls) == {"v1", "fp8_stage_c", "v2d_c"}
+    assert "fp8_stage_c" not in predicted
+    assert {"v1", "v2d_c"} <= set(predicted)
+    assert "1x8x512x64 fp8" in calls["fp8_stage_c"].no_model
+    with pytest.raises(UnknownName):
+        prediction.predict_names(["fp8_stage_c"], workloads=[_WORKLOAD])
+
+
+def test_what_was_predicted_before_a_stop_is_kept(predicted: list[str]) -> None:
+    def stop(version: str, what: str) -> None:
+        raise KeyboardInterrupt
+
+    document = prediction.predict_names(["v1", "v2"], workloads=[_WORKLOAD], jobs=1, progress=stop)
+    states = {call.subject: call.no_model for call in document.calls}
+    assert len(states) == 2
+    assert "no model here" in states.values()
+    assert document.exit_code is Exit.UNJUDGED
