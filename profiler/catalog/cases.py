@@ -130,7 +130,7 @@ def make_case(problem: Problem, workload: Workload, seed: int, stage: str = ALL_
     if not isinstance(case.tolerance, Tolerance):
         raise BadCatalog(f"{where}: its tolerance is {_article(case.tolerance)}, and must be a Tolerance")
     case = replace(case, arguments=arguments, reference=np.asarray(case.reference, np.float64))
-    _refuse_trivial_output(case, where)
+    _refuse_trivial_output(case, f"{where} ({problem.name})")
     return case
 
 
@@ -156,8 +156,8 @@ def refuse_weak_checks(problem: Problem, versions: Sequence[Version]) -> None:
         if confused := find_confused(cases):
             checked, passing = confused
             raise CannotFail(
-                f"{_place_of(problem, 'case')}: the check of {names[checked]} cannot fail: the result of "
-                f"{names[passing]} would pass it under {_tolerance_words(cases[checked])}"
+                f"{_place_of(problem, 'case')}: the check of {problem.name} on {names[checked]} cannot fail: "
+                f"the result of {names[passing]} would pass it under {_tolerance_words(cases[checked])}"
             )
 
 
@@ -179,7 +179,7 @@ def _refuse_trivial_output(case: Case, where: str) -> None:
     raise CannotFail(
         f"{where}: the check cannot fail: {trivial.words} would pass as the output under "
         f"{_tolerance_words(case)}; the elements of the reference lie at most {spread(case):.2g} from their "
-        "middle: use a tolerance far below"
+        f"middle: use an absolute tolerance far below, such as {spread(case) / 100:.0e}"
     )
 
 
