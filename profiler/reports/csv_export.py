@@ -39,6 +39,7 @@ _INSTANCED = re.compile(
 )
 
 _LAUNCH_COLUMNS = ("ID", "Process ID", "Kernel Name", "Stream", "Block Size", "Grid Size")
+_COLUMNS_OF_RULES = tuple(name for name in _LAUNCH_COLUMNS if name != "Stream")
 # Of the raw page, beside metrics and NVTX ranges. Source: what ncu 2020 to 2026 print.
 _KNOWN_COLUMNS = frozenset(
     (*_LAUNCH_COLUMNS, "Process Name", "Host Name", "Kernel Time", "Context", "Context ID", "Device", "CC")
@@ -105,10 +106,12 @@ class _Draft:
         return self.cells["ID"]
 
     def is_of(self, table: int, cells: Mapping[str, str]) -> bool:
-        """Whether a row of the details page is about this launch."""
-        return table == self.table and all(
-            cells.get(name) == self.cells.get(name) for name in _LAUNCH_COLUMNS
-        )
+        """Whether a row of the details page is about this launch.
+
+        In rows of rules ncu 2022.3 prints the context in the place of the stream.
+        """
+        columns = _LAUNCH_COLUMNS if cells.get("Metric Name") else _COLUMNS_OF_RULES
+        return table == self.table and all(cells.get(name) == self.cells.get(name) for name in columns)
 
 
 def is_ncu_csv(path: Path) -> bool:
@@ -181,7 +184,10 @@ def _header_in(line: str) -> str:
     """The header of a table where a line holds one, from its beginning on; "" where there is none."""
     begins = _HEADER_BEGINS.search(line)
     header = line[begins.start() :] if begins else line if line.startswith("ID,") else ""
-    is_table = "Kernel Name" in header and ("Grid Size" in header or "Metric Name" in header)
+    # ncu 2020 to 2022 print when a launch began in place of its grid and block.
+    is_table = "Kernel Name" in header and any(
+        name in header for name in ("Grid Size", "Metric Name", "Kernel Time")
+    )
     return header if is_table else ""
 
 

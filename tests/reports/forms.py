@@ -100,7 +100,8 @@ def what_differs(original: Report, path: Path, form: Form) -> list[str]:
 
 
 def _what_differs(a: Launch, b: Launch, form: Form, largest: dict[str, float]) -> Iterator[str]:
-    if (a.grid, a.block, a.stream) != (b.grid, b.block, b.stream):
+    has_sizes = b.grid is not None or b.block is not None  # ncu 2020 to 2022 prints none
+    if has_sizes and (a.grid, a.block, a.stream) != (b.grid, b.block, b.stream):
         yield f"{(a.grid, a.block, a.stream)} → {(b.grid, b.block, b.stream)}"
     if form.name not in ("raw-mangled", "raw-nvtx") and a.function != b.function:
         yield f"{a.function} → {b.function}"

@@ -401,6 +401,27 @@ def test_a_file_without_launches_is_refused_with_the_true_reason(
     assert "\n" not in str(refused.value)
 
 
+def test_a_rule_whose_stream_is_its_context_is_of_its_launch(tmp_path: Path) -> None:
+    metric = f'{LAUNCH},"SOL","gpu__time_duration.sum","ns","5",'
+    rule = (
+        f'{LAUNCH.replace(chr(34) + "7" + chr(34), chr(34) + "1" + chr(34))},"SOL","","","","R","WRN","slow"'
+    )
+    other = f'{LAUNCH},"Launch","launch__registers_per_thread","","40",'
+    (launch,) = read(tmp_path, f"{LONG}\n{metric}\n{rule}\n{other}\n").launches
+    assert launch.stream == 7
+    assert launch.values.number("launch__registers_per_thread") == 40
+    assert [one.identifier for one in launch.rules] == ["R"]
+
+
+def test_the_raw_page_of_ncu_2022_is_read(tmp_path: Path) -> None:
+    head = '"ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream"'
+    table = head + ',"gpu__time_duration.sum"\n"","","","","","","","","nsecond"\n'
+    row = '"0","7","app","h","k(float *)","2022-Jun-16 05:43:44","1","7","11360"\n'
+    (launch,) = read(tmp_path, table + row).launches
+    assert (launch.grid, launch.stream, launch.base_name) == (None, 7, "k")
+    assert launch.values.number("gpu__time_duration.sum") == 11_360
+
+
 def test_the_twelve_columns_of_ncu_2020_are_read(tmp_path: Path) -> None:
     head = '"ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream"'
     head += ',"Section Name","Metric Name","Metric Unit","Metric Value"\n'
