@@ -308,6 +308,8 @@ class _Resolver:
         """The functions of compiled code that match the kernel pattern."""
         kernel = self.choice.kernel
         chosen = select_functions(listing, name_filter(kernel)) if kernel else listing
+        if not listing.lines:
+            raise UnknownName(f"{name} holds no machine code of any function")
         if not chosen.lines:
             raise UnknownName(
                 f"{name} has no function like {kernel!r}; there are {brief_list(listing.functions)}"

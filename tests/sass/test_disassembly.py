@@ -10,7 +10,8 @@ import pytest
 
 from profiler.build import library, toolchain
 from profiler.catalog import catalog
-from profiler.errors import BuildFailed
+from profiler.cli import main
+from profiler.errors import BuildFailed, Exit
 from profiler.sass import alignment, disassemble
 from profiler.sass.disassembly import parse_line_info
 from tests.toolchain import needs_sass
@@ -163,3 +164,18 @@ def test_what_is_no_binary_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "k.cubin").write_bytes(b"not one")
     with pytest.raises(BuildFailed, match="cuobjdump cannot read"):
         disassemble(tmp_path / "k.cubin")
+
+
+@needs_sass
+def test_a_binary_without_a_function_is_unusable_and_says_so_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "k.cu").write_text("int host_only(int x) { return x; }\n")
+    nvcc = toolchain.require_tool("nvcc")
+    subprocess.run(
+        [nvcc.path, "-cubin", "-arch=sm_80", "-o", tmp_path / "k.cubin", tmp_path / "k.cu"], check=True
+    )
+    assert main(["sass", str(tmp_path / "k.cubin")]) == Exit.UNUSABLE_INPUT
+    text = capsys.readouterr().err.strip()
+    assert "None" not in text
+    assert len(text.splitlines()) == 1
