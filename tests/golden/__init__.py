@@ -1,0 +1,1 @@
+"""The documented JSON of every command that answers, kept to the byte."""
