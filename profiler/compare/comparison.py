@@ -304,21 +304,29 @@ def find_outweighed(pairs: Sequence[PairComparison], table: MetricTable) -> tupl
     """The unclear pairs, where all they may have lost is little beside what the others took or gained.
 
     Little is at most the threshold of the duration, of the time of all pairs, or half of what others gained.
-    What may be another workload counts, whatever its time.
+    A pair may have lost the upper end of its interval; without one, as much as it moved. What may be another
+    workload counts, whatever its time, and where no other pair is decided nothing is outweighed.
     """
     headline = table.by_concept.get(HEADLINE)
     unclear = [pair for pair in pairs if pair.verdict is Verdict.UNCLEAR and not pair.workload_change]
     if headline is None or not unclear:
         return ()
     times = {id(pair): _times(pair) for pair in pairs}
-    if any(times[id(pair)] is None for pair in unclear):
+    if any(times[id(pair)] is None for pair in unclear) or not any(p.verdict.traits.decided for p in pairs):
         return ()
     of_all = sum(both[0] for both in times.values() if both)
-    may_be_lost = sum(abs(both[1] - both[0]) for pair in unclear if (both := times[id(pair)]))
+    may_be_lost = sum(_may_be_lost(pair, both) for pair in unclear if (both := times[id(pair)]))
     gained = sum(
         both[0] - both[1] for pair in pairs if pair.verdict is Verdict.BETTER and (both := times[id(pair)])
     )
     return tuple(unclear) if may_be_lost <= max(headline.threshold * of_all, 0.5 * gained) else ()
+
+
+def _may_be_lost(pair: PairComparison, times: tuple[float, float]) -> float:
+    """The most that an unclear pair of these durations may have lost, in their unit."""
+    before, after = times
+    interval = pair.headline.interval if pair.headline else None
+    return max(abs(after - before), before * interval.high if interval else 0.0)
 
 
 def _times(pair: PairComparison) -> tuple[float, float] | None:

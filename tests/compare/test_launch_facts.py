@@ -249,6 +249,26 @@ def test_noisy_launches_are_unclear_and_an_interval_holds_the_true_change() -> N
     assert false <= 2
 
 
+def test_what_a_noisy_launch_may_have_lost_is_its_interval_and_not_its_medians() -> None:
+    """Equal medians, 5 % apart: little beside a kernel that is 50 times as long, and all there is alone."""
+    noisy, again = (
+        [launch(us, "noisy") for us in times_us] for times_us in ((190, 200, 210), (188, 200, 213))
+    )
+    steady, little = ([launch(us, "steady") for us in times_us] for times_us in ([1e4] * 3, [500] * 3))
+    alone = compare(side(*noisy), side(*again), TABLE)
+    beside_much = compare(side(*noisy, *steady), side(*again, *steady), TABLE)
+    beside_little = compare(side(*noisy, *little), side(*again, *little), TABLE)
+    found = [
+        next(pair for pair in all_.pairs if "noisy" in pair.kernel)
+        for all_ in (alone, beside_much, beside_little)
+    ]
+    assert [pair.verdict for pair in found] == [Verdict.UNCLEAR] * 3
+    assert found[0].headline is not None
+    assert found[0].headline.change_pct == 0
+    verdicts = [all_.verdict for all_ in (alone, beside_much, beside_little)]
+    assert verdicts == [Verdict.UNCLEAR, Verdict.SAME, Verdict.UNCLEAR]
+
+
 @pytest.mark.parametrize("bad", [[0.0, 1.0, 1.0], [float("nan")] * 3, [1.0, 1.0]])
 def test_durations_that_are_none_are_refused(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="at least 3"):
