@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, port, positive, print_json, print_table, say
+from profiler.cli.output import add_json, port, positive, positive_seconds, print_json, print_table, say
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
         "--budget", type=positive, metavar="N", help="characters of an answer unless the call says (4000)"
     )
     command.add_argument(
-        "--time-limit", type=positive, default=120, metavar="S", help="seconds for a call (120)"
+        "--time-limit", type=positive_seconds, default=120, metavar="S", help="seconds for a call (120)"
     )
     command.add_argument(
         "--allow-run", action="store_true", help="offer judge, which compiles and runs candidates"

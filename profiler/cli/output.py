@@ -7,6 +7,7 @@ import contextlib
 import errno
 import io
 import json
+import math
 import os
 import re
 import sys
@@ -395,6 +396,14 @@ def positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1")
+    return number
+
+
+def positive_seconds(text: str) -> float:
+    """Seconds, above 0 and finite, for argparse."""
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a time above 0")
     return number
 
 

@@ -340,10 +340,10 @@ def test_lines_that_are_no_messages_are_answered_and_stdin_ends_the_server(wire:
 def test_a_call_that_takes_too_long_is_ended_and_the_next_is_answered(
     committed_data: Path, folder: Path
 ) -> None:
-    with session(committed_data, folder, "--time-limit", "1") as impatient:
+    with session(committed_data, folder, "--time-limit", "0.1") as impatient:
         asked = impatient.ask("gate", names=["attention"])
         assert asked.is_error
-        assert "no answer within 1 s, and the call was ended" in asked.text
+        assert "no answer within 0.1 s, and the call was ended" in asked.text
         assert "--time-limit SECONDS" in asked.text
         assert len(impatient.tools()) == len(READING)
 
