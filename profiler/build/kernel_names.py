@@ -126,15 +126,21 @@ class _Reader:
         """Template arguments, or a pack of them, from I or J to E."""
         self.at += 1
         while not self._skip("E"):
-            letter = self._peek()
-            if letter == "L":
-                self._literal()
-            elif letter in "IJ":
-                self._arguments()
-            elif letter == "X":  # an expression: as far as its own end
-                self._expression()
-            else:
+            if not self._argument():
                 self._type()
+
+    def _argument(self) -> bool:
+        """A template argument that is no type, where one stands here."""
+        letter = self._peek()
+        if letter == "L":
+            self._literal()
+        elif letter in "IJ":
+            self._arguments()
+        elif letter == "X":
+            self._expression()
+        else:
+            return False
+        return True
 
     def _literal(self) -> None:
         self.at += 1
@@ -149,16 +155,12 @@ class _Reader:
         self.at = self.text.index("E", self.at) + 1
 
     def _expression(self) -> None:
+        """An expression, or a decltype, as far as its own end."""
         self.at += 1
         while not self._skip("E"):
-            letter = self._peek()
-            if letter == "L":
-                self._literal()
-            elif letter in "IJ":
-                self._arguments()
-            elif letter == "X":
-                self._expression()
-            elif letter.isdigit():
+            if self._argument():
+                continue
+            if self._peek().isdigit():
                 self._source_name()
             elif substitution := _SUBSTITUTION.match(self.text, self.at):
                 self.at = substitution.end()
@@ -180,13 +182,9 @@ class _Reader:
             self._skip("Y")
             while not self._skip("E"):
                 self._type()
-        elif letter in "IJ":
-            self._arguments()
-        elif letter == "L":
-            self._literal()
-        elif letter == "X":
-            self._expression()
-        elif letter == "u" or letter == "U":
+        elif self._argument():
+            return
+        elif letter in "uU":
             self.at += 1
             self._source_name()
         elif self.text[self.at : self.at + 2] in ("DT", "Dt"):

@@ -69,9 +69,8 @@ class MetricChange:
     noise_share: float | None = None  # share of a that a change must exceed, from A/A pairs; None: not known
     p: float | None = None  # the chance that equal builds differ as much, from A/A pairs; None: not known
     judged_by: str = ""  # the concept that decides where another does: cycles, where the clock alone moved
-    sampled: Interval | None = (
-        None  # of several launches a side, as shares of a; None where they did not judge
-    )
+    # Of several launches a side, as shares of a; None where they did not judge.
+    sampled: Interval | None = None
 
     @property
     def interval(self) -> Interval | None:

@@ -217,9 +217,7 @@ class _Lines:
     in_table: bool = False  # whether a header was seen: from there on what is no row is left out
     errors: dict[str, None] = field(default_factory=dict)  # of ncu, in its own words
     foreign: list[str] = field(default_factory=list)  # lines between rows that ncu did not print
-    other_columns: int = (
-        0  # of the table of GPUs and links that ncu prints between rows (--print-details all)
-    )
+    other_columns: int = 0  # of the table of GPUs and links between rows (--print-details all)
 
     def __iter__(self) -> Iterator[str]:
         """The lines, in a table those that are part of a row; raises Unusable for what shows damage."""

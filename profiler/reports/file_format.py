@@ -15,6 +15,7 @@ from typing import BinaryIO
 from profiler.errors import UnreadableReport
 from profiler.evidence import Session
 from profiler.evidence.ncu_release import REPORT_FILE_VERSION, version_number
+from profiler.reports.reader_process import varint
 
 MAGIC = b"NVR\0"
 MAX_BYTES = 1 << 30  # larger reports are refused unless a caller asks for more
@@ -399,20 +400,6 @@ def _after_fixed(wire: int, at: int) -> int:
     if wire not in (1, 5):
         raise ValueError("a field has a type that does not exist")
     return at + (8 if wire == 1 else 4)
-
-
-def varint(message: bytes | bytearray, at: int) -> tuple[int, int]:
-    """A whole number of protobuf and where it ends. Raises IndexError, or ValueError for over 64 bits."""
-    value = shift = 0
-    while True:
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError("a number is longer than 64 bits")
 
 
 def _text(raw: bytes) -> str:

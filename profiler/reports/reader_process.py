@@ -405,7 +405,7 @@ def after(message: bytes, wire: int, at: int) -> int:
     return at + value if wire == 2 else at
 
 
-def varint(message: bytes, at: int) -> tuple[int, int]:
+def varint(message: bytes | bytearray, at: int) -> tuple[int, int]:
     """A whole number of protobuf and where it ends. Raises IndexError, or ValueError for over 64 bits."""
     value = shift = 0
     while True:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.errors import UnreadableReport
-from profiler.reports.file_format import MAGIC, Framing, check_framing, varint
+from profiler.reports.file_format import MAGIC, Framing, check_framing
+from profiler.reports.reader_process import varint
 
 # Field numbers: ProfilerReport.proto and ProfilerReportCommon.proto of ncu 2024.1, as in framing.py.
 _SESSION, _PROCESS, _PAYLOAD_SIZE, _SOURCES = 3, 6, 5, 1
