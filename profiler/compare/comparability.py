@@ -40,7 +40,7 @@ class Difference:
     field: str  # its name: "GPU", "workload", …
     a: str | None  # None: unknown, as for b
     b: str | None
-    kind: str  # differs, unknown, info, or same for one measurement beside itself
+    kind: str  # differs, unknown, info, or same: both sides are one measurement
     blocks: bool  # whether it makes the sides not comparable
 
     @property
@@ -53,7 +53,7 @@ class Difference:
                 f"{self.field} unknown in {'A' if self.a is None else 'B'} ({self.a or self.b} in the other)"
             )
         if self.field == MEASUREMENT:
-            return f"one measurement: {self.a} and {self.b} hold the same launches, so equal is no result"
+            return f"one measurement: {self.a} and {self.b} hold the same launches, so there is nothing to compare"
         if self.field == CORRECTNESS:
             clauses = [f"{side} is wrong: {why}" for side, why in (("A", self.a), ("B", self.b)) if why]
             return f"{', '.join(clauses)}; what is wrong has no speed and no verdict"
@@ -93,7 +93,7 @@ def find_differences(
     differences: list[Difference] = []
     same: list[tuple[str, str]] = []
     if is_same_measurement(a, b):
-        differences.append(Difference(MEASUREMENT, a.label, b.label, "same", False))
+        differences.append(Difference(MEASUREMENT, a.label, b.label, "same", True))
     if a.wrong or b.wrong:
         differences.append(Difference(CORRECTNESS, a.wrong, b.wrong, "differs", True))
     for name in _fields_to_check(a, b):

@@ -452,13 +452,19 @@ def test_of_five_ncar_kernels_one_got_faster_three_stayed_and_one_is_unclear(
     assert code(comparison, shipped) is Exit.PASS
 
 
-def test_every_report_is_the_same_as_itself(real: dict[str, Side], shipped: metric_table.MetricTable) -> None:
+def test_every_report_is_one_measurement_with_itself_and_equal_in_every_number(
+    real: dict[str, Side], shipped: metric_table.MetricTable
+) -> None:
     for side_ in real.values():
         comparison = compare(side_, side_, shipped)
         assert len(comparison.pairs) == len(side_.launches)
         assert (comparison.only_in_a, comparison.only_in_b, comparison.ambiguous) == ((), (), ())
-        verdicts = {change.verdict for pair in comparison.pairs for change in pair.metrics}
-        assert verdicts <= {Verdict.SAME, Verdict.MISSING}
+        assert (comparison.comparable, comparison.verdict) == (False, Verdict.NOT_COMPARABLE)
+        assert comparison.one_measurement is not None
+        changes = [change for pair in comparison.pairs for change in pair.metrics]
+        assert {change.verdict for change in changes} <= {Verdict.NOT_COMPARABLE, Verdict.MISSING}
+        moved = {change.change_pct for change in changes if change.a.number} - {None}
+        assert moved == {0.0}
 
 
 def test_cutlass_launches_of_one_name_pair_within_their_range(
