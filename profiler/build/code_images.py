@@ -9,6 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from profiler.build.elf import (
+    FUNCTION,
+    KERNEL,
+    is_elf,
+    read_sections,
+    read_symbols,
+    section_bytes,
+    section_name,
+)
 from profiler.errors import BuildFailed, CannotJudge
 
 # Containers and their entries. Source: fatbinary_section.h of the toolkit for the magic number; the entry as
@@ -18,8 +27,6 @@ _PTX, _ELF = 1, 2
 _LZ4, _ZSTD = 0x2000, 0x8000
 _FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 _CUDA_MACHINE = 190  # EM_CUDA
-_SHT_NOBITS, _SHT_SYMTAB, _STT_FUNC = 8, 2, 2
-_STO_ENTRY = 0x10  # st_other of a kernel
 # Attributes of .nv.info, by cuobjdump --dump-elf: a length in bytes, then a symbol's index and a number.
 _SIZED = 4
 _MIN_STACK_SIZE, _REGCOUNT = 0x12, 0x2F
@@ -27,7 +34,7 @@ _MIN_STACK_SIZE, _REGCOUNT = 0x12, 0x2F
 _ANNOTATIONS, _SPILL = 0x55, 1
 _SHARED_SCRATCH = 0x32
 _LARGEST = 1 << 32  # of one image, in bytes: more is a damaged header
-_MALFORMED = (struct.error, ValueError, IndexError, OverflowError)
+_MALFORMED = (struct.error, ValueError, IndexError, OverflowError, BuildFailed)
 
 
 @dataclass(frozen=True)
@@ -56,17 +63,6 @@ class CodeImage:
     def kernels(self) -> tuple[ImageFunction, ...]:
         """Those that a launch may name."""
         return tuple(function for function in self.functions if function.is_kernel)
-
-
-@dataclass(frozen=True)
-class Section:
-    """One section of an ELF file."""
-
-    name: str
-    kind: int
-    offset: int
-    size: int
-    link: int
 
 
 def read_images(path: Path) -> Iterator[CodeImage]:
@@ -99,26 +95,6 @@ def ptx_architectures(path: Path) -> tuple[str, ...]:
         )
 
 
-def read_sections(data: bytes | mmap.mmap) -> list[Section]:
-    """The sections of a 64-bit little-endian ELF file. Raises ValueError or struct.error where damaged."""
-    start = struct.unpack_from("<Q", data, 0x28)[0]
-    entry_size, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
-    if count and entry_size < 0x40:
-        raise ValueError("section headers are too short")
-    headers = []
-    for index in range(count):
-        at = start + index * entry_size
-        name, kind = struct.unpack_from("<II", data, at)
-        offset, size, link = struct.unpack_from("<QQI", data, at + 0x18)
-        if kind != _SHT_NOBITS and offset + size > len(data):
-            raise ValueError("a section ends behind the file")
-        headers.append((name, kind, offset, size, link))
-    if not headers:
-        return []
-    names = data[headers[names_index][2] : headers[names_index][2] + headers[names_index][3]]
-    return [Section(_text(names, name), *rest) for name, *rest in headers]
-
-
 def _mapped(path: Path) -> mmap.mmap:
     try:
         with path.open("rb") as file:
@@ -130,22 +106,22 @@ def _mapped(path: Path) -> mmap.mmap:
 
 
 def _is_cubin(data: mmap.mmap) -> bool:
-    return data[:5] == b"\x7fELF\x02" and len(data) >= 20 and data[18] == _CUDA_MACHINE
+    return is_elf(data) and len(data) >= 20 and data[18] == _CUDA_MACHINE
 
 
 def _entries(data: mmap.mmap, path: Path) -> Iterator[tuple[int, bytes]]:
     """Kind and content of each entry of each container."""
+    is_library = is_elf(data)
+    if not is_library and data[:4] != _CONTAINER.to_bytes(4, "little"):
+        raise BuildFailed(f"{path} holds no machine code: it is no ELF file and no fat binary")
     try:
-        if data[:5] == b"\x7fELF\x02":
+        ranges = [(0, len(data))]
+        if is_library:
             ranges = [
                 (section.offset, section.offset + section.size)
                 for section in read_sections(data)
-                if section.name in _FATBIN_SECTIONS and section.kind != _SHT_NOBITS
+                if section.name in _FATBIN_SECTIONS and section.is_in_file
             ]
-        elif data[:4] == _CONTAINER.to_bytes(4, "little"):
-            ranges = [(0, len(data))]
-        else:
-            raise BuildFailed(f"{path} holds no machine code: it is no ELF file and no fat binary")
         for start, end in ranges:
             yield from _entries_between(data, start, end)
     except _MALFORMED as error:
@@ -207,50 +183,39 @@ def _architecture(data: bytes) -> str:
     letter = "a" if flags & (0x8 if abi >= 8 else 0x800) else ""
     for section in read_sections(data):
         if section.name == ".note.nv.tkinfo":
-            note = data[section.offset : section.offset + section.size]
+            note = section_bytes(data, section)
             if match := re.search(rb"-arch[ =](?:sm|compute)_(\d+)([af]?)\b", note):
                 letter = match[2].decode() if int(match[1]) == number else letter
     return f"sm_{number}{letter}"
 
 
 def read_functions(data: bytes) -> tuple[ImageFunction, ...]:
-    """The functions of a cubin. Raises as read_sections does."""
+    """The functions of a cubin. Raises BuildFailed or struct.error where it is damaged."""
     sections = read_sections(data)
-    symbols = [
-        (at, section)
-        for section in sections
-        if section.name == ".symtab" and section.kind == _SHT_SYMTAB
-        for at in range(section.offset, section.offset + section.size - 23, 24)
-    ]
     numbers: dict[int, dict[int, int]] = {_MIN_STACK_SIZE: {}, _REGCOUNT: {}}
     for section in sections:
         if section.name == ".nv.info":
-            for attribute, value in attributes(data[section.offset : section.offset + section.size]):
+            for attribute, value in attributes(section_bytes(data, section)):
                 if attribute in numbers and len(value) == 8:
                     symbol, number = struct.unpack("<II", value)
                     numbers[attribute][symbol] = number
     by_name = {
-        section.name: data[section.offset : section.offset + section.size]
+        section.name: section_bytes(data, section)
         for section in sections
         if section.name.startswith(".nv.info.")
     }
     functions = []
-    for index, (at, table) in enumerate(symbols):
-        name, info, other, place = struct.unpack_from("<IBBH", data, at)
-        if info & 0xF != _STT_FUNC or not 0 < place < len(sections):
-            continue
-        strings = sections[table.link]
-        text = _text(data[strings.offset : strings.offset + strings.size], name)
-        if sections[place].name != f".text.{text}":
+    for symbol in read_symbols(data, sections, ".symtab"):
+        if symbol.kind != FUNCTION or section_name(sections, symbol.place) != f".text.{symbol.name}":
             continue  # a part of another function's section
-        marked, scratch = _spills(by_name.get(f".nv.info.{text}", b""))
+        marked, scratch = _spills(by_name.get(f".nv.info.{symbol.name}", b""))
         functions.append(
             ImageFunction(
-                text,
-                bool(other & _STO_ENTRY),
-                numbers[_REGCOUNT].get(index),
-                numbers[_MIN_STACK_SIZE].get(index),
-                sections[place].size,
+                symbol.name,
+                bool(symbol.other & KERNEL),
+                numbers[_REGCOUNT].get(symbol.number),
+                numbers[_MIN_STACK_SIZE].get(symbol.number),
+                sections[symbol.place].size,
                 marked,
                 scratch,
             )
@@ -280,10 +245,6 @@ def attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
         if form == _SIZED:  # of others the value stands in the place of the length
             yield attribute, info[at : at + size]
             at += size
-
-
-def _text(table: bytes, at: int) -> str:
-    return table[at : table.index(b"\0", at)].decode("utf-8", "replace")
 
 
 def architectures(path: Path) -> tuple[str, ...]:

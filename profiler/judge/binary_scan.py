@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from profiler.build.elf import WRITE
 from profiler.judge.compilation import MachineCode
-from profiler.judge.elf import WRITE
 
 MOST_CONSTANT_BYTES = 4096  # of all tables together: more looks like an answer
 # Sections that hold what threads can write and the next launch reads.

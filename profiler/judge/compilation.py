@@ -15,12 +15,12 @@ from typing import Any
 from profiler import shipped
 from profiler.build import FailedBuild, ResourceUsage, build, function_name, require_tool
 from profiler.build.code_images import architectures
+from profiler.build.elf import read_contents
 from profiler.build.library import parse_ptxas
 from profiler.catalog import Catalog
 from profiler.errors import BuildFailed, CannotJudge
 from profiler.evidence import find_architecture
 from profiler.judge.candidate import Candidate
-from profiler.judge.elf import read_contents
 from profiler.judge.isolation import Isolation, Limits
 from profiler.judge.manifest import PlannedLaunch
 from profiler.sass import extract_cubin, newest_running_on
@@ -66,7 +66,7 @@ class MachineCode:
     symbols: tuple[tuple[str, str, int, int], ...]  # name, section, size, binding
     code_id: str
     log: str = ""
-    relocations: tuple[tuple[str, int, str, str], ...] = ()  # as judge.elf.Relocation has them
+    relocations: tuple[tuple[str, int, str, str], ...] = ()  # as build.elf.Relocation has them
     # Slots of constant bank 4 that any function reads, where addresses of global memory are; -1: any of them.
     pointers: frozenset[int] = frozenset({-1})
 

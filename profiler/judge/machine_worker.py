@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from profiler.build import ResourceUsage
+from profiler.build.elf import read_relocations, read_sections, read_symbols, section_name
 from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.emulator import LaunchShape
 from profiler.errors import BuildFailed, ProfilerError
 from profiler.evidence import find_part
-from profiler.judge.elf import read_relocations, read_sections, read_symbols
 from profiler.judge.footprint import Footprint, granules_of
 from profiler.judge.machine_races import GRANULE, LaunchRaces
 from profiler.judge.run_work import find_doubt, work_of
@@ -89,9 +89,13 @@ def inspect(job: Job) -> dict[str, Any]:
         raise BuildFailed(f"no whole ELF file: {error}") from None
     functions = library_functions(cubin, job["arch"])
     data = cubin.read_bytes()
+    sections = read_sections(data)
     return {
-        "sections": [list(section) for section in read_sections(data)],
-        "symbols": [list(symbol) for symbol in read_symbols(data)],
+        "sections": [[section.name, section.size, section.flags, section.kind] for section in sections],
+        "symbols": [
+            [symbol.name, section_name(sections, symbol.place), symbol.size, symbol.binding]
+            for symbol in read_symbols(data, sections)
+        ],
         "relocations": [list(relocation) for relocation in read_relocations(data)],
         "kernels": {
             name: {

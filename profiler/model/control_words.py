@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.build.elf import read_sections
+from profiler.errors import BuildFailed
+
 INSTRUCTION_BYTES = 16
 NO_SCOREBOARD = 7
 _MAGIC = b"\x7fELF\x02\x01"
-_NO_BITS = 8  # a section without content in the file
-_MOST_SECTIONS = 65_536
-_HEADER_BYTES = 64
+_TEXT = ".text."
 
 
 class ControlWords(NamedTuple):
@@ -66,24 +66,11 @@ def read_code_words(path: Path) -> dict[str, NDArray[np.uint64]]:
 
 def _text_sections(content: mmap.mmap, base: int) -> Iterator[tuple[str, int, int]]:
     """Name of the function, and where the code of each text section of an ELF file lies."""
-    if base + _HEADER_BYTES > len(content):
+    try:
+        sections = read_sections(content, base)
+    except BuildFailed:
         return
-    table = base + struct.unpack_from("<Q", content, base + 0x28)[0]
-    entry_bytes, count, names_index = struct.unpack_from("<HHH", content, base + 0x3A)
-    is_whole = 64 <= entry_bytes <= 256 and 0 < count < _MOST_SECTIONS and names_index < count
-    if not is_whole or table + count * entry_bytes > len(content):
-        return
-    headers = [struct.unpack_from("<IIQQQQ", content, table + index * entry_bytes) for index in range(count)]
-    names_start = base + headers[names_index][4]
-    for name_at, kind, _, _, offset, size in headers:
-        start = base + offset
-        if kind == _NO_BITS or size < INSTRUCTION_BYTES or start + size > len(content):
-            continue
-        name_start = names_start + name_at
-        if content[name_start : name_start + 6] != b".text.":
-            continue
-        name_end = content.find(b"\0", name_start, name_start + 65_536)
-        if name_end < 0:
-            continue
-        name = content[name_start + 6 : name_end].decode(errors="replace")
-        yield name, start, size // INSTRUCTION_BYTES * INSTRUCTION_BYTES
+    for section in sections:
+        if section.is_in_file and section.size >= INSTRUCTION_BYTES and section.name.startswith(_TEXT):
+            name = section.name.removeprefix(_TEXT)
+            yield name, section.offset, section.size // INSTRUCTION_BYTES * INSTRUCTION_BYTES

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.build.code_images import attributes, read_functions, read_sections
+from profiler.build.code_images import attributes, read_functions
+from profiler.build.elf import is_elf, read_sections, section_bytes
 from profiler.errors import BuildFailed
 
-_NOBITS = 8  # SHT_NOBITS
 # Attributes of .nv.info sections. Source: their names as `cuobjdump --dump-elf` prints them, and the values
 # beside them.
 _MAX_THREADS = 0x05  # __launch_bounds__, or .maxntid of PTX
@@ -19,7 +19,7 @@ _PARAM_CBANK = 0x0A
 _REQUIRED_THREADS = 0x10  # .reqntid
 _KPARAM_INFO = 0x17
 _KPARAM_INFO_V2 = 0x45  # of kernels with more than 4 KB of parameters, and of cuTile's
-_MALFORMED = (struct.error, ValueError, IndexError, OverflowError)
+_MALFORMED = (struct.error, ValueError, IndexError, OverflowError, BuildFailed)
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,11 @@ class KernelImage:
 def read_kernels(path: Path) -> dict[str, KernelImage]:
     """The kernels of a cubin by their mangled names. Raises BuildFailed where the file is no cubin."""
     data = path.read_bytes()
-    if data[:5] != b"\x7fELF\x02":
+    if not is_elf(data):
         raise BuildFailed(f"{path} is no cubin: it does not begin as a 64-bit ELF file")
     try:
         sections = {
-            section.name: (data[section.offset : section.offset + section.size], section.size)
-            if section.kind != _NOBITS
-            else (b"", section.size)
-            for section in read_sections(data)
+            section.name: (section_bytes(data, section), section.size) for section in read_sections(data)
         }
         names = [function.name for function in read_functions(data) if function.is_kernel]
         return {name: _kernel(name, sections) for name in names}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from profiler.build import ResourceUsage, toolchain
+from profiler.build.elf import read_relocations
 from profiler.errors import BuildFailed
 from profiler.judge.binary_scan import scan_binary
 from profiler.judge.compilation import Kernel, MachineCode
-from profiler.judge.elf import read_relocations
 from profiler.judge.machine_worker import _pointer_slots, inspect
 from tests.toolchain import needs_sass
 

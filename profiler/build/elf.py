@@ -1,0 +1,171 @@
+"""The sections, symbols and relocations of 64-bit ELF files: cubins, objects, libraries and programs."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from profiler.errors import BuildFailed
+
+# Read by struct: pyelftools took 4.5 s of a core for the sections and symbols of the 546 images of a library
+# of 852 MB, of which everything is read here in 0.6 s.
+
+Data = bytes | mmap.mmap
+
+WRITE, ALLOCATED, EXECUTABLE = 1, 2, 4  # SHF_*
+FUNCTION, KERNEL = 2, 0x10  # STT_FUNC; st_other of what a launch may name
+_SYMBOLS, _EMPTY = 2, 8  # SHT_SYMTAB, SHT_NOBITS
+# SHT_RELA, SHT_REL, and what Blackwell's cubins have beside SHT_RELA: bytes of an entry.
+_RELOCATIONS = {4: 24, 9: 16, 0x70000082: 24}
+_MAGIC = b"\x7fELF\x02"
+_LONGEST_NAME = 65_536  # in bytes; mangled names of templates have thousands
+_MALFORMED = (struct.error, ValueError, IndexError, OverflowError)
+
+
+class Section(NamedTuple):
+    """A section of the file."""
+
+    name: str
+    kind: int  # SHT_*
+    flags: int  # SHF_*
+    offset: int  # in bytes from the start of the data
+    size: int  # in bytes, also where the file has none of them
+    link: int  # the index of a section that belongs to it
+    info: int
+
+    @property
+    def is_in_file(self) -> bool:
+        """Whether the file has its bytes; those of a section without any are zeros."""
+        return self.kind != _EMPTY
+
+
+class Symbol(NamedTuple):
+    """A name that the file defines, or asks for."""
+
+    number: int  # its place in its table
+    name: str
+    place: int  # the index of the section that it is in; others are not defined here, or no section
+    size: int
+    binding: int  # 0 local, 1 global, 2 weak
+    kind: int  # STT_*
+    other: int  # st_other
+
+
+class Relocation(NamedTuple):
+    """A place that is given the address of something when the file is loaded."""
+
+    section: str  # where the place is
+    offset: int
+    symbol: str  # "" where it is a whole section
+    target: str  # the section that the symbol is in; "" where it is defined elsewhere
+
+
+def is_elf(data: Data) -> bool:
+    """Whether it begins as a 64-bit ELF file."""
+    return data[: len(_MAGIC)] == _MAGIC
+
+
+def read_sections(data: Data, base: int = 0) -> list[Section]:
+    """The sections in order.
+
+    base: where the file begins in the data. Raises BuildFailed where it is no whole 64-bit ELF file.
+    """
+    if data[base : base + len(_MAGIC)] != _MAGIC:
+        raise BuildFailed("no 64-bit ELF file")
+    try:
+        table = base + struct.unpack_from("<Q", data, base + 0x28)[0]
+        entry_size, count, names_index = struct.unpack_from("<HHH", data, base + 0x3A)
+        if count and entry_size < 64:
+            raise ValueError("section headers are too short")
+        headers = [
+            struct.unpack_from("<IIQQQQII", data, table + index * entry_size) for index in range(count)
+        ]
+        if not headers:
+            return []
+        _, _, _, _, names_at, names_size, _, _ = headers[names_index]
+        names = data[base + names_at : base + names_at + names_size]
+        sections = [
+            Section(_text(names, name), kind, flags, base + offset, size, link, info)
+            for name, kind, flags, _, offset, size, link, info in headers
+        ]
+        if any(one.is_in_file and one.offset + one.size > len(data) for one in sections):
+            raise ValueError("a section ends behind the file")
+    except _MALFORMED as error:
+        raise BuildFailed(f"no whole ELF file: {error}") from None
+    return sections
+
+
+def section_bytes(data: Data, section: Section) -> bytes:
+    """The bytes of a section; none where the file has none of them."""
+    return bytes(data[section.offset : section.offset + section.size]) if section.is_in_file else b""
+
+
+def read_contents(data: bytes) -> list[tuple[Section, bytes]]:
+    """The sections in order with their bytes.
+
+    Raises BuildFailed as read_sections does, and where sections have more bytes than the file: they overlap.
+    """
+    sections = read_sections(data)
+    if sum(section.size for section in sections if section.is_in_file) > len(data):
+        raise BuildFailed("the sections of the ELF file overlap")
+    return [(section, section_bytes(data, section)) for section in sections]
+
+
+def read_symbols(data: bytes, sections: list[Section], table_name: str | None = None) -> list[Symbol]:
+    """The symbols that have a name, in order.
+
+    sections: as read_sections gives them. table_name: of the tables that count; None: all. Raises BuildFailed
+    as read_sections does.
+    """
+    try:
+        return [
+            symbol
+            for table in sections
+            if table.kind == _SYMBOLS and table_name in (None, table.name)
+            for symbol in _symbols(data, table, sections)
+            if symbol.name
+        ]
+    except _MALFORMED as error:
+        raise BuildFailed(f"no whole ELF file: {error}") from None
+
+
+def _symbols(data: bytes, table: Section, sections: list[Section]) -> Iterator[Symbol]:
+    strings = section_bytes(data, sections[table.link])
+    entries = section_bytes(data, table)
+    rows = struct.iter_unpack("<IBBHQQ", entries[: len(entries) // 24 * 24])
+    for index, (name, info, other, place, _, size) in enumerate(rows):
+        yield Symbol(index, _text(strings, name), place, size, info >> 4, info & 0xF, other)
+
+
+def read_relocations(data: bytes) -> list[Relocation]:
+    """The relocations in order. Raises BuildFailed as read_contents does."""
+    sections = [section for section, _ in read_contents(data)]
+    found = []
+    tables: dict[int, list[Symbol]] = {}
+    try:
+        for section in sections:
+            entry = _RELOCATIONS.get(section.kind)
+            if entry is None:
+                continue
+            if section.link not in tables:
+                tables[section.link] = list(_symbols(data, sections[section.link], sections))
+            entries, place = section_bytes(data, section), sections[section.info].name
+            for at in range(0, len(entries) // entry * entry, entry):
+                offset, info = struct.unpack_from("<QQ", entries, at)
+                symbol = tables[section.link][info >> 32]
+                found.append(Relocation(place, offset, symbol.name, section_name(sections, symbol.place)))
+    except _MALFORMED as error:
+        raise BuildFailed(f"no whole ELF file: {error}") from None
+    return found
+
+
+def section_name(sections: list[Section], place: int) -> str:
+    """The name of the section that a symbol is in; "" where it is in none."""
+    return sections[place].name if 0 < place < len(sections) else ""
+
+
+def _text(table: bytes, at: int) -> str:
+    end = table.index(b"\0", at, at + _LONGEST_NAME)
+    return table[at:end].decode("utf-8", "replace")

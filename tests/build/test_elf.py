@@ -1,0 +1,67 @@
+"""ELF files as this package reads them: what is damaged is a bad build, and there is one reader."""
+
+from __future__ import annotations
+
+import random
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from profiler.build.elf import read_contents, read_relocations, read_sections, read_symbols
+from profiler.errors import BuildFailed
+from tests.build.test_code_images import _nvcc
+from tests.toolchain import needs_nvcc
+
+PACKAGE = Path(__file__).resolve().parent.parent.parent / "profiler"
+_SOURCE = "__device__ int counter; __global__ void count(int *x) { x[0] = atomicAdd(&counter, 1); }\n"
+
+
+def test_one_module_reads_the_headers_of_elf_files() -> None:
+    readers = [path for path in PACKAGE.rglob("*.py") if re.search(r", (base \+ )?0x3A\)", path.read_text())]
+    assert [path.name for path in readers] == ["elf.py"]
+
+
+@needs_nvcc
+@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+def test_sections_symbols_and_relocations_of_a_cubin(tmp_path: Path, target: str) -> None:
+    data = _nvcc(tmp_path, "one.cubin", f"-arch={target}", "-cubin", one=_SOURCE).read_bytes()
+    sections = read_sections(data)
+    code = next(section for section in sections if section.name.startswith(".text."))
+    symbols = {symbol.name: symbol for symbol in read_symbols(data, sections, ".symtab")}
+    assert sections[symbols["_Z5countPi"].place] == code
+    assert symbols["counter"].size == 4
+    assert {"counter"} <= {relocation.symbol for relocation in read_relocations(data)}
+    shifted = read_sections(bytes(64) + data, 64)
+    assert [one._replace(offset=one.offset - 64) for one in shifted] == sections
+
+
+@needs_nvcc
+def test_damaged_files_are_bad_builds(tmp_path: Path) -> None:
+    whole = _nvcc(tmp_path, "one.cubin", "-arch=sm_90", "-cubin", one=_SOURCE).read_bytes()
+    table = struct.unpack_from("<Q", whole, 0x28)[0]
+    draw, refused = random.Random(3), 0
+    for _ in range(500):
+        data = bytearray(whole)
+        for _ in range(draw.randint(1, 6)):
+            data[draw.choice((0x28, table)) + draw.randrange(1024) % (len(data) - table)] = draw.randrange(
+                256
+            )
+        try:
+            read_symbols(bytes(data), read_sections(bytes(data)))
+            read_relocations(bytes(data))
+        except BuildFailed:
+            refused += 1
+    assert 0 < refused < 500
+
+
+@needs_nvcc
+def test_sections_that_overlap_are_refused(tmp_path: Path) -> None:
+    data = bytearray(_nvcc(tmp_path, "one.cubin", "-arch=sm_90", "-cubin", one=_SOURCE).read_bytes())
+    table = struct.unpack_from("<Q", data, 0x28)[0]
+    for index in (1, 2):
+        struct.pack_into("<QQ", data, table + 64 * index + 0x18, 0, len(data))
+    for read in (read_contents, read_relocations):
+        with pytest.raises(BuildFailed):
+            read(bytes(data))
