@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
+import gc
 import importlib
 import os
 import sys
@@ -15,6 +17,7 @@ from profiler.bundles import sweep
 from profiler.cli.output import escape_controls, printable, standard_output
 from profiler.errors import Exit, ProfilerError
 
+_COLLECTIONS = (50_000, 20, 20)  # new objects, then collections, after which Python looks for garbage
 EXIT_CODES = (
     "exit codes: 0 pass · 1 regression · 2 wrong arguments, or input that cannot be read or used · "
     "3 could not measure or judge"
@@ -61,7 +64,11 @@ COMMAND_MODULES = (
 )
 
 
-SEVERAL_COMMANDS = ("data", "listing")  # every other module adds the one command of its name
+# What the modules add that have several commands; every other one adds the one of its name.
+SEVERAL_COMMANDS = {
+    "data": ("import", "index", "relabel", "forget", "export"),
+    "listing": ("runs", "versions", "workloads"),
+}
 
 
 def parser(modules: Sequence[str] = COMMAND_MODULES) -> argparse.ArgumentParser:
@@ -82,6 +89,29 @@ def parser(modules: Sequence[str] = COMMAND_MODULES) -> argparse.ArgumentParser:
     return top
 
 
+def _modules_of(words: Sequence[str]) -> Sequence[str]:
+    """The module of the command that is named; all where none is.
+
+    Building the other commands' parsers takes longer than many a command does.
+    """
+    command = words[0] if words else ""
+    for module in COMMAND_MODULES:
+        if command in SEVERAL_COMMANDS.get(module, (module,)):
+            return (module,)
+    return COMMAND_MODULES
+
+
+def _look_for_garbage_seldom() -> None:
+    """Have Python look through all objects less often, and not at all while the process ends.
+
+    What a command loads and makes is kept until it ends: looking for garbage in it, at the end several times,
+    took a twelfth of the time of an import.
+    """
+    gc.set_threshold(*_COLLECTIONS)
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; a user's mistake is one line on stderr and its exit code.
 
@@ -89,12 +119,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     # Products of small matrices: threads of numpy's BLAS, which wait busily, would take a third of all time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _look_for_garbage_seldom()
     try:
         with standard_output():
             words = sys.argv[1:] if argv is None else argv
-            # Building the other commands' parsers takes longer than many a command does.
-            is_alone = bool(words) and words[0] in COMMAND_MODULES and words[0] not in SEVERAL_COMMANDS
-            arguments = parser(words[:1] if is_alone else COMMAND_MODULES).parse_args(words)
+            arguments = parser(_modules_of(words)).parse_args(words)
             sweep()
             return int(arguments.handler(arguments))
     except ProfilerError as error:
