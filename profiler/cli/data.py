@@ -96,10 +96,14 @@ def _about_a_run(commands: Commands, name: str, does: str) -> argparse.ArgumentP
 
 def import_(arguments: argparse.Namespace) -> int:
     """Import, and say what became of every file. One that is refused does not stop the others."""
-    from profiler.reports import parse_size
-    from profiler.store import import_paths
+    from profiler.reports import parse_size, start_reader
 
     memory = arguments.reader_memory
+    memory_bytes = None if memory is None else parse_size(memory, "--reader-memory")
+    if any(path.suffix.lower() not in (".csv", ".zip") for path in arguments.paths):
+        start_reader(memory_bytes)  # which takes as long as to load what imports
+    from profiler.store import import_paths
+
     with progress_bar() as progress:
         summary = import_paths(
             arguments.paths,
@@ -107,7 +111,8 @@ def import_(arguments: argparse.Namespace) -> int:
             version=arguments.version,
             workload=arguments.workload,
             relabel=arguments.relabel,
-            reader_memory=None if memory is None else parse_size(memory, "--reader-memory"),
+            reader_memory=memory_bytes,
+            keep_reader=False,
             progress=progress,
         )
     if not (summary.imported or summary.already or summary.refused):

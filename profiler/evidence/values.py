@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # numpy takes longer to import than all that is needed before the first value is read
+    import numpy as np
+    from numpy.typing import NDArray
 
-SLOT = np.dtype("<u8")  # 8 bytes a value: float64 bits, or an unsigned integer, by the position's kind
+SLOT = "<u8"  # numpy's word for the 8 bytes of a value: float64 bits, or an unsigned integer, by its kind
+SLOT_BYTES = 8
 
 
 class State(IntEnum):
@@ -148,7 +150,7 @@ class Values(Mapping[str, Value]):
             return Value(None, unit, text=self.texts.get(position, ""))
         if kind == "u":
             return Value(self.slots.item(position), unit)
-        return Value(self.slots.view(np.float64).item(position), unit)
+        return Value(self.slots.view("<f8").item(position), unit)
 
     def __contains__(self, name: object) -> bool:
         return name in self.metric_set.position
@@ -183,6 +185,8 @@ def is_over_peak(name: str, value: Value) -> bool:
 
 def pack_values(values: Mapping[str, Value]) -> Values:
     """Pack loose values, keeping their order. NaN becomes FAILED, an infinity INFINITE."""
+    import numpy as np
+
     names, units, kinds, texts = [], [], [], {}
     slots = np.zeros(len(values), SLOT)
     states = np.zeros(len(values), np.uint8)

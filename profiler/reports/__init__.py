@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from profiler.reports.read import launch_details as launch_details
     from profiler.reports.read import read_report as read_report
     from profiler.reports.read import read_reports as read_reports
-    from profiler.reports.read import start_reader as start_reader
+    from profiler.reports.reader_client import dismiss_reader as dismiss_reader
+    from profiler.reports.reader_client import start_reader as start_reader
     from profiler.reports.redact import Redaction as Redaction
     from profiler.reports.redact import redact_report as redact_report
     from profiler.reports.rule_changes import RuleChange as RuleChange
@@ -27,7 +28,8 @@ __getattr__ = lazy(
     __name__,
     instances="LaunchDetail source_lines",
     memory_limit="parse_size",
-    read="is_report launch_detail launch_details read_report read_reports start_reader",
+    read="is_report launch_detail launch_details read_report read_reports",
+    reader_client="dismiss_reader start_reader",
     redact="Redaction redact_report",
     rule_changes="RuleChange compare_rules rank_rules",
     rule_places="address_of place_of stall_of",

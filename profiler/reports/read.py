@@ -8,22 +8,22 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from profiler.errors import UnreadableReport
 from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, Values
 from profiler.evidence.launch import one_line
-from profiler.evidence.values import SLOT, is_duration
-from profiler.reports import csv_export, file_format, memory_limit, reader_client, report_parts
-from profiler.reports.instances import LaunchDetail, read_detail, read_details
+from profiler.evidence.values import SLOT, SLOT_BYTES, is_duration
+from profiler.reports import file_format, memory_limit, reader_client, report_parts
 from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_csv_worker, borrow_worker
+
+if TYPE_CHECKING:
+    from profiler.reports.instances import LaunchDetail
 
 Size = tuple[int, int, int] | None  # of a grid or block; None where the report does not say
 
 TIMEOUT_S = 60.0
-MEMORY_BYTES = memory_limit.LEAST_BYTES
+MEMORY_BYTES = reader_client.MEMORY_BYTES
 # What is read of a launch besides the metrics that are asked for: on what it ran, and in which dimensions.
 _LAUNCH_FACTS = (
     *(f"launch__{size}_dim_{axis}" for size in ("grid", "block") for axis in "xyz"),
@@ -32,7 +32,8 @@ _LAUNCH_FACTS = (
     *(f"device__attribute_{name}" for name in ("display_name", "chip", "multiprocessor_count")),
     *("device__attribute_architecture", "device__attribute_implementation"),
 )
-_LOOKAHEAD = 3  # files, or parts of one, that may be with the worker while the caller stores an earlier one
+_LOOKAHEAD = 8  # files that may be with the worker while the caller stores an earlier one, or loads what does
+_PARTS_AHEAD = 3  # parts of a file likewise
 _ANSWER_BYTES = 32 << 20  # an answer may be this much larger than its file: a small one repeats names
 _CSV_BYTES_A_SECOND = 1_000_000  # what reading takes on a slow machine, beyond the time for any file
 
@@ -88,13 +89,15 @@ def read_reports(
     jobs: deque[_Job] = deque()
     todo = iter(paths)
     memory = memory_bytes or MEMORY_BYTES
+    is_first = True
     with borrow_worker(memory) as worker, borrow_csv_worker(memory) as csv_worker:
         while True:
             # Answers come in the order of asking: behind a file with parts to ask for, no other is begun.
             while len(jobs) < _LOOKAHEAD and not (jobs and jobs[-1].parts):
                 if (path := next(todo, None)) is None:
                     break
-                begun = _begin(Path(path), worker, csv_worker, limits)
+                begun = _begin(Path(path), worker, csv_worker, limits, is_first)
+                is_first = False
                 if (
                     begun.settled and not worker.running
                 ):  # it was ended: what it had queued is asked for again
@@ -116,17 +119,15 @@ def read_report(path: Path, timeout_s: float = TIMEOUT_S, memory_bytes: int | No
 
 def launch_detail(path: Path, ordinal: int, cache_dir: Path | None = None) -> LaunchDetail:
     """The second depth of one launch, extracted on first view; raises UnreadableReport."""
+    from profiler.reports.instances import read_detail
+
     return read_detail(path, ordinal, cache_dir, TIMEOUT_S)
-
-
-def start_reader() -> None:
-    """Have the reading process load NVIDIA's library before the first file is asked for; it waits 20 s."""
-    with borrow_worker(MEMORY_BYTES) as worker:
-        worker.start()
 
 
 def launch_details(path: Path) -> Iterator[LaunchDetail]:
     """The second depth of every launch of a report in order, read at once; raises UnreadableReport."""
+    from profiler.reports.instances import read_details
+
     return read_details(path, TIMEOUT_S)
 
 
@@ -144,30 +145,36 @@ def is_report(path: Path) -> bool:
             start = stream.read(len(file_format.MAGIC))
     except OSError:
         return False
-    return start == file_format.MAGIC or (path.suffix.lower() == ".csv" and csv_export.is_ncu_csv(path))
+    if start == file_format.MAGIC or path.suffix.lower() != ".csv":
+        return start == file_format.MAGIC
+    from profiler.reports import csv_export  # takes longer to import than all that a report needs
+
+    return csv_export.is_ncu_csv(path)
 
 
-def _begin(path: Path, worker: Worker, csv_worker: Worker, limits: _Limits) -> _Job:
-    """Settle a file that is no report; queue the others."""
+def _begin(path: Path, worker: Worker, csv_worker: Worker, limits: _Limits, is_first: bool) -> _Job:
+    """Settle a file that is no report; queue the others. is_first: nothing else is with the worker."""
     job = None
     try:
         _refuse_what_is_no_file(path)
         size_bytes = path.stat().st_size
         if _is_csv(path):
+            from profiler.reports import csv_export
+
             csv_export.refuse_large(path, size_bytes, limits.max_bytes)
             job = _Job(path, csv_worker, size_bytes=size_bytes)
         else:
             worker.start()  # it imports the library while the framing is checked here
             job = _Job(path, worker, size_bytes=size_bytes)
-            if limits.metrics is not None and size_bytes <= file_format.SPANS_BYTES:
-                _ask(job, limits, _LOOKAHEAD)  # it reads meanwhile, too
+            if (is_first or limits.metrics is not None) and size_bytes <= file_format.SPANS_BYTES:
+                _ask(job, limits, _PARTS_AHEAD)  # it reads meanwhile, too
             job.framing = file_format.check_framing(path, limits.max_bytes)
             job.parts = report_parts.parts_of(job.framing)
     except UnreadableReport as error:
         if job is not None and job.asked:
             worker.close()
         return _Job(path, settled=error)
-    _ask(job, limits, _LOOKAHEAD)
+    _ask(job, limits, _PARTS_AHEAD)
     return job
 
 
@@ -229,7 +236,7 @@ def _finish(job: _Job, queued: Iterable[_Job], limits: _Limits) -> Report | Unre
             assembly.add(worker.answer(_timeout_s(job, limits)), job.parts[number] if job.parts else None)
             if not worker.running:
                 job.asked = number + 1
-            _ask(job, limits, number + 1 + _LOOKAHEAD)
+            _ask(job, limits, number + 1 + _PARTS_AHEAD)
         return assembly.report()
     except reader_client.NoMemory:
         return _too_large(job, limits)
@@ -255,7 +262,7 @@ def _ask_again(jobs: Iterable[_Job], worker: Worker, limits: _Limits) -> None:
     for job in jobs:
         if job.worker is worker:
             job.asked = 0
-            _ask(job, limits, _LOOKAHEAD)
+            _ask(job, limits, _PARTS_AHEAD)
 
 
 def _too_large(job: _Job, limits: _Limits) -> UnreadableReport:
@@ -321,6 +328,8 @@ class _Assembly:
         return Report(path.name, framed.sha256, size_bytes, "ncu-rep", framed.session, launches, path=path)
 
     def _read(self, head: dict[str, Any], blob: bytes) -> list[Launch]:
+        import numpy as np  # the worker is asked before this process loads what it takes to hold an answer
+
         if self._framed is None:
             self._form = (head["sha256"], head["size_bytes"], head["form"], tuple(head["warnings"]))
         sets = []
@@ -336,8 +345,8 @@ class _Assembly:
             metric_set = sets[body["set"]]
             count = len(metric_set.names)
             slots = np.frombuffer(blob, SLOT, count, at)
-            states = np.frombuffer(blob, np.uint8, count, at + count * SLOT.itemsize)
-            at += count * (SLOT.itemsize + 1)
+            states = np.frombuffer(blob, np.uint8, count, at + count * SLOT_BYTES)
+            at += count * (SLOT_BYTES + 1)
             texts = {index: self._shared(text) for index, text in zip(*body["texts"], strict=True)}
             values = Values(metric_set, slots, states, texts)
             for index in durations[body["set"]]:  # nothing takes no time: ncu failed to measure it

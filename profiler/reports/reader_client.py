@@ -19,12 +19,20 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from profiler.reports import csv_process, reader_process
+from profiler.reports import csv_process, memory_limit, reader_process
 
+MEMORY_BYTES = memory_limit.LEAST_BYTES  # of the worker, until a file that is asked for may take more
 PIPE_BYTES = 1 << 20  # room for a typical answer, so that the worker reads on while its last answer waits
 _F_SETPIPE_SZ = 1031  # Linux
 _NO_MEMORY = b"std::bad_alloc"  # in what C++ says when nobody catches it
 _SAID_BYTES = 1 << 16
+# As a module, whose bytecode is kept: to compile a script at every start takes as long as Python's own start.
+_START = """
+import sys
+sys.path.append(sys.argv[1])
+import reader_process
+reader_process.serve(sys.argv[2], int(sys.argv[3]))
+"""
 CommandOf = Callable[[int], list[str]]  # of a worker that may take so many bytes
 SPARE_S = 20  # how long a worker waits for the next report before it ends by itself
 
@@ -62,7 +70,8 @@ def command(memory_bytes: int) -> list[str]:
     """The command line of the worker that reads `.ncu-rep` files."""
     spec = importlib.util.find_spec("ncu_report")  # finds it, does not import it
     site = str(Path(spec.origin).parent.parent) if spec and spec.origin else ""
-    return [sys.executable, "-I", "-S", reader_process.__file__, site, str(memory_bytes)]
+    folder = str(Path(reader_process.__file__).parent)
+    return [sys.executable, "-I", "-S", "-c", _START, folder, site, str(memory_bytes)]
 
 
 class Worker:
@@ -185,6 +194,11 @@ class Worker:
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return WorkerLost(f"the reading library stopped on it ({how})")
 
+    def kill(self) -> None:
+        """Have the process end, and do not wait until it has: its memory takes 30 ms to be given back."""
+        if self._process is not None:
+            self._process.kill()
+
     def close(self) -> None:
         """End the process; what it still had queued is lost."""
         process, self._process = self._process, None
@@ -208,6 +222,7 @@ class _Spare:
         self._argv_of = argv_of
         self._lock = threading.Lock()
         self._worker: Worker | None = None
+        self._dismissed: list[Worker] = []  # are ending
 
     @contextlib.contextmanager
     def borrow(self, memory_bytes: int) -> Iterator[Worker]:
@@ -240,17 +255,28 @@ class _Spare:
                 return
         worker.close()
 
-    def close(self) -> None:
-        """End the spare worker."""
+    def dismiss(self) -> None:
+        """Have the spare worker end while the caller goes on."""
         with self._lock:
             worker, self._worker = self._worker, None
-        if worker:
-            worker.close()
+            if worker:
+                worker.kill()
+                self._dismissed.append(worker)
+
+    def close(self) -> None:
+        """End the spare worker, and wait for those that are ending."""
+        with self._lock:
+            worker, self._worker = self._worker, None
+            ending, self._dismissed = self._dismissed, []
+        for ended in (*ending, worker):
+            if ended:
+                ended.close()
 
     def forget(self) -> None:
         """In a forked child: the worker is the parent's, and so may be a lock that another thread held."""
         self._lock = threading.Lock()
         self._worker = None
+        self._dismissed = []
 
 
 # Looked up when a worker is started, so that a test may put another command there.
@@ -261,3 +287,18 @@ for _kind in (_spare, _csv_spare):
     os.register_at_fork(after_in_child=_kind.forget)
 borrow_worker = _spare.borrow  # that reads `.ncu-rep` files
 borrow_csv_worker = _csv_spare.borrow
+
+
+def start_reader(memory_bytes: int | None = None) -> None:
+    """Have the reading process load NVIDIA's library before the first file is asked for; it waits 20 s.
+
+    memory_bytes: the limit that `read_reports` will be given.
+    """
+    with borrow_worker(memory_bytes or MEMORY_BYTES) as worker:
+        worker.start()
+
+
+def dismiss_reader() -> None:
+    """Have the reading processes that wait for another file end: a command that ends soon need not wait."""
+    _spare.dismiss()
+    _csv_spare.dismiss()

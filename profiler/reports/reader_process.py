@@ -1,8 +1,7 @@
 """The worker process that reads `.ncu-rep` files; the only place that imports NVIDIA's `ncu_report`.
 
-Runs as a bare script (`python -I -S reader_process.py SITE BYTES`): one JSON request a line on stdin,
-one framed answer each on stdout. Standard library only: a start without site-packages takes a third of
-the time.
+Runs in a bare interpreter (`python -I -S`): one JSON request a line on stdin, one framed answer each on
+stdout. Standard library only: a start without site-packages takes a third of the time.
 """
 
 from __future__ import annotations
@@ -83,6 +82,7 @@ def serve(site: str, memory_bytes: int, respond: Callable[[Json], tuple[Json, by
 
     A request has an answer for each of its `ordinals`, unless this process is retired after an earlier one.
     """
+    is_of_reports = respond is None
     respond = respond or answer
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     limit_memory(memory_bytes)
@@ -90,6 +90,9 @@ def serve(site: str, memory_bytes: int, respond: Callable[[Json], tuple[Json, by
     os.dup2(2, 1)  # whatever the native library prints must not end up between the answers
     gc.disable()
     sys.path.append(site)
+    if is_of_reports:
+        with contextlib.suppress(Exception):  # whoever asks is told what is wrong with it
+            import ncu_report  # noqa: F401  # before anybody asks
     for line in sys.stdin:
         request = json.loads(line)
         if "end_after_s" in request:  # nobody waits: without another request SIGALRM ends this process
@@ -787,7 +790,3 @@ def is_per_pc(action: Any, keys: Sequence[Any], addresses: set[int]) -> bool:
 def plain(value: Any) -> Any:
     """A value as JSON can carry it: infinities and NaN become None."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]))

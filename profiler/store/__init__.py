@@ -7,6 +7,7 @@ from profiler import lazy
 if TYPE_CHECKING:
     from profiler.store.backups import back_up as back_up
     from profiler.store.backups import restore_backup as restore_backup
+    from profiler.store.begin_import import import_paths as import_paths
     from profiler.store.deletion import Deletion as Deletion
     from profiler.store.deletion import delete_runs as delete_runs
     from profiler.store.deletion import plan_deletion as plan_deletion
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from profiler.store.import_files import AlreadyImported as AlreadyImported
     from profiler.store.import_files import Imported as Imported
     from profiler.store.import_files import ImportSummary as ImportSummary
-    from profiler.store.import_files import import_paths as import_paths
     from profiler.store.index import Store as Store
     from profiler.store.pruning import PruneSummary as PruneSummary
     from profiler.store.pruning import plan_pruning as plan_pruning
@@ -59,9 +59,10 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     backups="back_up restore_backup",
+    begin_import="import_paths",
     deletion="Deletion delete_runs plan_deletion",
     family_mix="FamilyMix family_mixes",
-    import_files="AlreadyImported Imported ImportSummary import_paths",
+    import_files="AlreadyImported Imported ImportSummary",
     index="Store",
     pruning="PruneSummary plan_pruning prune_runs",
     rows="""ROW_LIMIT WORKLOAD_CLASSES CellInfo DamagedIndex Environment IndexNotWritable LatencyInfo

@@ -1,12 +1,13 @@
-"""`import`: files are found, read, sealed as runs and indexed, each of them whole or refused."""
+"""`import`: files that are read are sealed as runs and indexed, each of them whole or refused."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,16 +33,10 @@ from profiler.errors import BadBundle, ProfilerError, UnreadableReport
 from profiler.evidence import NCU_DURATION, Report, agreeing_digits, brief_list, key_launch
 from profiler.reports import read_reports
 from profiler.store import report_values, run_decisions, sync
-from profiler.store.find_files import FoundFiles, find_files, unreadable_message
+from profiler.store.find_files import FoundFiles
 from profiler.store.folder_families import family_labels, folder_of
-from profiler.store.label_forms import (
-    LabelOption,
-    LabelRules,
-    ReportPath,
-    label_of_name,
-    label_rules,
-    report_stem,
-)
+from profiler.store.label_forms import LabelRules, ReportPath, label_of_name, report_stem
+from profiler.store.new_reports import NewReports
 from profiler.store.prefetch import Prefetch
 from profiler.store.rows import IndexNotWritable, WriteConflict
 from profiler.store.sync import Progress
@@ -54,6 +49,7 @@ if TYPE_CHECKING:
 _FORM_WORDS = re.compile(
     r"(?:[._-](?:ncu-rep|nsight-cuprof-report|csv|txt|raw|details?|instances?|values?|metrics?|base|scaled))+$"
 )
+SEAL_THREADS = 4
 _AT_ONCE = 50  # runs that go into the index in one transaction
 _PREPARE_EVERY = 1000  # runs: series are prepared several times during a long import
 
@@ -93,54 +89,6 @@ class ImportSummary:
     data: str = ""  # the folder or URL that took them
 
 
-def import_paths(
-    paths: Iterable[Path | str],
-    *,
-    family: LabelOption = None,
-    version: LabelOption = None,
-    workload: LabelOption = None,
-    data: str | None = None,
-    relabel: bool = False,
-    keep_folder: bool = True,
-    reader_memory: int | None = None,
-    progress: Progress | None = None,
-    store: Store | None = None,
-) -> ImportSummary:
-    """Import reports, CSV files and bundles (folders or zips), also from folders that contain them.
-
-    Each file is imported whole or refused, and a refused one does not stop the others. family, version and
-    workload, in any form of label_forms, override the labels that a report's path suggests; a bundle has its
-    own. relabel: whether reports that are there already get the labels of this import, in one decision, but
-    for those that somebody decided. keep_folder: whether the runs say which folder their reports came from.
-    reader_memory: bytes that reading a file may take, instead of a limit by its size.
-    Raises ProfilerError for a label that cannot be used, and where the data folder cannot be written.
-    """
-    given_labels = {"family": family, "version": version, "workload": workload}
-    labels = {kind: label_rules(kind, option) for kind, option in given_labels.items()}
-    files = find_files(Path(path) for path in paths)
-    root = location.open_root(data, for_runs=True)
-    if not (files.reports or files.bundles):  # nothing is made for it, not even the data folder
-        return Importer(root, labels, files, progress).summary()
-    with bundle.importing(root):
-        importer = Importer(
-            root, labels, files, progress, keep_folder=keep_folder, reader_memory=reader_memory
-        )
-        new_reports = importer.new_reports()
-        # The first report is being read, in a process apart, while the database layer is imported here.
-        reports = Prefetch(
-            read_reports([paths[0] for paths in new_reports.values()], memory_bytes=reader_memory)
-        )
-        with contextlib.closing(reports), sync.opened_store(root.url, store) as importer.store:
-            importer.import_reports(new_reports, reports)
-            for path in files.bundles:
-                importer.import_bundle(path)
-            importer.index_sealed()
-            if relabel:
-                importer.relabel_known()
-            importer.store.prepare_series(sync.prepared_metrics())
-    return importer.summary()
-
-
 def version_of(report: Path) -> str:
     """The version of a report: its file's stem. `profile.out.ncu-rep` stays so beside `profile.ncu-rep`."""
 
@@ -155,23 +103,27 @@ def _export_key(path: Path) -> tuple[Path, str]:
     return path.parent, _FORM_WORDS.sub("", path.name)
 
 
-def _says_less(path: Path) -> tuple[bool, int]:
-    """A sort key for the files of one import: reports, then exports, the largest first."""
-    is_export = path.suffix == ".csv"
-    with contextlib.suppress(OSError):
-        return is_export, -path.stat().st_size if is_export else 0
-    return is_export, 0
-
-
 def _printable(path: Path | str) -> str:
     """A path as text that can be printed and stored: on Linux a path is bytes, which may not be UTF-8."""
     return os.fsencode(path).decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class _Sealing:
+    """A report whose run is being sealed by a thread."""
+
+    paths: Sequence[Path]  # its copies
+    report: Report
+    run: Run
+    rows: RunRows
+    done: Future[str | None]  # as of bundle.seal_import
 
 
 class Importer:
     """A running import: what happened to each path so far, and the sealed runs that are not indexed yet."""
 
     store: Store
+    seal_threads: ThreadPoolExecutor  # they wait for the disk, each for one run
 
     def __init__(
         self,
@@ -197,6 +149,7 @@ class Importer:
         self.already: list[AlreadyImported] = []
         self.refused: list[tuple[str, str]] = []
         self.warnings: list[tuple[str, str]] = []
+        self.sealing: deque[_Sealing] = deque()
         self.sealed: list[RunRows] = []  # not indexed yet
         # Of the launches of these, by kernel: ns, and when their report says that it was made.
         self.unindexed: dict[str, list[tuple[float, datetime | None]]] = {}
@@ -206,25 +159,15 @@ class Importer:
         for path, message in files.refused:
             self._refuse(Path(path), message)
 
-    def new_reports(self) -> dict[str, list[Path]]:
-        """The report files that were not imported before, by their sha256; copies of one report together."""
-        new: dict[str, list[Path]] = {}
-        run_ids = bundle.imports_by_digest(bundle.list_runs(self.root))
+    def note_known(self, new_reports: NewReports) -> None:
+        """Note what became of the report files that are not read: in a run already, or not to be read."""
         for path in self.files.reports:
-            try:
-                sha256 = bundle.hash_file(path)[0]
-            except OSError as error:
-                self._refuse(path, unreadable_message(path, error))
-                continue
-            run_id = bundle.find_import(self.root, run_ids, sha256)
-            if run_id is None:
-                new.setdefault(sha256, []).append(path)
-            else:
+            if path in new_reports.refused:
+                self._refuse(path, new_reports.refused[path])
+            elif (run_id := new_reports.known.get(path)) is not None:
                 self.known.setdefault(run_id, path)
                 self._note_already(path, run_id, self._other_labels(path, run_id))
-        self.name_counts.update(_export_key(paths[0]) for paths in new.values())
-        # Of one measurement the report says most, and of its exports the largest.
-        return dict(sorted(new.items(), key=lambda item: _says_less(item[1][0])))
+        self.name_counts.update(_export_key(paths[0]) for paths in new_reports.paths.values())
 
     def import_reports(
         self, new_reports: Mapping[str, Sequence[Path]], reports: Prefetch[Report | UnreadableReport]
@@ -239,10 +182,12 @@ class Importer:
                     raise report
                 self._import_report(paths, report, indexed.get(report.sha256))
             except Exception as error:  # whatever is wrong with this file, the others are imported
-                for path in paths:
-                    self._refuse(path, self._refusal_message(path, error))
-            if not reports.has_next or len(self.sealed) >= _AT_ONCE:
+                self._refuse_all(paths, error)
+            if len(self.sealed) + len(self.sealing) >= _AT_ONCE:
                 self.index_sealed()
+            elif not reports.has_next:
+                self.index_sealed(wait=False)
+        self._settle()
 
     def import_bundle(self, path: Path) -> None:
         """Seal the run of a bundle from another place, after all its reports could be read."""
@@ -258,8 +203,12 @@ class Importer:
         if len(self.sealed) >= _AT_ONCE:
             self.index_sealed()
 
-    def index_sealed(self) -> None:
-        """Put the runs sealed since the last call into the index, in one transaction."""
+    def index_sealed(self, *, wait: bool = True) -> None:
+        """Put the runs sealed since the last call into the index, in one transaction.
+
+        wait: also those that are being sealed, once they are.
+        """
+        self._settle(wait=wait)
         if self.sealed:
             try:
                 self._index_sealed()
@@ -329,23 +278,45 @@ class Importer:
         )
 
     def _import_report(self, paths: Sequence[Path], report: Report, run_id: str | None) -> None:
-        """Seal a report as a run of its own unless the run `run_id` holds it; `paths` are its copies."""
+        """Have a report sealed as a run of its own, unless the run `run_id` holds it; `paths`: its copies."""
         run = self._new_run(paths[0], report)
         from_other_file = False
         if run_id is None:
             run_id = self._run_of_exports(paths[0], report) or self._run_of_measurement(report)
             from_other_file = run_id is not None
+        if run_id is not None:
+            self._note_copies(paths, run_id, from_other_file=from_other_file)
+            return
+        rows = self.store.make_rows(run, {report.sha256: report}, self.decided.labels.get(run.run_id))
+        done = self.seal_threads.submit(bundle.seal_import, self.root, run, {run.reports[0].path: paths[0]})
+        self.sealing.append(_Sealing(paths, report, run, rows, done))
+        self._note_launches(report)
+
+    def _settle(self, *, wait: bool = True) -> None:
+        """Note what became of the runs that were being sealed, in the order of the reports.
+
+        wait: until all are sealed, instead of taking those that come before the first that is not.
+        """
+        while self.sealing and (wait or self.sealing[0].done.done()):
+            sealing = self.sealing.popleft()
+            try:
+                self._note_sealed(sealing, sealing.done.result())
+            except Exception as error:
+                self._refuse_all(sealing.paths, error)
+
+    def _note_sealed(self, sealing: _Sealing, run_id: str | None) -> None:
+        """Note that a run was sealed, or that the run `run_id` was found to hold its report."""
+        paths, report, run = sealing.paths, sealing.report, sealing.run
         if run_id is None:
-            rows = self.store.make_rows(run, {report.sha256: report}, self.decided.labels.get(run.run_id))
-            run_id = bundle.seal_import(self.root, run, {run.reports[0].path: paths[0]})
-            if run_id is None:
-                report_values.cache_report(self.root, report)
-                self._note_imported(paths[0], run, rows)
-                self._note_launches(report)
-                if self.name_counts[_export_key(paths[0])] > 1:
-                    self.exported[_export_key(paths[0])] = run.run_id, report
-                self._warn(paths[0], report)
-                run_id, paths = run.run_id, paths[1:]
+            report_values.cache_report(self.root, report)
+            self._note_imported(paths[0], run, sealing.rows)
+            if self.name_counts[_export_key(paths[0])] > 1:
+                self.exported[_export_key(paths[0])] = run.run_id, report
+            self._warn(paths[0], report)
+            run_id, paths = run.run_id, paths[1:]
+        self._note_copies(paths, run_id)
+
+    def _note_copies(self, paths: Sequence[Path], run_id: str, *, from_other_file: bool = False) -> None:
         for path in paths:
             labels = self._other_labels(path, run_id)
             self._note_already(path, run_id, labels, from_other_file=from_other_file)
@@ -382,6 +353,8 @@ class Importer:
 
         So a page of few digits is known by its name: adamw.details.csv beside adamw.ncu-rep.
         """
+        if self.name_counts[_export_key(path)] > 1:
+            self._settle()  # that file may be sealed right now
         run_id, other = self.exported.get(_export_key(path), ("", None))
         if other is None or len(other.launches) != len(report.launches):
             return None
@@ -498,6 +471,10 @@ class Importer:
     def _refuse(self, path: Path, message: str) -> None:
         self.refused.append((_printable(path), message.encode(errors="replace").decode()))
         self._report_progress(path)
+
+    def _refuse_all(self, paths: Iterable[Path], error: Exception) -> None:
+        for path in paths:
+            self._refuse(path, self._refusal_message(path, error))
 
     def _refusal_message(self, path: Path, error: Exception) -> str:
         if isinstance(error, ProfilerError):

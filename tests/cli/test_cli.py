@@ -570,6 +570,11 @@ def test_a_diff_of_two_files_imports_no_store(made_reports: Path) -> None:
     assert not found & set(HEAVY)
 
 
+def test_an_import_asks_for_its_first_report_before_it_loads_what_stores_it() -> None:
+    """numpy and SQLAlchemy take a third of a second, in which the reading process reads several reports."""
+    assert not modules_after("import profiler.store.begin_import") & {*HEAVY, "numpy"}
+
+
 def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     for argv in (["--help"], ["compare", "--help"]):
         with pytest.raises(SystemExit) as stop:

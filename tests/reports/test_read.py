@@ -81,10 +81,9 @@ def misbehaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script = tmp_path / "stand_in.py"
     script.write_text(STAND_IN)
     real = reader_client.command
-    folder = str(Path(reader_process.__file__).parent)
 
     def command(memory_bytes: int) -> list[str]:
-        *start, _, site, limit = real(memory_bytes)
+        *start, _, _, folder, site, limit = real(memory_bytes)
         return [*start, str(script), site, limit, folder]
 
     monkeypatch.setattr(reader_client, "command", command)

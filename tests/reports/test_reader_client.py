@@ -159,3 +159,24 @@ def test_threads_do_not_share_a_worker(small: Path) -> None:
         thread.join()
     assert len(results) == 15
     assert len(set(results)) == 1
+
+
+def test_a_dismissed_worker_ends_without_being_waited_for(small: Path) -> None:
+    read.read_report(small)
+    pid = spare_pid()
+    reader_client.dismiss_reader()
+    assert os.path.exists(f"/proc/{pid}"), "it is a child of this process until somebody waits for it"
+    assert spare_pid() != pid
+    reader_client._spare.close()
+    assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_started_worker_has_loaded_the_library_before_it_is_asked(small: Path) -> None:
+    reader_client.start_reader()
+    pid = spare_pid()
+    until = time.monotonic() + 30
+    while "ncu_report" not in Path(f"/proc/{pid}/maps").read_text() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "ncu_report" in Path(f"/proc/{pid}/maps").read_text()
+    assert read.read_report(small).launches
+    assert spare_pid() == pid

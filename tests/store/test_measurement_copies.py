@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from profiler.bundles import Root, Run, bundle
 from profiler.cli import main
 from profiler.errors import Exit
 from profiler.store import import_paths, open_store
@@ -95,6 +97,27 @@ def test_a_folder_with_all_forms_of_a_capture_is_one_run_of_the_report(tmp_path:
     assert len(summary.already) == 3
     with open_store(data) as store:
         assert [run.run_id for run in store.runs()] == [imported.run_id]
+
+
+def test_exports_are_known_while_their_report_is_being_sealed(
+    tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, seal_import = tmp_path / "captures", bundle.seal_import
+    report(folder / "a.ncu-rep")
+    raw_csv(folder / "elsewhere" / "under another name.csv")
+    raw_csv(folder / "a.raw.csv", digits=0, names=[TIME])
+
+    def slow(root: Root, run: Run, sources: Mapping[str, Path]) -> str | None:
+        time.sleep(1)
+        return seal_import(root, run, sources)
+
+    monkeypatch.setattr(bundle, "seal_import", slow)
+    summary = import_paths([folder], data=data)
+    (imported,) = summary.imported
+    assert {(Path(item.path).name, item.run_id) for item in summary.already} == {
+        ("a.raw.csv", imported.run_id),
+        ("under another name.csv", imported.run_id),
+    }
 
 
 def test_an_export_that_comes_later_or_before_is_known(tmp_path: Path, data: str) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -41,6 +41,7 @@ from profiler.store import (
     sync,
     sync_index,
 )
+from profiler.store.run_rows import RunRows
 from tests import made
 
 pytestmark = pytest.mark.slow  # each import is a process
@@ -702,6 +703,60 @@ def test_whatever_is_wrong_with_one_file_the_others_come_in(
     assert [path for path, _ in summary.refused] == [str(paths[0]), str(paths[1])]
     assert "nobody thought of this" in summary.refused[0][1]
     assert all(path in message for path, message in summary.refused)
+
+
+def test_a_run_that_cannot_be_sealed_is_refused_alone_with_its_copies(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy.ncu-rep"
+    shutil.copyfile(paths[0], copy)
+    seal_import = bundle.seal_import
+
+    def fails(root: location.Root, run: Run, sources: Mapping[str, Path]) -> str | None:
+        if paths[0] in sources.values():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return seal_import(root, run, sources)
+
+    monkeypatch.setattr(bundle, "seal_import", fails)
+    summary = import_paths([*paths[:3], copy])
+    assert [item.version for item in summary.imported] == ["prof2", "profile@5c6231e5"]
+    assert [path for path, _ in summary.refused] == [str(paths[0]), str(copy)]
+    with open_store() as store:
+        assert sorted(run.version for run in store.runs()) == ["prof2", "profile@5c6231e5"]
+
+
+def test_a_bundle_is_on_the_disk_before_it_is_seen_and_its_place_before_it_is_indexed(
+    paths: list[Path], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk: set[str] = set()
+    events: list[tuple[str, str]] = []
+    fsync, rename, add_many = os.fsync, Path.rename, Store.add_many
+
+    def noted_fsync(descriptor: int) -> None:
+        fsync(descriptor)
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        on_disk.add(path)
+        if path == str(data / "runs"):
+            events.append(("flushed", ""))
+
+    def noted_rename(folder: Path, target: Path) -> Path:
+        assert {str(path) for path in folder.rglob("*") if path.is_file()} <= on_disk
+        renamed = rename(folder, target)
+        events.append(("seen", target.name))
+        return renamed
+
+    def noted_add(store: Store, items: list[RunRows], *, decided: decisions.DecidedLabels) -> list[bool]:
+        events.extend(("indexed", rows.run["run_id"]) for rows in items)
+        return add_many(store, items, decided=decided)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Path, "rename", noted_rename)
+    monkeypatch.setattr(Store, "add_many", noted_add)
+    runs = [item.run_id for item in import_paths(paths).imported]
+    assert len(runs) == len(paths)
+    for run_id in runs:
+        seen, indexed = events.index(("seen", run_id)), events.index(("indexed", run_id))
+        assert ("flushed", "") in events[seen:indexed]
 
 
 def test_a_file_from_no_time_at_all_is_refused_alone(

@@ -1,0 +1,95 @@
+"""How an import begins: the first report is being read before what stores reports is loaded."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from profiler.bundles import bundle, location
+from profiler.reports import dismiss_reader, read_reports
+from profiler.store.find_files import find_files
+from profiler.store.label_forms import LabelOption, label_rules
+from profiler.store.new_reports import find_new_reports
+from profiler.store.prefetch import Prefetch
+
+if TYPE_CHECKING:
+    from profiler.errors import UnreadableReport
+    from profiler.evidence import Report
+    from profiler.store.import_files import ImportSummary
+    from profiler.store.index import Store
+    from profiler.store.sync import Progress
+
+
+def import_paths(
+    paths: Iterable[Path | str],
+    *,
+    family: LabelOption = None,
+    version: LabelOption = None,
+    workload: LabelOption = None,
+    data: str | None = None,
+    relabel: bool = False,
+    keep_folder: bool = True,
+    reader_memory: int | None = None,
+    keep_reader: bool = True,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> ImportSummary:
+    """Import reports, CSV files and bundles (folders or zips), also from folders that contain them.
+
+    Each file is imported whole or refused, and a refused one does not stop the others. family, version and
+    workload, in any form of label_forms, override the labels that a report's path suggests; a bundle has its
+    own. relabel: whether reports that are there already get the labels of this import, in one decision, but
+    for those that somebody decided. keep_folder: whether the runs say which folder their reports came from.
+    reader_memory: bytes that reading a file may take, instead of a limit by its size. keep_reader: whether
+    the reading process waits a while for more reports, as a process that stays wants.
+    Raises ProfilerError for a label that cannot be used, and where the data folder cannot be written.
+    """
+    given_labels = {"family": family, "version": version, "workload": workload}
+    labels = {kind: label_rules(kind, option) for kind, option in given_labels.items()}
+    files = find_files(Path(path) for path in paths)
+    root = location.open_root(data, for_runs=True)
+    if not (files.reports or files.bundles):  # nothing is made for it, not even the data folder
+        from profiler.store.import_files import Importer
+
+        return Importer(root, labels, files, progress).summary()
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(bundle.importing(root))
+        # A process apart, and a thread that asks it, read ahead from the first file on that is new.
+        to_read: SimpleQueue[Path | None] = SimpleQueue()
+        reports = Prefetch(_read(iter(to_read.get, None), reader_memory, keep_reader))
+        stack.enter_context(contextlib.closing(reports))
+        try:
+            new_reports = find_new_reports(root, files.reports, to_read.put)
+        finally:
+            to_read.put(None)
+        # numpy and SQLAlchemy, whose modules take a third of a second
+        from concurrent.futures import ThreadPoolExecutor
+
+        from profiler.store import sync
+        from profiler.store.import_files import SEAL_THREADS, Importer
+
+        importer = Importer(
+            root, labels, files, progress, keep_folder=keep_folder, reader_memory=reader_memory
+        )
+        importer.note_known(new_reports)
+        importer.seal_threads = stack.enter_context(ThreadPoolExecutor(SEAL_THREADS, "seal"))
+        importer.store = stack.enter_context(sync.opened_store(root.url, store))
+        importer.import_reports(new_reports.paths, reports)
+        for path in files.bundles:
+            importer.import_bundle(path)
+        importer.index_sealed()
+        if relabel:
+            importer.relabel_known()
+        importer.store.prepare_series(sync.prepared_metrics())
+    return importer.summary()
+
+
+def _read(
+    paths: Iterator[Path], memory_bytes: int | None, keep_reader: bool
+) -> Iterator[Report | UnreadableReport]:
+    yield from read_reports(paths, memory_bytes=memory_bytes)
+    if not keep_reader:
+        dismiss_reader()
