@@ -63,7 +63,8 @@ def measure(code: str, paths: list[str]) -> tuple[float, float]:
     """Seconds and peak megabytes of one process."""
     with tempfile.TemporaryDirectory() as data:
         environment = {**os.environ, "PROFILER_DATA": data}
-        environment.pop("PROFILER_DB", None)
+        for name in ("PROFILER_DB", "PYTHONDONTWRITEBYTECODE"):  # installed programs have bytecode
+            environment.pop(name, None)
         begin = time.perf_counter()
         done = subprocess.run(
             [sys.executable, "-c", code + PEAK, *paths],
@@ -87,7 +88,7 @@ def main() -> int:
         print(f"no reports under {folder}", file=sys.stderr)
         return 2
     kinds = {"bare walk": WALK, "read": READ}
-    if importlib.util.find_spec("profiler.store.import_files"):
+    if importlib.util.find_spec("profiler.store"):
         kinds["import"] = IMPORT
     for code in kinds.values():  # once unmeasured: files and bytecode into the caches
         measure(code, paths)
