@@ -53,7 +53,8 @@ class Difference:
                 f"{self.field} unknown in {'A' if self.a is None else 'B'} ({self.a or self.b} in the other)"
             )
         if self.field == MEASUREMENT:
-            return f"one measurement: {self.a} and {self.b} hold the same launches, so there is nothing to compare"
+            same = f"{self.a} and {self.b} hold the same launches"
+            return f"one measurement: {same}, so there is nothing to compare"
         if self.field == CORRECTNESS:
             clauses = [f"{side} is wrong: {why}" for side, why in (("A", self.a), ("B", self.b)) if why]
             return f"{', '.join(clauses)}; what is wrong has no speed and no verdict"
