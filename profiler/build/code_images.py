@@ -18,7 +18,8 @@ from profiler.build.elf import (
     section_bytes,
     section_name,
 )
-from profiler.errors import BuildFailed, CannotJudge
+from profiler.errors import BuildFailed, CannotJudge, UnknownName
+from profiler.evidence import brief_list
 
 # Containers and their entries. Source: fatbinary_section.h of the toolkit for the magic number; the entry as
 # nvcc 11 to 13 write it, compared with what cuobjdump lists.
@@ -33,6 +34,7 @@ _MIN_STACK_SIZE, _REGCOUNT = 0x12, 0x2F
 # Of the section of one function: pairs of a kind and the offset of an instruction; bytes.
 _ANNOTATIONS, _SPILL = 0x55, 1
 _SHARED_SCRATCH = 0x32
+CODE_FILES = (".cubin", ".so", ".fatbin", ".o", ".ptx")
 _LARGEST = 1 << 32  # of one image, in bytes: more is a damaged header
 _MALFORMED = (struct.error, ValueError, IndexError, OverflowError, BuildFailed)
 
@@ -245,6 +247,26 @@ def attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
         if form == _SIZED:  # of others the value stands in the place of the length
             yield attribute, info[at : at + size]
             at += size
+
+
+def code_files(folder: Path) -> list[Path]:
+    """Every file of code below a folder; PTX only where its machine code is not beside it."""
+    found = [path for path in folder.rglob("*") if path.suffix.lower() in CODE_FILES]
+    built = {path.with_suffix("") for path in found if path.suffix.lower() == ".cubin"}
+    return sorted(
+        path for path in found if path.suffix.lower() != ".ptx" or path.with_suffix("") not in built
+    )
+
+
+def code_file(path: Path) -> Path:
+    """The one file of code of a folder; another path as it is. Raises UnknownName where there are several."""
+    if not path.is_dir():
+        return path
+    found = code_files(path)
+    if len(found) != 1:
+        names = brief_list([str(file.relative_to(path)) for file in found]) or "none"
+        raise UnknownName(f"{path} has {len(found)} files of machine code, name one: {names}")
+    return found[0]
 
 
 def architectures(path: Path) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profiler.build import library, toolchain
-from profiler.bundles import location
+from profiler.build import code_images, library, toolchain
+from profiler.bundles import location, run_json
 from profiler.catalog import Catalog, Version, catalog, sources, trust
 from profiler.compare import resolve_names
 from profiler.compare.kernel_pairs import KernelPair, Pairing, check_asked, is_called
@@ -88,6 +88,7 @@ def resolve_code(names: Sequence[str], choice: CodeChoice, store_opener: StoreOp
     """
     resolve_names.refuse_unused_filters(names, choice.workload)
     resolver = _Resolver(choice, store_opener, _find_catalog(choice.catalog), choice.arch)
+    names = [resolver.code_file(name) for name in names]
     sides = [resolver.measured_side(name) for name in names]
     if choice.arch is None:
         compiled = [name for name, side in zip(names, sides, strict=True) if side is None]
@@ -140,6 +141,14 @@ class _Resolver:
     catalog: Catalog | None
     arch: str | None  # the architecture of compiled code to take
     ran_on: str | None = None  # the compute capability that the other side was measured on
+
+    def code_file(self, name: str) -> str:
+        """The one file of machine code of a folder such as one of Triton's cache; another name as it is."""
+        path = Path(name)
+        is_run = (path / run_json.RUN_FILE).is_file()
+        if not path.is_dir() or is_run or self._entry(name) or not code_images.code_files(path):
+            return name
+        return str(code_images.code_file(path))
 
     def measured_side(self, name: str) -> Side | None:
         """The measured side of a name; None for a binary and where compiled code is meant."""

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from profiler.build import NextBlock, Occupancy, function_name, next_block
-from profiler.build.code_images import CodeImage, ImageFunction, architectures, choose_images, read_images
+from profiler.build.code_images import (
+    CODE_FILES,
+    CodeImage,
+    ImageFunction,
+    architectures,
+    choose_images,
+    code_files,
+    read_images,
+)
 from profiler.build.occupancy import no_block_words, occupancy
 from profiler.bundles import scratch_folder
 from profiler.documents.document import Document
@@ -27,7 +35,6 @@ from profiler.sass import (
     listing_of_launch,
 )
 
-CODE_FILES = (".cubin", ".so", ".fatbin", ".o", ".ptx")
 _REPORTS = (".ncu-rep", ".ncu-repz")
 # What is disassembled of a file: live registers of more take minutes.
 _MOST_CODE_BYTES = 4_000_000
@@ -269,22 +276,13 @@ def examine_files(paths: Sequence[Path], arches: Sequence[str] | None = None) ->
     return CodeFilesDocument(tuple(functions), errors)
 
 
-def code_files(folder: Path) -> list[Path]:
-    """Every file of code below a folder; PTX only where its machine code is not beside it."""
-    found = [path for path in folder.rglob("*") if path.suffix.lower() in CODE_FILES]
-    built = {path.with_suffix("") for path in found if path.suffix.lower() == ".cubin"}
-    return sorted(
-        path for path in found if path.suffix.lower() != ".ptx" or path.with_suffix("") not in built
-    )
-
-
 def examine_binary(path: Path, name: str, arch: str | None) -> list[CodeFunction]:
     """The functions of every image of a cubin, library, or PTX; arch: None takes all architectures.
 
     Raises CannotJudge where a tool is missing, BuildFailed.
     """
     with scratch_folder() as folder:
-        triton = _triton_facts(path)
+        triton = triton_facts(path)
         if path.suffix.lower() == ".ptx":
             path, arch = assemble_ptx(path, folder, arch), None
         arches = architectures(path)
@@ -305,9 +303,7 @@ def examine_binary(path: Path, name: str, arch: str | None) -> list[CodeFunction
     return functions
 
 
-def _of_image(
-    name: str, image: CodeImage, cubin: Path, triton: _TritonFacts, size: int
-) -> list[CodeFunction]:
+def _of_image(name: str, image: CodeImage, cubin: Path, triton: TritonFacts, size: int) -> list[CodeFunction]:
     kernels = read_kernels(cubin)
     codes: dict[str, tuple[LiveRegisters, Sequence[SassLine]]] = {}
     if size <= _MOST_CODE_BYTES:
@@ -331,7 +327,7 @@ def _function(
     arch: str,
     image: KernelImage | None,
     code: tuple[LiveRegisters, Sequence[SassLine]] | None,
-    triton: _TritonFacts,
+    triton: TritonFacts,
     why_no_code: str,
 ) -> CodeFunction:
     static = image.static_shared_bytes if image else 0
@@ -382,7 +378,7 @@ def _opcodes(lines: Sequence[SassLine]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-class _TritonFacts(NamedTuple):
+class TritonFacts(NamedTuple):
     """What the JSON file that Triton writes beside a cubin says of a block; None where there is none."""
 
     shared_bytes: int | None
@@ -390,7 +386,7 @@ class _TritonFacts(NamedTuple):
     tensor_columns: int | None
 
 
-def _triton_facts(path: Path) -> _TritonFacts:
+def triton_facts(path: Path) -> TritonFacts:
     try:
         facts = json.loads(path.with_suffix(".json").read_text("utf-8"))
         names = ("shared", "num_warps", "tmem_size")
@@ -398,8 +394,8 @@ def _triton_facts(path: Path) -> _TritonFacts:
             value if isinstance(value := facts.get(name), int) and value >= 0 else None for name in names
         )
     except (OSError, ValueError, AttributeError):
-        return _TritonFacts(None, None, None)
-    return _TritonFacts(shared, None if warps is None else 32 * warps, columns)
+        return TritonFacts(None, None, None)
+    return TritonFacts(shared, None if warps is None else 32 * warps, columns)
 
 
 def _of_report(path: Path, name: str) -> list[CodeFunction]:

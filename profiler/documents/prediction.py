@@ -9,11 +9,12 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from profiler.build.code_images import CODE_FILES, code_file, code_files
 from profiler.build.occupancy import occupancy
 from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, Problem, Version, Workload, load_catalog, load_problem
 from profiler.catalog.cases import call_problem
-from profiler.documents.code_files import CODE_FILES, CodeFunction, code_files, examine_binary
+from profiler.documents.code_files import CodeFunction, examine_binary, triton_facts
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, UnknownName
 from profiler.evidence import (
@@ -22,7 +23,6 @@ from profiler.evidence import (
     Evidence,
     GpuPart,
     Value,
-    brief_list,
     find_part,
     formatting,
 )
@@ -176,7 +176,7 @@ def predict_names(
             raise UnknownName("a file of machine code is predicted alone, with --grid, --block and --arg")
         if launch is None:
             raise UnknownName(f"{names[0]} says nothing of its launch: give --grid, --block and --arg")
-        codes = [_code_file(Path(name)) for name in names]
+        codes = [code_file(Path(name)) for name in names]
         return PredictionDocument(
             tuple(_cubin_calls(codes, launch, gpus, against, errors, with_what_ifs)), errors
         )
@@ -454,17 +454,6 @@ def _is_code(path: Path) -> bool:
     return path.suffix in CODE_FILES or (path.is_dir() and bool(code_files(path)))
 
 
-def _code_file(path: Path) -> Path:
-    """The one file of code of a folder; another path as it is. Raises UnknownName where there are several."""
-    if not path.is_dir():
-        return path
-    found = code_files(path)
-    if len(found) != 1:
-        names = brief_list([str(file.relative_to(path)) for file in found]) or "none"
-        raise UnknownName(f"{path} has {len(found)} files of machine code, name one: {names}")
-    return found[0]
-
-
 def _run_code(path: Path, given: GivenLaunch) -> _RanCode:
     """Raises UnknownName for what the file lacks, BuildFailed for a file that is no machine code."""
     if not path.is_file():
@@ -492,7 +481,7 @@ def _run_code(path: Path, given: GivenLaunch) -> _RanCode:
         cubin = extract_cubin(path, code.arch, folder, function=code.function)
         (function,) = [f for f in cubin_functions(cubin) if f.name == code.function]
         try:
-            run = run_cubin(cubin, function, launch)
+            run = run_cubin(cubin, function, launch, has_hidden=triton_facts(path).threads is not None)
         except NoModel as error:
             no_model = str(error)
     return _RanCode(path, code.arch, code, run, no_model)

@@ -36,6 +36,7 @@ _ARGUMENT = re.compile(r"(?P<type>\w+)(?:\[(?P<count>\d+)\])?(?:=(?P<values>[-+.
 _MOST_BYTES = 4 << 30  # of all arrays, which this process allocates
 _MOST_THREADS, _MOST_THREADS_Z = 1024, 64
 _SEED = 0
+_MOST_HIDDEN = 2  # pointers that Triton puts behind a kernel's own parameters: scratch memory, a profile
 
 
 @dataclass(frozen=True)
@@ -162,10 +163,13 @@ def _is_instance(function: str, plain: str, name: str) -> bool:
     return re.search(rf"{len(plain)}{plain}I{wanted}", function) is not None
 
 
-def run_cubin(cubin: Path, function: FunctionCode, launch: CubinLaunch) -> LaunchRun:
+def run_cubin(
+    cubin: Path, function: FunctionCode, launch: CubinLaunch, *, has_hidden: bool = False
+) -> LaunchRun:
     """The launch with what its blocks execute, as many of them run as say what all do.
 
-    cubin: with the code of one architecture. Raises NoModel for arguments that are not the kernel's, accesses
+    cubin: with the code of one architecture. has_hidden: it may have the pointers that Triton adds, which are
+    null where no argument is given for them. Raises NoModel for arguments that are not the kernel's, accesses
     outside of the arrays, and instructions without a model.
     """
     image = read_kernels(cubin)[function.name]
@@ -175,7 +179,12 @@ def run_cubin(cubin: Path, function: FunctionCode, launch: CubinLaunch) -> Launc
         next(addresses).to_bytes(8, "little") if argument.is_array else argument.values.tobytes()
         for argument in launch.arguments
     ]
-    _compare_parameters(image, launch.arguments, content)
+    arguments = launch.arguments
+    behind = [parameter.size for parameter in image.parameters[len(content) :]]
+    if has_hidden and len(behind) <= _MOST_HIDDEN and set(behind) == {8}:
+        hidden = [LaunchArgument("u64=0", np.zeros(1, "u8"), is_array=False)] * len(behind)
+        arguments, content = (*arguments, *hidden), content + [bytes(8)] * len(behind)
+    _compare_parameters(image, arguments, content)
     shape = LaunchShape(
         function_name(function.name), launch.grid, launch.block, launch.shared_bytes, 0, function.name
     )

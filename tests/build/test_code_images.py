@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from profiler.build import require_tool
-from profiler.build.code_images import architectures, choose_images, read_images
+from profiler.build.code_images import architectures, choose_images, code_files, read_images
 from profiler.build.library import parse_ptxas
 from profiler.documents import examine_files
-from profiler.documents.code_files import code_files
 from profiler.errors import BuildFailed, CannotJudge, ProfilerError, UnknownName
 from profiler.model import read_kernels
 from profiler.model.cubin_run import choose_kernel

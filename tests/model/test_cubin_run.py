@@ -31,6 +31,10 @@ extern "C" __global__ void __launch_bounds__(256) rows(float* a, float s) {
   for (int i = 0; i < 32; ++i) x += t[(threadIdx.x ^ 1) * STRIDE + i] * s;
   a[at] = x;
 }
+extern "C" __global__ void triton(const float* a, float* c, int n, void* scratch, void* profile) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n && !scratch) c[i] = a[i];
+}
 extern "C" __global__ void huge(float* a) {
   extern __shared__ float t[];
   t[threadIdx.x] = a[threadIdx.x];
@@ -104,6 +108,23 @@ def test_rows_in_one_bank_are_slower_and_the_causes_say_so(cubins: tuple[Path, P
     content = json.loads(json.dumps(document.to_dict()))
     assert content["calls"][0]["evidence"] == "modelled"
     assert "rows32.cubin: rows on A100-40GB" in document.sentences[0]
+
+
+@needs_sass
+def test_the_pointers_that_triton_adds_are_null(cubins: tuple[Path, Path], tmp_path: Path) -> None:
+    """Triton keeps a kernel in a folder whose name is a hash, and calls it with two pointers of its own."""
+    folder = tmp_path / "XMFKDXLVS5SVMD6ESG4C"
+    folder.mkdir()
+    cubin = folder / "triton.cubin"
+    cubin.write_bytes(cubins[0].read_bytes())
+    own = GivenLaunch("64", "128", ("f32[8192]", "f32[8192]", "i32=8192"), kernel="triton")
+    assert "5 parameters" in predict(folder, own).calls[0].no_model
+    cubin.with_suffix(".json").write_text('{"num_warps": 4, "shared": 0}')
+    (call,) = predict(folder, own).calls
+    assert call.no_model == ""
+    assert call.longest.traffic.unique_store_bytes == 4 * 8192
+    short = GivenLaunch("64", "128", own.arguments[:2], kernel="triton")
+    assert "5 parameters" in predict(folder, short).calls[0].no_model
 
 
 @needs_sass
