@@ -152,15 +152,32 @@ def value_dependent(
     return found
 
 
+def returning_calls(code: Sequence[Instruction]) -> frozenset[int]:
+    """The positions of calls that a return may lead behind.
+
+    Such a call's way back is a number that the code moves into a register before it. ptxas leaves loops by
+    `@!P0 CALL.REL.NOINC` too, and moves none there: that is a jump.
+    """
+    moved = {
+        instruction.operands[-1].number
+        for instruction in code
+        if instruction.base in ("MOV", "UMOV") or "MOV" in instruction.modifiers
+        if instruction.operands and instruction.operands[-1].kind == "number"
+    }
+    behind = enumerate(code[1:])
+    return frozenset(i for i, following in behind if code[i].base == "CALL" and following.offset in moved)
+
+
 def _returned(
     code: Sequence[Instruction], writes: Sequence[int], targets: Mapping[int, Sequence[int]]
 ) -> dict[int, int]:
     """What the code between calls and returns writes, by the position of each return.
 
-    A return leads behind every call; the other registers do not pass through it but from before the call.
+    A return leads behind every call that is none of a jump; the other registers do not pass through it but
+    from before the call.
     """
     reached: set[int] = set()
-    ahead = [t for position, i in enumerate(code) if i.base == "CALL" for t in targets[position][1:]]
+    ahead = [target for position in returning_calls(code) for target in targets[position][1:]]
     while ahead:
         position = ahead.pop()
         if position in reached or position >= len(code):

@@ -11,7 +11,12 @@ import numpy as np
 
 from profiler.model.accesses import ACCESSES, COUNTED, READS_FROM, WRITES_TO, AccessCounts, AccessTally
 from profiler.model.arithmetic import ARITHMETIC
-from profiler.model.control_slice import InstructionUse, steering_positions, value_dependent
+from profiler.model.control_slice import (
+    InstructionUse,
+    returning_calls,
+    steering_positions,
+    value_dependent,
+)
 from profiler.model.cubin import KernelImage
 from profiler.model.instructions import Instruction, NoModel, Operand, parse_instruction
 from profiler.model.machine import (
@@ -399,7 +404,8 @@ def _fast_division(instruction: Instruction) -> tuple[Action, InstructionUse]:
 
 def _targets(program: Program) -> dict[int, list[int]]:
     """Where control instructions may go on; a return goes on behind a call."""
-    behind_calls = [i + 1 for i, instruction in enumerate(program.instructions) if instruction.base == "CALL"]
+    returning = returning_calls(program.instructions)
+    behind_calls = [position + 1 for position in sorted(returning)]
     position_of = {instruction.offset: i for i, instruction in enumerate(program.instructions)}
     targets = {}
     for position, instruction in enumerate(program.instructions):
@@ -407,7 +413,7 @@ def _targets(program: Program) -> dict[int, list[int]]:
             last = instruction.operands[-1].number if instruction.operands else -1
             # What a call does not write is the same behind it, which it goes on at through a return.
             is_taken = (
-                instruction.guard is None and len(instruction.operands) == 1 and instruction.base == "BRA"
+                instruction.guard is None and len(instruction.operands) == 1 and position not in returning
             )
             goes_on = [] if is_taken and last in position_of else [position + 1]
             targets[position] = [*goes_on, *([position_of[last]] if last in position_of else ())]
@@ -453,6 +459,7 @@ class _Scheduler:
         self.straight: dict[tuple[int, int], list[int]] = {}  # which positions between two are needed
         self.same_lanes: dict[bytes, Lanes] = {}  # by their ids: of equal lanes one object serves
         self.position_of = {instruction.offset: i for i, instruction in enumerate(self.code)}
+        self.returning = returning_calls(self.code)
         self.guards = [
             predicate_reader(instruction, instruction.guard) if instruction.guard else None
             for instruction in self.code
@@ -535,7 +542,7 @@ class _Scheduler:
     def _skips_call(self, position: int) -> bool:
         """Whether a branch goes around a call: of the slow path of a division, which is out of the line."""
         after = bisect_left(self.controls, position + 1)
-        return after < len(self.controls) and self.code[self.controls[after]].base == "CALL"
+        return after < len(self.controls) and self.controls[after] in self.returning
 
     def _run_from(self, position: int, lanes: Lanes) -> None:
         """Run lanes to their next branch, or to where others wait to go on."""

@@ -15,6 +15,7 @@ from profiler.model import (
     KernelImage,
     NoModel,
     Parameter,
+    count_blocks,
     load_program,
     parse_instruction,
     run_blocks,
@@ -163,6 +164,44 @@ def test_lanes_that_part_in_a_loop_meet_behind_it() -> None:
     assert counts[6] == 31 + 63
     assert lanes[6] == sum(range(64))
     assert counts[9] == 2
+
+
+def test_a_loop_that_is_left_by_a_call_is_no_place_that_a_function_returns_to() -> None:
+    """ptxas leaves loops by a guarded CALL without a way back: the function called later returns elsewhere.
+
+    If it were one, the loop's counter would seem to be the number that the function computes, and the branch
+    around the load one on numbers, which a run without values does not take: the load left the array then.
+    """
+    lines = (
+        *HEAD,
+        "MOV R6, RZ",  # 0x20
+        "ISETP.GE.AND P0, PT, R6, 0x2, PT",  # 0x30: the loop, of which two rounds load
+        "@P0 BRA 0x70",
+        "IMAD.WIDE R8, R6, 0x80, R2",
+        "LDG.E R5, desc[UR4][R8.64]",
+        "IADD3 R6, R6, 0x1, RZ",  # 0x70
+        "ISETP.NE.AND P0, PT, R6, 0x8, PT",
+        "@!P0 CALL.REL.NOINC 0xb0",
+        "BRA 0x30",
+        "FADD R6, R5, R5",  # 0xb0: behind the loop
+        "MOV R4, 0xe0",
+        "CALL.REL.NOINC 0x100",
+        "STG.E desc[UR4][R2.64], R6",  # 0xe0
+        "EXIT",
+        "FADD R6, R6, R6",  # 0x100: a function
+        "RET.REL.NODEC R4 0x0",
+    )
+    memory = GlobalMemory([np.zeros(64, np.uint32)])
+    program = load_program(IMAGE, [(16 * position, line) for position, line in enumerate(lines)])
+    parameters = [struct.pack("<Q", memory.addresses[0]), struct.pack("<i", 0)]
+    shape = (1, 1, 1), (32, 1, 1), 0
+    block = np.zeros((1, 3), np.int64)
+    counted = count_blocks(program, *shape, parameters, memory, block, with_values=False, with_trace=False)
+    assert counted.assumed == ()
+    whole = run_blocks(program, *shape, parameters, memory)
+    assert counted.warps[0].tolist() == whole.warps.tolist()
+    load, store = counted.total().accesses.values()
+    assert (load.requests, store.requests) == (2, 1)
 
 
 def test_a_block_waits_at_its_barrier_for_warps_that_come_later() -> None:
