@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -230,7 +230,12 @@ def count_blocks(
             for tally in code.tallies.values():
                 tally.start(len(chosen))
             scheduler = _Scheduler(program, code, machine)
-            scheduler.run()
+            try:
+                scheduler.run()
+            except NoModel as error:
+                if not code.assumed:
+                    raise
+                raise NoModel(f"{error}{_assumption_words(program, code.assumed)}") from None
             accesses = [tally.counts for tally in code.tallies.values()]
             parts.append(
                 (*scheduler.counts(), np.reshape(accesses, (len(accesses), len(COUNTED), len(chosen))))
@@ -258,6 +263,13 @@ def count_blocks(
         trace_blocks=np.concatenate([none, *(trace[1] for trace in traces)]),
         trace_sectors=np.concatenate([none, *(trace[2] for trace in traces)]),
     )
+
+
+def _assumption_words(program: Program, assumed: Collection[int]) -> str:
+    """What a run without values took for granted: where that is wrong, so may be what the error says."""
+    offsets = [f"{program.instructions[position].offset:#06x}" for position in sorted(assumed)]
+    some = ", ".join(offsets[:3]) + (", …" if len(offsets) > 3 else "")
+    return f"; how branches on floating-point numbers go is assumed, at {some}"
 
 
 def _with_counts(access: AccessCounts, numbers: Array) -> AccessCounts:

@@ -204,6 +204,26 @@ def test_a_loop_that_is_left_by_a_call_is_no_place_that_a_function_returns_to() 
     assert (load.requests, store.requests) == (2, 1)
 
 
+def test_an_access_that_only_an_assumption_makes_says_so() -> None:
+    """The load lies behind a branch on a number, at which no run without values looks: it never happens."""
+    lines = (
+        *HEAD,
+        "LDG.E R5, desc[UR4][R2.64]",  # 0x20
+        "FSETP.GT.AND P0, PT, R5, RZ, PT",
+        "@!P0 BRA 0x60",  # 0x40
+        "LDG.E R7, desc[UR4][R2.64+0x4000]",
+        "EXIT",
+    )
+    memory = GlobalMemory([np.zeros(64, np.uint32)])
+    program = load_program(IMAGE, [(16 * position, line) for position, line in enumerate(lines)])
+    parameters = [struct.pack("<Q", memory.addresses[0]), struct.pack("<i", 0)]
+    shape = (1, 1, 1), (32, 1, 1), 0
+    assert run_blocks(program, *shape, parameters, memory).warps.tolist() == [1, 1, 1, 1, 1, 0, 1]
+    block = np.zeros((1, 3), np.int64)
+    with pytest.raises(NoModel, match=r"outside of every array; how branches on .* is assumed, at 0x0040$"):
+        count_blocks(program, *shape, parameters, memory, block, with_values=False, with_trace=False)
+
+
 def test_a_block_waits_at_its_barrier_for_warps_that_come_later() -> None:
     """Thread i reads what thread 63 - i wrote, which is in the other warp."""
     lines = (
