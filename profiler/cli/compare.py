@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -29,11 +28,8 @@ from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.compare import Comparison, MetricChange, PairComparison
-    from profiler.documents import ComparisonDocument, Document, VersionTableDocument
+    from profiler.documents import Document, VersionTableDocument
 
-_DETAILED = 5  # pairs whose counters are listed unasked
-_NAMED = 10  # missing concepts that a line names
 _PLACES_OF_FACTS = 3  # workloads and architectures of a table of many versions that are printed unasked
 _SUFFIXES = (".csv", ".parquet", ".md", ".json")
 _OF_TWO_ALONE = {"--top": "top", "--fail": "fail", "--all": "all"}  # options that say nothing of many
@@ -132,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.fail:
         note_forgotten(names, opener)
     _write(document, files)
-    return print_document(document, arguments, print_text)
+    return print_document(document, arguments)
 
 
 def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
@@ -189,150 +185,3 @@ def print_table_text(document: VersionTableDocument, arguments: argparse.Namespa
             print_table(section.header, section.rows, right=range(1, len(section.header)))
         if len(sections) > len(shown):
             say(f"\nand {evidence} on {len(sections) - len(shown)} more: --workload, --gpu, or --out FILE")
-
-
-def print_text(document: ComparisonDocument, arguments: argparse.Namespace) -> None:
-    """Print the comparison: every metric of every pair with --all, else what moved where time did."""
-    from profiler.cli.gate import print_gate
-    from profiler.documents.comparison_text import PAIRS_SHOWN
-
-    shown = document.shown(PAIRS_SHOWN)
-    if document.is_measured:
-        _print_measured(shown[0], arguments.all)
-    else:
-        _print_facts(shown, arguments.all)
-    print_gate(document.gate)
-
-
-def _print_measured(comparison: Comparison, everything: bool) -> None:
-    from profiler.documents import comparison_text as text
-
-    print_head(comparison)
-    if comparison.latency:
-        say("\nlatency of calls")
-        print_table(text.LATENCY_HEAD, text.latency_rows(comparison), right=(1, 2, 3, 4))
-        print_lines(text.latency_notes(comparison), "  ")
-    if comparison.pairs:
-        say(f"\n{text.NOT_LATENCY}")
-        print_table(text.DURATION_HEAD, text.duration_rows(comparison), right=(1, 2, 3))
-        print_lines((*text.pairing_notes(comparison), *text.undecided_reasons(comparison)), "  ")
-    elif comparison.a.launches or comparison.b.launches or not comparison.latency:
-        say("\nno launch of A has a partner in B: --pair A=B says which kernels are one under two names")
-    if comparison.hidden_pairs:
-        say(f"  {text.hidden_pairs(comparison)}: --top N")
-    print_unmatched(comparison)
-    pairs = comparison.pairs if everything else _pairs_that_moved(comparison.pairs)
-    said: set[str] = set()  # what several launches lack alike is said below the first
-    for pair in pairs if everything else pairs[:_DETAILED]:
-        _print_pair(pair, everything)
-        lines = [] if everything else _missing_lines(pair)
-        print_lines([line for line in lines if line not in said], "  ")
-        said.update(lines)
-    if not everything and len(pairs) > _DETAILED:
-        say(f"\nand the counters of {len(pairs) - _DETAILED} more that moved: --all, or --kernel PATTERN")
-    elif comparison.pairs and not pairs:
-        say("\nno duration is better or worse; the counters: --all, or --kernel PATTERN")
-
-
-def print_head(comparison: Comparison) -> None:
-    """Print which sides they are, and whether they may be compared."""
-    from profiler.documents.comparison_text import warnings
-
-    for name, side in (("A", comparison.a), ("B", comparison.b)):
-        ncu = side.session.ncu_version or "version unknown"
-        say(f"{name}  {side.label}  ({', '.join(side.gpus) or 'GPU unknown'}, ncu {ncu})")
-    noted = warnings(comparison)
-    if comparison.comparable:
-        say(f"Comparable: yes{', but note' if noted else ''}")
-    else:
-        say("Comparable: no")
-    say(
-        "  same: "
-        + ", ".join(f"{field} {value}" for field, value in comparison.same if field != "command line")
-    )
-    print_lines(noted, "  ")
-
-
-def print_unmatched(comparison: Comparison) -> None:
-    """Print the launches that have no partner, and those that are ambiguous."""
-    from profiler.documents.comparison_text import describe_launch, pair_options, unmatched
-    from profiler.evidence import brief_list
-
-    print_lines(unmatched(comparison))
-    for group in comparison.ambiguous:
-        a, b = (
-            brief_list([describe_launch(comparison, launch) for launch in side])
-            for side in (group.a, group.b)
-        )
-        say(f"ambiguous: {group.base_name}: {group.why}\n  A: {a}\n  B: {b}")
-    print_lines(pair_options(comparison), "  ")
-
-
-def _pairs_that_moved(pairs: Sequence[PairComparison]) -> Sequence[PairComparison]:
-    return pairs if len(pairs) == 1 else [pair for pair in pairs if pair.verdict.traits.moved]
-
-
-def _print_pair(pair: PairComparison, everything: bool) -> None:
-    from profiler.compare import split_repeats
-    from profiler.documents.comparison_text import change_numbers, derivations, repeated
-
-    changes = (change for change in pair.metrics if not change.verdict.traits.quiet)
-    shown, repeats = (list(pair.metrics), []) if everything else split_repeats(changes)
-    groups = list(dict.fromkeys(change.group for change in shown))
-    shown.sort(key=lambda change: (groups.index(change.group), -_size(change)))
-    what = "every metric" if everything else "what moved"
-    say(f"\n{pair.kernel}: {what}, largest change first within a group")
-    rows, last = [], None
-    for change in shown:
-        group = "" if change.group == last else change.group
-        rows.append((group, change.label, *change_numbers(change), change.verdict.label))
-        last = change.group
-    if rows:
-        print_table(("group", "metric", "A", "B", "change", "verdict"), rows, right=(2, 3, 4))
-        print_lines((*derivations(shown), *repeated(repeats)), "  ")
-    else:
-        say("  nothing beyond its threshold")
-
-
-def _missing_lines(pair: PairComparison) -> list[str]:
-    """The concepts of which a side has no number, a line for each reason."""
-    from profiler.statistics import Verdict
-
-    concepts_by_reason: dict[str, list[str]] = {}
-    for change in pair.metrics:
-        if change.verdict is Verdict.MISSING:
-            concepts_by_reason.setdefault(change.reason, []).append(change.concept)
-    lines = []
-    for reason, concepts in concepts_by_reason.items():
-        more = f" and {len(concepts) - _NAMED} more" if len(concepts) > _NAMED else ""
-        lines.append(f"– {reason}: {', '.join(concepts[:_NAMED])}{more}")
-    return lines
-
-
-def _size(change: MetricChange) -> float:
-    """The size of a change as it is shown: points for percentages, else per cent."""
-    if change.a.number is None or change.b.number is None:
-        return -1.0
-    if change.unit == "%":
-        return abs(change.b.number - change.a.number)
-    return math.inf if change.change_pct is None else abs(change.change_pct)
-
-
-def _print_facts(comparisons: Sequence[Comparison], everything: bool) -> None:
-    """A table for each kind of evidence and each group of equal cells; without `everything`, what moved."""
-    from profiler.documents.facts_comparison import FACTS_HEAD, facts_sections, wrong_sides
-
-    first = comparisons[0]
-    say(f"A  {first.a.label}\nB  {first.b.label}")
-    print_lines(wrong_sides(first))
-    for heading, tables in facts_sections(comparisons, everything=everything):
-        say(f"\n{heading}")
-        for table in tables:
-            say(f"\n{table.cells}")
-            if table.rows:
-                print_table(FACTS_HEAD, table.rows, right=(1, 2, 3))
-            else:
-                say("nothing moved")
-            if table.same and not everything:
-                say(f"{table.same} metrics the same: --all")
-            print_lines(table.unmatched)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import astuple
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler.cli.compare import print_head, print_unmatched
 from profiler.cli.output import (
     add_across,
     add_filters,
@@ -17,15 +14,10 @@ from profiler.cli.output import (
     note_forgotten,
     open_store,
     print_document,
-    print_lines,
-    print_table,
-    say,
 )
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import ExplanationDocument, UnmeasuredDocument
-    from profiler.explain import Explanation
 
 _DESCRIPTION = """\
 Split the difference in time of every pair of launches into causes, in microseconds: work (instructions
@@ -77,62 +69,4 @@ def run(arguments: argparse.Namespace) -> int:
     document = explain_names(*names, load_metrics(), opener, with_gate=arguments.fail, **options)
     if not arguments.fail:
         note_forgotten(names, opener)
-    return print_document(document, arguments, print_text)
-
-
-def print_text(document: ExplanationDocument | UnmeasuredDocument, arguments: argparse.Namespace) -> None:
-    """Print the causes of every pair that moved; with --all the split of the unclear ones too."""
-    from profiler.cli.gate import print_gate
-    from profiler.documents import ExplanationDocument
-
-    if isinstance(document, ExplanationDocument):
-        _print_explanation(document, arguments.all)
-        print_gate(document.gate)
-    else:
-        say(document.sentence)
-
-
-def _print_explanation(document: ExplanationDocument, everything: bool) -> None:
-    from profiler.documents import comparison_text as text
-    from profiler.documents.explanation import NO_COUNTERS, explained, without_causes
-
-    comparison, explanations = document.shown(text.PAIRS_SHOWN)
-    print_head(comparison)
-    if comparison.latency:
-        say("\nlatency of calls, which decides")
-        print_table(text.LATENCY_HEAD, text.latency_rows(comparison), right=(1, 2, 3, 4))
-        print_lines(text.latency_notes(comparison), "  ")
-    if comparison.pairs:
-        say(f"\n{text.NOT_LATENCY}")
-        print_table(text.DURATION_HEAD, text.duration_rows(comparison), right=(1, 2, 3))
-    elif comparison.a.launches or comparison.b.launches or not comparison.latency:
-        say("\nno launch of A has a partner in B: --pair A=B says which kernels are one under two names")
-    else:
-        say(f"\n{NO_COUNTERS}")
-    print_lines((*text.pairing_notes(comparison), *text.undecided_reasons(comparison)), "  ")
-    print_lines(without_causes(explanations, everything=everything), "  ")
-    if comparison.hidden_pairs:
-        say(f"  {text.hidden_pairs(comparison)}: --top N")
-    print_unmatched(comparison)
-    _print_causes(explained(explanations, everything=everything))
-    _print_counters_to_collect(explanations)
-
-
-def _print_causes(explanations: Sequence[Explanation]) -> None:
-    from profiler.documents.explanation import CAUSES_HEAD, cause_rows
-    from profiler.explain.sentence import split_notes
-
-    for explanation in explanations:
-        say(f"\n{explanation.kernel}: {explanation.sentence}")
-        if explanation.split:
-            print_table(CAUSES_HEAD, cause_rows(explanation), right=(1, 2))
-            print_lines(split_notes(explanation.split, bool(explanation.causes)), "  ")
-
-
-def _print_counters_to_collect(explanations: Sequence[Explanation]) -> None:
-    from profiler.documents.explanation import COLLECT_HEAD, collect_heading
-    from profiler.explain import counters_to_collect
-
-    if lacking := counters_to_collect(explanations):
-        say(f"\n{collect_heading(explanations)}")
-        print_table(COLLECT_HEAD, [astuple(counter) for counter in lacking])
+    return print_document(document, arguments)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
-from itertools import groupby
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_across, add_filters, add_pairing, write_bytes
+from profiler.cli.output import add_across, add_filters, add_pairing, text_of, write_bytes
 from profiler.errors import ProfilerError
 from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
     from profiler.documents import GateDocument
-    from profiler.gate import GateReport, Outcome
 
 # The forms that an answer is printed in, and the suffix of a file of each. All but the text are written by
 # the document's method `to_FORM`.
 FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
-FINDINGS_SHOWN = 25  # of an outcome, below a comparison on a terminal
-_MARKS = {"failed": "!", "unjudged": "?", "acknowledged": "·", "noted": "Δ", "passed": "✓"}
-_BETTER_AFTER = 2  # sections: what failed, and what could not be judged
 _OPTIONS = ("kernel", "workload", "gpu", "on", "across", "allow", "pairs", "guess")  # handed on as they are
 _DESCRIPTION = """\
 Hold versions, a run or reports against a baseline and fail on what got worse. A name is a report file, a run
@@ -119,52 +114,9 @@ def run(arguments: argparse.Namespace) -> int:
 def render(document: GateDocument, form: str) -> str:
     """The answer in one of FORMATS, with its last newline."""
     if form == "text":
-        return text(document)
+        return text_of(document.blocks(everything=True))
     written: str = getattr(document, f"to_{form}")()
     return written
-
-
-def text(document: GateDocument) -> str:
-    """The answer for a terminal or a log: what failed first, what passed counted."""
-    from profiler.gate.finding import TITLES
-
-    report = document.report
-    last = [line for line in (report.not_judged, document.worse_line) if line]
-    head = filter(None, (report.headline, report.time_line))
-    return "\n".join((*head, *_sections(report, TITLES, None), *([""] * bool(last)), *last)) + "\n"
-
-
-def brief_text(report: GateReport) -> str:
-    """The answer below what was compared: what has weight, the first findings of each outcome."""
-    from profiler.gate import Outcome
-
-    outcomes = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
-    head = filter(None, (report.headline, report.time_line))
-    return "\n".join((*head, *_sections(report, outcomes, FINDINGS_SHOWN))) + "\n"
-
-
-def print_gate(document: GateDocument | None) -> None:
-    """Print the answer below a comparison; nothing where it was not asked for."""
-    if document is not None:
-        print(f"\n{brief_text(document.report)}", end="")
-
-
-def _sections(report: GateReport, outcomes: Iterable[Outcome], limit: int | None) -> Iterator[str]:
-    """The findings of each outcome, those of one place below its heading."""
-    from profiler.gate.finding import TITLES
-
-    shown = [(TITLES[outcome], _MARKS[outcome], report.verdicts.of(outcome)) for outcome in outcomes]
-    shown.insert(_BETTER_AFTER, ("got better", _MARKS["passed"], report.verdicts.better))
-    for title, mark, findings in shown:
-        if findings:
-            yield from ("", f"{title}:")
-        for heading, group in groupby(findings[:limit], key=lambda finding: finding.heading):
-            yield f"  {mark} {heading}"
-            for finding in group:
-                first, *others = finding.lines
-                yield from (f"      {first}", *(f"        {line}" for line in others))
-        if limit is not None and len(findings) > limit:
-            yield f"  and {len(findings) - limit} more: --json"
 
 
 def _destination(path: Path) -> tuple[Path, str]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from profiler.compare import KernelPair, StoreOpener
     from profiler.documents import Document
+    from profiler.documents.blocks import Block
     from profiler.evidence import Evidence
     from profiler.store import Progress, Store
 
@@ -185,13 +186,18 @@ def print_json(document: object) -> None:
 def print_document(
     document: AnyDocument,
     arguments: argparse.Namespace,
-    print_text: Callable[[AnyDocument, argparse.Namespace], None],
+    print_text: Callable[[AnyDocument, argparse.Namespace], None] | None = None,
 ) -> Exit:
-    """Print an answer in the form asked for, as text by `print_text`, and return its exit code."""
+    """Print an answer in the form asked for and return its exit code.
+
+    As text it is printed by `print_text`, else as its blocks, with --all everything of them.
+    """
     if arguments.json:
         print_json(document.to_dict())
     elif getattr(arguments, "markdown", False):
         print(document.to_markdown(), end="")
+    elif print_text is None:
+        print_blocks(document.blocks(everything=getattr(arguments, "all", False)))
     else:
         print_text(document, arguments)
     return document.exit_code
@@ -223,6 +229,51 @@ def write_bytes(content: bytes, path: Path, option: str = "--out") -> None:
         is_unread = error.errno == errno.ENXIO
         reason = "a named pipe that nobody reads, not a file" if is_unread else error.strerror
         raise ProfilerError(f"{option} {path}: {reason}") from None
+
+
+def print_blocks(blocks: Iterable[Block]) -> None:
+    """Print the blocks of an answer for a terminal or a log, tables folded to its width."""
+    from profiler.documents.blocks import Findings, Heading, Line, Notes, Table, plain
+
+    before: object = None
+    for block in _unfolded(blocks):
+        match block:
+            case Heading(text):
+                say(f"{chr(10) * (before is not None)}{plain(text)}")
+            case Line(text, label):
+                is_apart = not isinstance(before, Line | Heading | None)
+                say(f"{chr(10) * is_apart}{f'{label}: ' if label else ''}{plain(text)}")
+            case Notes(lines):
+                print_lines(map(plain, lines), "  ")
+            case Table(head, rows, right):
+                if not isinstance(before, Line | Heading):
+                    say()
+                print_table(head, [[plain(cell) for cell in row] for row in rows], right=list(right))
+            case Findings(items, mark):
+                for item in items:
+                    say(f"  {mark} {plain(item.subject)}")
+                    print_lines(map(plain, item.lines), "      ")
+        if not (isinstance(block, Notes) and not block.lines):
+            before = block
+
+
+def text_of(blocks: Iterable[Block]) -> str:
+    """What `print_blocks` prints."""
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        print_blocks(blocks)
+    return text.getvalue()
+
+
+def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks with what a page folds printed in its place."""
+    from profiler.documents.blocks import Fold
+
+    for block in blocks:
+        if isinstance(block, Fold):
+            yield from _unfolded(block.blocks)
+        else:
+            yield block
 
 
 def print_lines(lines: Iterable[str], indent: str = "") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,28 +26,20 @@ from profiler.compare import (
     find_fact_pairs,
     refuse_unused_filters,
     resolve_all,
+    split_repeats,
 )
-from profiler.documents import markdown
+from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
+from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks
 from profiler.documents.comparison_text import (
-    DURATION_HEAD,
-    LATENCY_HEAD,
-    NOT_LATENCY,
     PAIRS_SHOWN,
     change_numbers,
     derivations,
-    duration_rows,
-    earlier_counters,
-    hidden_pairs,
-    latency_notes,
-    latency_rows,
-    pairing_notes,
+    repeated,
     tally,
-    undecided_reasons,
-    unmatched,
     warnings,
 )
 from profiler.documents.document import Document
-from profiler.documents.facts_comparison import facts_markdown
+from profiler.documents.facts_comparison import facts_blocks
 from profiler.documents.gate import GateDocument
 from profiler.errors import CannotJudge, Exit
 from profiler.evidence import (
@@ -68,7 +60,9 @@ from profiler.statistics import Verdict, heaviest
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
 
-_COUNTERS_HEAD = ("kernel", "metric", "A", "B", "change", "verdict")
+_METRICS_HEAD = ("group", "metric", "A", "B", "change", "verdict")
+_DETAILED = 5  # pairs whose counters are listed unasked
+_NAMED = 10  # missing concepts that a line names
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,11 +162,18 @@ class ComparisonDocument(Document):
         whole: dict[str, object] = documents[0] if len(documents) == 1 else {"comparisons": documents}
         return {**whole, "gate": self.gate.to_dict()} if self.gate else whole
 
-    def to_markdown(self) -> str:
-        """For a pull request: verdicts on top, the counters that moved folded below; the gate last."""
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """Verdicts on top, the counters that moved below; with `everything` every metric; the gate last."""
         shown = self.shown(PAIRS_SHOWN)
-        text = _measured_markdown(shown[0]) if self.is_measured else facts_markdown(shown)
-        return f"{text}\n{self.gate.to_markdown()}" if self.gate else text
+        labels = (Name(self.comparison.a.label), " → ", Name(self.comparison.b.label))
+        yield Heading((*labels, f": {self.sentence}"), 1)
+        yield from (
+            _measured_blocks(shown[0], everything)
+            if self.is_measured
+            else facts_blocks(shown, everything=everything)
+        )
+        if self.gate:
+            yield from self.gate.blocks()
 
     def _deciding(self) -> tuple[str, list[Verdict]]:
         """What decides, and its verdicts."""
@@ -488,56 +489,70 @@ def _metric_row(change: MetricChange) -> tuple[object, ...]:
     )
 
 
-def _measured_markdown(comparison: Comparison) -> str:
-    counted = tally(_duration_verdicts(comparison))
-    if comparison.latency:
-        counted = f"latency {tally(latency.verdict for latency in comparison.latency)}"
-    labels = f"{markdown.code(comparison.a.label)} → {markdown.code(comparison.b.label)}"
-    lines = [f"### {labels}: {counted}", ""]
-    if not comparison.comparable:
-        blocked = "; ".join(difference.words for difference in comparison.blocked_by)
-        lines += [f"**Not comparable:** {markdown.cell(blocked)}", ""]
-    lines += latency_section(comparison)
-    if comparison.pairs or not comparison.latency:
-        lines += duration_section(comparison)
-    lines += markdown.bullets(
-        (*earlier_counters(comparison), *pairing_notes(comparison), *undecided_reasons(comparison))
-    )
-    lines += markdown.bullets((*unmatched(comparison), *warnings(comparison)))
-    if comparison.hidden_pairs:
-        lines.append(f"- {hidden_pairs(comparison)}")
-    counters = [
-        (pair.kernel, f"{change.group}: {change.label}", *change_numbers(change), change.verdict.label)
-        for pair in comparison.pairs
-        for change in pair.metrics
-        if change.verdict.traits.moved and change is not pair.headline
-    ]
-    if counters:
-        cells = markdown.escaped(counters, first_is_code=True)
-        table = markdown.table(_COUNTERS_HEAD, cells, right=(2, 3, 4))
-        notes = dict.fromkeys(
-            note
-            for pair in comparison.pairs
-            for note in derivations(change for change in pair.metrics if change.verdict.traits.moved)
-        )
-        folded = [*table, "", *markdown.bullets(notes)] if notes else table
-        lines += ["", *markdown.folded(f"{len(counters)} judged counters moved", folded)]
-    return "\n".join(lines) + "\n"
+def _measured_blocks(comparison: Comparison, everything: bool) -> Iterator[Block]:
+    yield from side_blocks(comparison)
+    yield from time_blocks(comparison)
+    yield from note_blocks(comparison)
+    pairs = comparison.pairs if everything else _pairs_that_moved(comparison.pairs)
+    said: set[str] = set()  # what several launches lack alike is said below the first
+    for pair in pairs if everything else pairs[:_DETAILED]:
+        missing = () if everything else _missing_lines(pair)
+        lines = [line for line in missing if line not in said]
+        said.update(lines)
+        rows, notes = _metric_rows(pair, everything)
+        what = "every metric" if everything else "what moved"
+        yield Heading((Name(pair.kernel), f": {what}, largest change first within a group"))
+        if rows:
+            table = Table(_METRICS_HEAD, rows, right=(2, 3, 4))
+            yield Fold(f"{len(rows)} metrics", [table, Notes([*notes, *lines])])
+        else:
+            yield Notes(["nothing beyond its threshold", *lines])
+    if not everything and len(pairs) > _DETAILED:
+        more = len(pairs) - _DETAILED
+        yield Line(f"and the counters of {more} more that moved: --all, or --kernel PATTERN")
+    elif comparison.pairs and not pairs:
+        yield Line("no duration is better or worse; the counters: --all, or --kernel PATTERN")
 
 
-def latency_section(comparison: Comparison) -> list[str]:
-    """The timed calls in Markdown, with what is to be said of them; nothing where nobody timed any."""
-    if not comparison.latency:
-        return []
-    table = markdown.table(LATENCY_HEAD, markdown.escaped(latency_rows(comparison)), right=(1, 2, 3))
-    return [*table, "", *markdown.bullets(latency_notes(comparison)), ""]
+def _pairs_that_moved(pairs: Sequence[PairComparison]) -> Sequence[PairComparison]:
+    return pairs if len(pairs) == 1 else [pair for pair in pairs if pair.verdict.traits.moved]
 
 
-def duration_section(comparison: Comparison) -> list[str]:
-    """ncu's durations in Markdown, and what they are not."""
-    cells = markdown.escaped(duration_rows(comparison), first_is_code=True)
-    table = markdown.table(DURATION_HEAD, cells, right=(1, 2, 3))
-    return [*table, "", f"{markdown.cell(', '.join(comparison.a.gpus) or 'GPU unknown')}. {NOT_LATENCY}.", ""]
+def _metric_rows(pair: PairComparison, everything: bool) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The metrics of a pair by group, largest change first, and how derived numbers were computed."""
+    changes = (change for change in pair.metrics if not change.verdict.traits.quiet)
+    shown, repeats = (list(pair.metrics), []) if everything else split_repeats(changes)
+    groups = list(dict.fromkeys(change.group for change in shown))
+    shown.sort(key=lambda change: (groups.index(change.group), -_size(change)))
+    rows: list[tuple[str, ...]] = []
+    last = None
+    for change in shown:
+        group = "" if change.group == last else change.group
+        rows.append((group, change.label, *change_numbers(change), change.verdict.label))
+        last = change.group
+    return rows, [*derivations(shown), *repeated(repeats)]
+
+
+def _missing_lines(pair: PairComparison) -> list[str]:
+    """The concepts of which a side has no number, a line for each reason."""
+    concepts_by_reason: dict[str, list[str]] = {}
+    for change in pair.metrics:
+        if change.verdict is Verdict.MISSING:
+            concepts_by_reason.setdefault(change.reason, []).append(change.concept)
+    lines = []
+    for reason, concepts in concepts_by_reason.items():
+        more = f" and {len(concepts) - _NAMED} more" if len(concepts) > _NAMED else ""
+        lines.append(f"– {reason}: {', '.join(concepts[:_NAMED])}{more}")
+    return lines
+
+
+def _size(change: MetricChange) -> float:
+    """The size of a change as it is shown: points for percentages, else per cent."""
+    if change.a.number is None or change.b.number is None:
+        return -1.0
+    if change.unit == "%":
+        return abs(change.b.number - change.a.number)
+    return math.inf if change.change_pct is None else abs(change.change_pct)
 
 
 def _duration_verdicts(comparison: Comparison) -> list[Verdict]:

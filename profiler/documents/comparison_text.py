@@ -11,6 +11,7 @@ from profiler.evidence import NCU_DURATION, Launch, Value, formatting
 from profiler.statistics import Verdict, change_text, share_text
 
 NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
+NO_PARTNER = "no launch of A has a partner in B: --pair A=B says which kernels are one under two names"
 LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
 DURATION_HEAD = ("kernel", "A", "B", "change", "verdict")
 PAIRS_SHOWN = 25  # that a terminal or a pull request gets unasked

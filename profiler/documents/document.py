@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from html import escape
 from textwrap import shorten
 from typing import TYPE_CHECKING, ClassVar
 
-from profiler.documents import markdown
+from profiler.documents import blocks
+from profiler.documents.blocks import Block, Heading, Line, Table
 from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
@@ -92,24 +92,21 @@ class Document(ABC):
         pyarrow.parquet.write_table(table, target)
         return target.getvalue()
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """The answer for people: heading, sentences and a table of all rows; `everything` shows more."""
+        yield Heading(self.title, 1)
+        yield from map(Line, self.sentences)
+        if rows := self.rows():
+            texts = [[cell_text(value) for value in row] for row in rows]
+            yield Table(self.columns, texts, right=number_columns(rows))
+
     def to_markdown(self) -> str:
-        """The answer for a pull request: heading, sentences and a table of all rows."""
-        lines = [f"### {markdown.cell(self.title)}", ""]
-        for sentence in self.sentences:
-            lines += [markdown.cell(sentence), ""]
-        rows = self.rows()
-        if rows:
-            texts = markdown.escaped([cell_text(value) for value in row] for row in rows)
-            lines += markdown.table(self.columns, texts, right=number_columns(rows))
-        return "\n".join(lines).rstrip("\n") + "\n"
+        """The answer for a pull request."""
+        return blocks.to_markdown(self.blocks())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: heading, sentences and a table, with every text escaped."""
-        rows = self.rows()
-        paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences)
-        table = _html_table(self.columns, rows) if rows else ""
-        more = f"<p>and {len(rows) - HTML_ROWS} more rows: to_frame()</p>" if len(rows) > HTML_ROWS else ""
-        return f"<h3>{escape(self.title)}</h3>{paragraphs}{table}{more}"
+        """What a notebook shows, with every text escaped."""
+        return blocks.to_html(self.blocks(), HTML_ROWS)
 
 
 def number_columns(rows: Sequence[Sequence[object]]) -> list[int]:
@@ -148,16 +145,3 @@ _PLAIN = frozenset((str, int, float, bool, type(None)))
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    right = number_columns(rows)
-    head = "".join(f"<th>{escape(name)}</th>" for name in header)
-    lines = []
-    for row in rows[:HTML_ROWS]:
-        cells = (
-            f'<td align="{"right" if index in right else "left"}">{escape(cell_text(value))}</td>'
-            for index, value in enumerate(row)
-        )
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"

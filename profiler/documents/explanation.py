@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
 from profiler.compare import Comparison, KernelPair, NoiseModel, Pairing, check_asked, compare
-from profiler.documents import markdown
-from profiler.documents.comparison import duration_section, latency_dict, latency_section, resolve_pairs
-from profiler.documents.comparison_text import (
-    PAIRS_SHOWN,
-    hidden_pairs,
-    pairing_notes,
-    undecided_reasons,
-    unmatched,
-    warnings,
-)
+from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
+from profiler.documents.comparison import latency_dict, resolve_pairs
+from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks
+from profiler.documents.comparison_text import PAIRS_SHOWN, unmatched, warnings
 from profiler.documents.document import Document
 from profiler.documents.gate import GateDocument
 from profiler.errors import Exit
@@ -127,29 +121,32 @@ class ExplanationDocument(Document):
         }
         return {**document, "gate": self.gate.to_dict()} if self.gate else document
 
-    def to_markdown(self) -> str:
-        """For a pull request: a sentence a pair that moved, its causes folded below; the gate last."""
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """Times and verdicts, then a sentence a pair that moved with its causes folded; the gate last.
+
+        With `everything` the pairs whose verdict is unclear are split too.
+        """
         comparison, explanations = self.shown(PAIRS_SHOWN)
-        a, b = markdown.code(comparison.a.label), markdown.code(comparison.b.label)
-        lines = [f"### Why {b} differs from {a}", "", *latency_section(comparison)]
-        if comparison.pairs:
-            lines += duration_section(comparison)
-        elif comparison.latency:
-            lines += [f"{NO_COUNTERS}.", ""]
-        lines += markdown.bullets((*pairing_notes(comparison), *undecided_reasons(comparison)))
-        lines += markdown.bullets(without_causes(explanations, everything=False))
-        lines += markdown.bullets((*unmatched(comparison), *warnings(comparison)))
-        if comparison.hidden_pairs:
-            lines.append(f"- {hidden_pairs(comparison)}")
-        for explanation in explained(explanations, everything=False):
-            lines += ["", f"**{markdown.code(explanation.kernel)}**: {markdown.cell(explanation.sentence)}"]
-            lines += _causes_section(explanation)
+        a, b = Name(comparison.a.label), Name(comparison.b.label)
+        yield Heading(("Why ", b, " differs from ", a), 1)
+        yield from side_blocks(comparison)
+        yield from time_blocks(comparison)
+        if comparison.latency and not comparison.pairs:
+            yield Line(NO_COUNTERS)
+        yield Notes(without_causes(explanations, everything=everything))
+        yield from note_blocks(comparison)
+        for explanation in explained(explanations, everything=everything):
+            yield Heading(Name(explanation.kernel))
+            yield Line(explanation.sentence)
+            if split := explanation.split:
+                rows = cause_rows(explanation)
+                notes = list(split_notes(split, bool(explanation.causes)))
+                yield Fold(f"{len(rows) - 2} causes", [Table(CAUSES_HEAD, rows, right=(1, 2)), Notes(notes)])
         if lacking := counters_to_collect(explanations):
-            cells = markdown.escaped(map(astuple, lacking))
-            lines += ["", markdown.cell(collect_heading(explanations)), ""]
-            lines += markdown.table(COLLECT_HEAD, cells)
-        text = "\n".join(lines) + "\n"
-        return f"{text}\n{self.gate.to_markdown()}" if self.gate else text
+            yield Line(collect_heading(explanations))
+            yield Table(COLLECT_HEAD, list(map(astuple, lacking)))
+        if self.gate:
+            yield from self.gate.blocks()
 
 
 @dataclass(frozen=True, repr=False)
@@ -198,9 +195,9 @@ class UnmeasuredDocument(Document):
         """An explanation without launches."""
         return {"a": self.a, "b": self.b, "launches": [], "reason": self.reason}
 
-    def to_markdown(self) -> str:
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
         """The sentence alone."""
-        return f"{self.sentence}\n"
+        yield Line(self.sentence)
 
 
 def explain_names(
@@ -296,15 +293,6 @@ def collect_heading(explanations: Sequence[Explanation]) -> str:
     """What stands above the counters to collect."""
     depth = describe_depth(explanations)
     return f"{depth}. Lines of metrics.txt to collect (`profiler metrics` prints them for ncu):"
-
-
-def _causes_section(explanation: Explanation) -> list[str]:
-    if not explanation.split:
-        return []
-    rows = cause_rows(explanation)
-    table = markdown.table(CAUSES_HEAD, markdown.escaped(rows), right=(1,))
-    notes = markdown.bullets(split_notes(explanation.split, bool(explanation.causes)))
-    return ["", *markdown.folded(f"{len(rows) - 2} causes", [*table, "", *notes])]
 
 
 def _terms(explanation: Explanation) -> list[tuple[object, ...]]:

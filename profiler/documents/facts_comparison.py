@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from profiler.compare import Comparison, MetricChange
-from profiler.documents import markdown
+from profiler.documents.blocks import Block, Heading, Line, Notes, Table
 from profiler.documents.comparison_text import change_numbers
 from profiler.evidence import Evidence
 from profiler.statistics import Verdict
@@ -46,23 +46,16 @@ def wrong_sides(comparison: Comparison) -> list[str]:
     ]
 
 
-def facts_markdown(comparisons: Sequence[Comparison]) -> str:
-    """The comparison for a pull request: what moved."""
-    first = comparisons[0]
-    lines = [f"### {markdown.cell(f'{first.a.label} → {first.b.label}')}"]
-    lines += [f"**{markdown.cell(line)}**" for line in wrong_sides(first)]
-    for heading, tables in facts_sections(comparisons, everything=False):
-        lines += ["", heading]
+def facts_blocks(comparisons: Sequence[Comparison], *, everything: bool) -> Iterator[Block]:
+    """A table for each kind of evidence and each group of equal cells; without `everything`, what moved."""
+    yield from map(Line, wrong_sides(comparisons[0]))
+    for heading, tables in facts_sections(comparisons, everything=everything):
+        yield Heading(heading)
         for table in tables:
-            lines += ["", f"**{table.cells}**", ""]
-            if table.rows:
-                lines += markdown.table(FACTS_HEAD, markdown.escaped(table.rows), right=(1, 2, 3))
-            else:
-                lines.append("nothing moved")
-            if table.same:
-                lines += ["", f"{table.same} metrics the same."]
-            lines += table.unmatched
-    return "\n".join(lines) + "\n"
+            yield Line(table.cells)
+            yield Table(FACTS_HEAD, table.rows, right=(1, 2, 3)) if table.rows else Line("nothing moved")
+            same = [f"{table.same} metrics the same: --all"] if table.same and not everything else []
+            yield Notes([*same, *table.unmatched])
 
 
 def _tables(comparisons: Iterator[Comparison], everything: bool) -> Iterator[FactsTable]:

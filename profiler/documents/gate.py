@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from profiler.compare import KernelPair, Pairing
-from profiler.documents import markdown
+from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Link, Name
 from profiler.documents.document import Document
 from profiler.documents.junit import junit_xml
-from profiler.documents.markdown import cell, code
 from profiler.documents.regressions import load_worse_now, worse_now_dict
 from profiler.errors import Exit
 from profiler.evidence import Evidence, MetricTable
@@ -30,6 +29,13 @@ ROWS_SHOWN = 30  # of a table: a pull request is no log
 LINES_SHOWN = 4  # of one version
 _RUN_ID = re.compile(r"\d{8}T\d{6}-")  # how a run id begins
 _WITH_WEIGHT = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
+_MARKS = {
+    Outcome.FAILED: "!",
+    Outcome.UNJUDGED: "?",
+    Outcome.ACKNOWLEDGED: "·",
+    Outcome.NOTED: "Δ",
+    Outcome.PASSED: "✓",
+}
 _WORDS = {Exit.PASS: "passed", Exit.REGRESSION: "failed", Exit.UNJUDGED: "unjudged"}
 
 
@@ -124,32 +130,57 @@ class GateDocument(Document):
         """JUnit XML for a CI server."""
         return junit_xml(self.report)
 
-    def to_markdown(self) -> str:
-        """For a pull request: a row a version, each thing said once."""
-        lines = [f"### {self.report.headline}", ""]
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """The headline, the times, then what has weight, each said once for the place where most moved.
+
+        With `everything`, every finding in every place.
+        """
+        verdicts = self.report.verdicts
+        yield Heading(self.report.headline, 1)
         if self.report.time_line:
-            lines += [cell(self.report.time_line), ""]
-        only = _only_baseline(self.report.verdicts.findings)
-        if only:
-            name = _run_link(only, self.dashboard) if _RUN_ID.match(only) else code(only)
-            lines += [f"Baseline: {name}", ""]
-        elif self.report.baseline:
-            lines += [f"Baseline: {code(self.report.baseline)}", ""]
+            yield Line(self.report.time_line)
+        only = _only_baseline(verdicts.findings)
+        if baseline := only or self.report.baseline:
+            is_run = only and _RUN_ID.match(only)
+            yield Line(_run_link(only, self.dashboard) if is_run else Name(baseline), label="Baseline")
         for outcome in _WITH_WEIGHT:
-            if findings := self.report.verdicts.of(outcome):
-                lines += [f"**{TITLES[outcome].capitalize()}**", ""]
-                lines += [*_table(findings, self.dashboard, only), ""]
-        if better := self.report.verdicts.better:
-            lines += ["**Got better**", "", *_table(better, self.dashboard, only), ""]
+            if findings := verdicts.of(outcome):
+                yield Heading(TITLES[outcome])
+                yield self._findings(findings, _MARKS[outcome], only, everything)
+        if verdicts.better:
+            yield Heading("got better")
+            yield self._findings(verdicts.better, _MARKS[Outcome.PASSED], only, everything)
         if self.report.not_judged:
-            lines += [self.report.not_judged, ""]
+            yield Line(self.report.not_judged)
         if self.worse and self.worse_line:
-            page = f" ([the page]({self.dashboard}/{self.worse.address}))" if self.dashboard else ""
-            lines += [f"{self.worse_line}{page}", ""]
-        if noted := self.report.verdicts.of(Outcome.NOTED):
-            lines += [f"<details><summary>{len(noted)} noted, without weight</summary>", ""]
-            lines += [*_table(noted, self.dashboard, only), "", "</details>", ""]
-        return "\n".join(lines)
+            page = f"{self.dashboard}/{self.worse.address}"
+            yield Line(
+                (f"{self.worse_line} (", Link("the page", page), ")") if self.dashboard else self.worse_line
+            )
+        if noted := verdicts.of(Outcome.NOTED):
+            table = self._findings(noted, _MARKS[Outcome.NOTED], only, everything)
+            yield Fold(f"{len(noted)} noted, without weight", [table])
+
+    def _findings(self, findings: Sequence[Finding], mark: str, only: str, everything: bool) -> Findings:
+        """An item a subject and baseline, with everything an item a place; `only` is said already."""
+        groups: dict[tuple[str, ...], list[Finding]] = {}
+        for finding in findings:
+            key = (finding.heading,) if everything else (finding.subject, finding.baseline)
+            groups.setdefault(key, []).append(finding)
+        items = []
+        for group in islice(groups.values(), None if everything else ROWS_SHOWN):
+            first = group[0]
+            if everything:
+                items.append(Item(first.heading, [line for finding in group for line in finding.lines]))
+                continue
+            name = _subject_link(group, self.dashboard)
+            other = first.baseline not in ("", only, first.subject)
+            items.append(
+                Item((name, " against ", Name(first.baseline)) if other else name, list(_lines(group)))
+            )
+        if (left := len(groups) - len(items)) > 0:
+            items.append(Item(f"and {left} more", ["`profiler gate` prints them all"]))
+        return Findings(items, mark)
 
 
 def gate_versions(
@@ -239,23 +270,6 @@ def _only_baseline(findings: Sequence[Finding]) -> str:
     return baselines.pop() if len(baselines) == 1 else ""
 
 
-def _table(findings: Sequence[Finding], dashboard: str, only: str) -> list[str]:
-    """A row for each subject and baseline; `only` is the baseline that the heading names already."""
-    groups: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault((finding.subject, finding.baseline), []).append(finding)
-    rows = []
-    for (subject, baseline), group in islice(groups.items(), ROWS_SHOWN):
-        name = _subject_link(group, dashboard)
-        if baseline not in ("", only, subject):
-            name += f"<br>against {code(baseline)}"
-        rows.append((name, "<br>".join(_lines(group))))
-    left = len(groups) - ROWS_SHOWN
-    if left > 0:
-        rows.append((f"and {left} more", "`profiler gate` prints them all"))
-    return markdown.table(("what", "finding"), rows)
-
-
 def _lines(findings: Sequence[Finding]) -> Iterator[str]:
     """What is found of one subject; what holds in many places is told of the place where most moved."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
@@ -270,27 +284,28 @@ def _lines(findings: Sequence[Finding]) -> Iterator[str]:
         place = " · ".join(filter(None, (worst.kernel, worst.workload, worst.gpu)))
         more = f", and {len(group) - 1} more place{'s' * (len(group) > 2)}" if len(group) > 1 else ""
         first, *others = worst.lines
-        kind = f" [{worst.evidence}]" if worst.evidence else ""
-        yield "<br>".join((f"{cell(first)} <sub>{cell(place)}{kind}{more}</sub>", *map(cell, others)))
+        kind = f"[{worst.evidence}]" if worst.evidence else ""
+        where = f"{' '.join(filter(None, (place, kind)))}{more}"
+        yield f"{first} ({where})" if where else first
+        yield from others
     if len(groups) > LINES_SHOWN:
         yield f"and {len(groups) - LINES_SHOWN} more"
 
 
-def _subject_link(findings: Sequence[Finding], dashboard: str) -> str:
-    """The subject as code, with a link to the first place that a dashboard shows beside its baseline."""
-    name = code(findings[0].subject)
+def _subject_link(findings: Sequence[Finding], dashboard: str) -> Name | Link:
+    """The subject, with a link to the first place that a dashboard shows beside its baseline."""
+    name = findings[0].subject
     finding = next((finding for finding in findings if finding.diff_names), None)
     if not dashboard or finding is None or finding.diff_names is None:
-        return name
+        return Name(name)
     a, b = finding.diff_names
     place = {"workload": finding.workload, "gpu": finding.gpu, "evidence": finding.evidence}
     is_one_cell = all("," not in text for text in place.values())  # else the finding stands for several
     query = {"a": a, "b": b, **(place if is_one_cell else {})}
     words = urlencode({key: text for key, text in query.items() if text}, quote_via=quote, safe="")
-    return f"[{name}]({dashboard}/diff?{words})"
+    return Link(name, f"{dashboard}/diff?{words}")
 
 
-def _run_link(run_id: str, dashboard: str) -> str:
+def _run_link(run_id: str, dashboard: str) -> Name | Link:
     """A run, which holds several versions: a dashboard has a page of it."""
-    name = code(run_id)
-    return f"[{name}]({dashboard}/runs?run={quote(run_id, safe='')})" if dashboard else name
+    return Link(run_id, f"{dashboard}/runs?run={quote(run_id, safe='')}") if dashboard else Name(run_id)

@@ -172,7 +172,7 @@ def test_a_page_of_many_versions_has_a_row_for_each(data: Path, capsys: pytest.C
     lineages.dissected(data, worse, created=LATER)
     assert main(["gate", "--markdown", "--link", "https://a.example"]) == Exit.REGRESSION
     page = capsys.readouterr().out
-    assert f"Baseline: [`{before}`](https://a.example/runs?run={before})" in page
+    assert f"**Baseline:** [`{before}`](https://a.example/runs?run={before})" in page
     rows = [line for line in page.splitlines() if line.startswith("| ") and "alpha" in line]
     assert len(rows) == 1
     assert "spills: 0 → 8 B" in rows[0]

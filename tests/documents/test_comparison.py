@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from dataclasses import replace
 
 import pytest
 
 from profiler.cli import main
-from profiler.cli.compare import print_text
+from profiler.cli.output import print_blocks
 from profiler.documents import ComparisonDocument, compare_names, compare_sides
 from profiler.documents.comparison_text import PAIRS_SHOWN
 from profiler.errors import CannotJudge, Exit, UnknownName
@@ -88,7 +87,7 @@ def test_a_number_that_is_derived_says_so_in_json_text_and_markdown(
     assert (executed["a"], executed["b"], executed["verdict"]) == (2e7, 4e7, "worse")
     assert executed["a_derived_from"] == executed["b_derived_from"] == formula
     assert executed["label"] == "executed (derived)"
-    print_text(document, Namespace(all=False))
+    print_blocks(document.blocks())
     assert f"executed (derived): derived from {formula}" in capsys.readouterr().out
     assert f"executed (derived): derived from {formula}" in document.to_markdown()
     active = next(metric for metric in pair["metrics"] if metric["concept"] == "cycles_active")
@@ -133,7 +132,7 @@ def test_json_has_every_pair_and_markdown_the_longest_unless_some_are_asked_for(
 def test_html_escapes_what_a_report_is_called() -> None:
     sides = [replace(side(1), label=label) for label in ("<script>a</script>", "b")]
     document = compare_sides(*sides, TABLE)
-    assert_html_escapes(document, "<script>", "&lt;script&gt;a&lt;/script&gt; → b")
+    assert_html_escapes(document, "<script>", "<code>&lt;script&gt;a&lt;/script&gt;</code> → <code>b</code>")
 
 
 def test_a_wrong_name_and_a_file_without_facts_are_errors(ncar: tuple[str, str]) -> None:
@@ -158,8 +157,8 @@ def test_cells_in_which_the_same_facts_moved_share_a_table() -> None:
     ]
     document = ComparisonDocument(tuple(comparisons))
     lines = document.to_markdown().splitlines()
-    assert lines[0] == "### f/v → f/v"
-    assert "**w1 sm_90a; w2 sm_90a**" in lines
+    assert lines[0].startswith("### `f/v` → `f/v`")
+    assert "w1 sm_90a; w2 sm_90a" in lines
     assert sum(line.startswith("| registers") for line in lines) == 1
     assert len(document.to_dict()["comparisons"]) == 2  # type: ignore[arg-type]
     assert document.to_frame().workload.unique().tolist() == ["w1", "w2"]
@@ -203,7 +202,7 @@ def test_what_moved_has_no_second_row_for_numbers_that_a_report_carries(
         return replace(side(1), launches=(of_one,))
 
     def printed(a: Side, b: Side, everything: bool = False) -> list[str]:
-        print_text(compare_sides(a, b, TABLE), Namespace(all=everything))
+        print_blocks(compare_sides(a, b, TABLE).blocks(everything=everything))
         return capsys.readouterr().out.splitlines()
 
     equal = cycles(8.02e6, 8.01e6), cycles(4.51e6, 4.50e6)
@@ -237,7 +236,7 @@ def test_a_number_that_is_computed_from_one_row_alone_has_none_itself(
         return replace(side(1), launches=(of_one,))
 
     def printed(a: Side, b: Side) -> str:
-        print_text(compare_sides(a, b, TABLE), Namespace(all=False))
+        print_blocks(compare_sides(a, b, TABLE).blocks())
         return capsys.readouterr().out
 
     assert "said by another row: active warps, scheduler (stand-in)" in printed(warps(32), warps(20))
@@ -252,7 +251,7 @@ def test_what_several_launches_lack_alike_is_said_once(capsys: pytest.CaptureFix
     (first, second, third) = faster.launches
     with_cycles = {**third.values, "gpc__cycles_elapsed.max": Value(1e6, "cycle")}
     faster = replace(faster, launches=(first, second, replace(third, values=pack_values(with_cycles))))
-    print_text(compare_sides(slower, faster, TABLE), Namespace(all=False))
+    print_blocks(compare_sides(slower, faster, TABLE).blocks())
     shown = capsys.readouterr().out
     assert shown.count("what moved") == 3
     assert shown.count("– not collected in either: cycles, ") == 1

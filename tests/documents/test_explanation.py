@@ -88,4 +88,8 @@ def test_facts_have_no_time_and_the_sentence_names_the_command_that_has_an_answe
 
 def test_html_escapes_what_a_report_is_called() -> None:
     comparison = compare_sides(side(1), replace(side(1), label="<b>"), TABLE).comparison
-    assert_html_escapes(explain_comparison(comparison, TABLE), "<b>", "Why &lt;b&gt; differs from side")
+    assert_html_escapes(
+        explain_comparison(comparison, TABLE),
+        "<b>",
+        "Why <code>&lt;b&gt;</code> differs from <code>side</code>",
+    )

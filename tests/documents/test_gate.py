@@ -64,12 +64,12 @@ def test_a_row_is_a_finding_and_its_interval_two_columns(document: GateDocument)
 def test_the_sentences_are_the_headline_and_what_has_weight(document: GateDocument) -> None:
     assert document.title == "Gate failed: 1 failed, 1 noted, without weight, 0 passed"
     assert document.sentences == ["f/<b>v2</b> · gemm, against f/v1: latency: 3 % more"]
-    assert_html_escapes(document, "<b>v2</b>", "f/&lt;b&gt;v2&lt;/b&gt; · gemm, against f/v1")
+    assert_html_escapes(document, "<b>v2</b>", "<code>f/&lt;b&gt;v2&lt;/b&gt;</code>")
 
 
 def test_markdown_names_the_only_baseline_once_and_folds_what_is_noted(document: GateDocument) -> None:
     lines = document.to_markdown().splitlines()
-    assert lines[:3] == [f"### {document.title}", "", "Baseline: `f/v1`"]
+    assert lines[:3] == [f"### {document.title}", "", "**Baseline:** `f/v1`"]
     assert "<details><summary>1 noted, without weight</summary>" in lines
 
 

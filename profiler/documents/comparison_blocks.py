@@ -1,0 +1,56 @@
+"""The blocks that a comparison and its explanation share: the sides, timed calls, durations, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from profiler.compare import Comparison
+from profiler.documents import comparison_text as text
+from profiler.documents.blocks import Block, Line, Name, Notes, Table
+from profiler.evidence import brief_list
+
+
+def side_blocks(comparison: Comparison) -> Iterator[Block]:
+    """Which sides they are, and what makes them not comparable."""
+    lines = []
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
+        ncu = side.session.ncu_version or "version unknown"
+        gpus = ", ".join(side.gpus) or "GPU unknown"
+        lines.append((f"{letter}: ", Name(side.label), f" ({gpus}, ncu {ncu})"))
+    yield Notes(lines)
+    if not comparison.comparable:
+        blocked = "; ".join(difference.words for difference in comparison.blocked_by)
+        yield Line(blocked, label="Not comparable")
+
+
+def time_blocks(comparison: Comparison) -> Iterator[Block]:
+    """The timed calls and ncu's durations, each with the notes that its verdicts need."""
+    if comparison.latency:
+        yield Line("latency of calls, which decides")
+        yield Table(text.LATENCY_HEAD, text.latency_rows(comparison), right=(1, 2, 3, 4))
+        yield Notes(text.latency_notes(comparison))
+    if comparison.pairs:
+        yield Line(text.NOT_LATENCY)
+        rows = [(Name(kernel), *cells) for kernel, *cells in text.duration_rows(comparison)]
+        yield Table(text.DURATION_HEAD, rows, right=(1, 2, 3))
+    elif comparison.a.launches or comparison.b.launches or not comparison.latency:
+        yield Line(text.NO_PARTNER)
+
+
+def note_blocks(comparison: Comparison) -> Iterator[Block]:
+    """What is to be known of the pairs, of the launches without one, and before believing a verdict."""
+    lines = [*text.pairing_notes(comparison), *text.undecided_reasons(comparison)]
+    if comparison.hidden_pairs:
+        lines.append(f"{text.hidden_pairs(comparison)}: --top N")
+    lines += text.unmatched(comparison)
+    for group in comparison.ambiguous:
+        a, b = (
+            brief_list([text.describe_launch(comparison, launch) for launch in side])
+            for side in (group.a, group.b)
+        )
+        lines.append(f"ambiguous: {group.base_name}: {group.why}; A: {a}; B: {b}")
+    yield Notes([*lines, *text.pair_options(comparison)])
+    if noted := text.warnings(comparison):
+        yield Line("before believing a verdict")
+        same = ", ".join(f"{field} {value}" for field, value in comparison.same if field != "command line")
+        yield Notes([*noted, *([f"same: {same}"] if same else [])])
