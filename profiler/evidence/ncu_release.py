@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from profiler.evidence.gpu_arch import find_architecture
-
 
 class NcuRelease(NamedTuple):
     """A release of ncu, such as 2024.3.2; releases compare as they came out."""
@@ -56,6 +54,8 @@ def version_number(version: str) -> str:
 
 def wrong_tensor_peaks(release: NcuRelease | None, chip: str | None) -> str:
     """Why the tensor peaks of a report are wrong; "" where they are right, or nothing is known of it."""
+    from profiler.evidence.gpu_arch import find_architecture  # a table that whoever reads a report needs not
+
     right_since, architecture = RIGHT_TENSOR_PEAKS.get(chip or ""), find_architecture(chip)
     if release is None or right_since is None or architecture is None or release >= right_since:
         return ""

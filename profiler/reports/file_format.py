@@ -35,6 +35,7 @@ _LONGEST_COMMAND_LINE = 1 << 18  # characters that are taken apart for options; 
 _RESULT_COUNTS = (2, 7, 8, 9)  # BlockHeader: kernel, range, command list and graph results
 _METRIC_TAG = 13 << 3 | 2  # ProfileResult.MetricResults
 _SOURCE = 15  # ProfileResult.Source: the code of the launch, whose Source.Identifier is field 1 as well
+_NAME_TAG = 1 << 3 | 2  # StringTable.Strings
 _NAME_ID_TAG = 1 << 3  # ProfileMetricResult.NameId
 _LATEST_SECOND = 4102444800  # the year 2100
 # ncu stores some metrics of a launch twice. Both are equal in all public reports that we know, but for these.
@@ -112,10 +113,20 @@ class _Declared:
 
     def add_metric_names(self, table: bytes) -> None:
         """Keep the names of a StringTable. A ValueError for more than a report has."""
-        for number, name in _fields(table):
-            if number == 1 and isinstance(name, bytes):
-                self._count_name(len(name))
-                self.metric_names.append(_text(name))
+        at, end = 0, len(table)
+        names: list[bytes] = []
+        while at < end and table[at] == _NAME_TAG:  # a thousand names: too many to go through _fields
+            start = at + 2
+            length = table[at + 1]
+            if length & 0x80:
+                length, start = varint(table, at + 1)
+            at = start + length
+            if at > end:
+                raise ValueError("a field is longer than its message")
+            names.append(table[start:at])
+        names += [name for number, name in _fields(table[at:]) if number == 1 and isinstance(name, bytes)]
+        self._count_name(sum(map(len, names)))
+        self.metric_names += map(_text, names)
         if len(self.metric_names) > MAX_METRICS:
             raise ValueError(f"it has over {MAX_METRICS:,} metrics")
 

@@ -37,6 +37,7 @@ from profiler.store.find_files import FoundFiles
 from profiler.store.folder_families import family_labels, folder_of
 from profiler.store.label_forms import LabelRules, ReportPath, label_of_name, report_stem
 from profiler.store.new_reports import NewReports
+from profiler.store.packing import PACKED, Packed
 from profiler.store.prefetch import Prefetch
 from profiler.store.rows import IndexNotWritable, WriteConflict
 from profiler.store.sync import Progress
@@ -141,6 +142,7 @@ class Importer:
         self.progress = progress
         self.keep_folder = keep_folder
         self.reader_memory = reader_memory
+        self.folders: dict[Path, str] = {}  # as folder_of gives them
         self.families: dict[str, str] = {}  # by folder, of the reports that are new
         self.known: dict[str, Path] = {}  # by run id, of the reports that were there before
         self.relabelled: list[tuple[str, str, str]] = []
@@ -308,7 +310,9 @@ class Importer:
         """Note that a run was sealed, or that the run `run_id` was found to hold its report."""
         paths, report, run = sealing.paths, sealing.report, sealing.run
         if run_id is None:
-            report_values.cache_report(self.root, report)
+            # Of a report of its own a run has each launch once, in their order.
+            packed = [Packed(*(row[part] for part in PACKED)) for row in sealing.rows.payloads]
+            report_values.cache_report(self.root, report, packed)
             self._note_imported(paths[0], run, sealing.rows)
             if self.name_counts[_export_key(paths[0])] > 1:
                 self.exported[_export_key(paths[0])] = run.run_id, report
@@ -434,7 +438,11 @@ class Importer:
 
     def _folder_of(self, path: Path) -> str:
         """Where a report lies; "" where its folder is only a place of passage."""
-        return folder_of(path) if self.keep_folder else ""
+        if not self.keep_folder:
+            return ""
+        if path.parent not in self.folders:
+            self.folders[path.parent] = folder_of(path)
+        return self.folders[path.parent]
 
     def _given_labels(self, path: Path) -> dict[str, str | None]:
         """Family, version and workload of a report as they were given; None where nothing fits it."""

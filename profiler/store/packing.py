@@ -28,6 +28,9 @@ class Packed:
     extras: str | None  # JSON: stream, device, nvtx, opcodes, rules
 
 
+PACKED = tuple(field.name for field in fields(Packed))  # columns of a payload row, too
+
+
 def compact_json(content: Json) -> str:
     """JSON without spaces and in ASCII, which every database can store."""
     return _COMPACT.encode(content)

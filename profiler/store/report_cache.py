@@ -9,6 +9,7 @@ import json
 import struct
 import uuid
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from profiler.bundles import Json
@@ -32,9 +33,12 @@ def cache_path(folder: Path, sha256: str, reader_version: str) -> Path:
     return folder / "values" / f"{sha256}-{reader_version}.bin"
 
 
-def write_report(path: Path, report: Report) -> None:
-    """Write a report's values. Nobody ever reads half a file: a checksum reveals one that is damaged."""
-    content = pack_report(report)
+def write_report(path: Path, report: Report, packed: Sequence[Packed] | None = None) -> None:
+    """Write a report's values. Nobody ever reads half a file: a checksum reveals one that is damaged.
+
+    packed: its launches, where they were packed already.
+    """
+    content = pack_report(report, packed)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".tmp-{uuid.uuid4().hex}")
     try:
@@ -44,7 +48,7 @@ def write_report(path: Path, report: Report) -> None:
         partial.unlink(missing_ok=True)
 
 
-def pack_report(report: Report) -> bytes:
+def pack_report(report: Report, packed_launches: Sequence[Packed] | None = None) -> bytes:
     """A report's values as the content of a file, which `profiler prune` keeps instead of the report.
 
     Such files must stay readable: another form needs another magic, and a reader of both.
@@ -54,12 +58,13 @@ def pack_report(report: Report) -> bytes:
     sets: list[Json] = []
     launches: list[Json] = []
     arrays: list[bytes] = []
-    for launch in report.launches:
+    for launch, packed in zip(
+        report.launches, packed_launches or map(pack_launch, report.launches), strict=True
+    ):
         metric_set = launch.values.metric_set
         if id(metric_set) not in set_numbers:
             set_numbers[id(metric_set)] = len(sets)
             sets.append([metric_set.names, metric_set.units, metric_set.kinds])
-        packed = pack_launch(launch)
         launches.append(
             [
                 launch.function,

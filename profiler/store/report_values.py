@@ -15,6 +15,7 @@ from profiler.errors import BadBundle, ProfilerError, UnreadableReport
 from profiler.evidence import Report
 from profiler.reports import read_reports
 from profiler.store import report_cache
+from profiler.store.packing import Packed
 
 _RUNS_AT_ONCE = 32  # whose reports one reader process reads, and which are fetched together from afar
 
@@ -27,10 +28,13 @@ def load_reports(root: Root, runs: Sequence[Run]) -> Iterator[tuple[Run, Reports
         yield from _load_reports(root, runs[start : start + _RUNS_AT_ONCE])
 
 
-def cache_report(root: Root, report: Report) -> None:
-    """Write a report's values to the cache, which spares a rebuild the reading; a failed write is ignored."""
+def cache_report(root: Root, report: Report, packed: Sequence[Packed] | None = None) -> None:
+    """Write a report's values to the cache, which spares a rebuild the reading; a failed write is ignored.
+
+    packed: its launches, where they were packed already.
+    """
     with contextlib.suppress(OSError):
-        report_cache.write_report(_cache_path(root, report.sha256), report)
+        report_cache.write_report(_cache_path(root, report.sha256), report, packed)
 
 
 def forget_reports(root: Root, digests: Collection[str]) -> None:

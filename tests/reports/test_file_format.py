@@ -208,6 +208,18 @@ def test_names_that_are_mixed_up_and_launches_that_are_doubled_are_refused(
         examine(tmp_path, report(named_block(names, results)))
 
 
+def test_every_metric_name_counts_however_long_it_is_and_whatever_stands_between() -> None:
+    names = [b"a", b"b" * 127, b"c" * 128, b"", b"d" * 300, b"e"]
+    table = b"".join(field(1, name) for name in names[:4]) + field(2, 7) + field(3, b"x")
+    declared = file_format._Declared()
+    declared.add_metric_names(table + b"".join(field(1, name) for name in names[4:]))
+    assert declared.metric_names == [name.decode() for name in names]
+    assert declared.names_bytes == 4 * sum(map(len, names))
+    for cut in (field(1, b"abc")[:-1], field(1, b"d" * 300)[:-1], field(1, b"abc")[:1]):
+        with pytest.raises((ValueError, IndexError)):
+            file_format._Declared().add_metric_names(field(1, b"a") + cut)
+
+
 def test_what_ncu_writes_twice_is_taken(tmp_path: Path) -> None:
     """Equal values of any metric, and two values of the duration, which reports of 2025 have."""
     result = b"".join(metric(*one) for one in [(0, 1.0), (1, 2.0), (1, 2.0), (0, 1.5)])

@@ -25,6 +25,7 @@ from profiler.bundles import Run, bundle, decisions, location
 from profiler.cli import main
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import Report, State
+from profiler.reports import read_report
 from profiler.store import (
     AlreadyImported,
     Store,
@@ -38,6 +39,7 @@ from profiler.store import (
     rebuild_index,
     relabel,
     relabel_run,
+    report_cache,
     sync,
     sync_index,
 )
@@ -983,3 +985,13 @@ def test_a_reader_who_may_not_write_sees_what_a_writer_has_in_its_log(
     writer.close()
     assert len(reader.runs()) == 2
     reader.close()
+
+
+def test_what_an_import_caches_is_what_reading_the_report_gives(
+    paths_of_either: list[Path], data: Path
+) -> None:
+    """It packs the launches once, for the index and for the cache."""
+    import_paths(paths_of_either)
+    cached = {file.stem.split("-")[0]: file.read_bytes() for file in (data / "cache" / "values").iterdir()}
+    read = {report.sha256: report for report in map(read_report, paths_of_either)}
+    assert cached == {sha256: report_cache.pack_report(report) for sha256, report in read.items()}
