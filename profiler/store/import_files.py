@@ -224,6 +224,8 @@ class Importer:
             self.unprepared += len(self.sealed)
             self.sealed = []
             self.unindexed = {}
+            for sealing in self.sealing:
+                self._note_launches(sealing.report)
         if self.unprepared >= _PREPARE_EVERY:  # otherwise a page opened meanwhile would read all payloads
             self.store.prepare_series(sync.prepared_metrics())
             self.unprepared = 0

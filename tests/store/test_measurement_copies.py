@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from profiler.bundles import Root, Run, bundle
 from profiler.cli import main
 from profiler.errors import Exit
-from profiler.store import import_paths, open_store
+from profiler.evidence import Report
+from profiler.store import Store, import_paths, open_store
+from profiler.store.prefetch import Prefetch
 from tests.conftest import REPORTS
 from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar, SessionDetails
 
@@ -118,6 +122,47 @@ def test_exports_are_known_while_their_report_is_being_sealed(
         ("a.raw.csv", imported.run_id),
         ("under another name.csv", imported.run_id),
     }
+
+
+def test_exports_are_known_while_only_earlier_reports_are_in_the_index(
+    tmp_path: Path, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first report is sealed and indexed, the second one still being sealed when its export is read."""
+    folder, seal_import = tmp_path / "captures", bundle.seal_import
+    other = tuple((name, {**numbers, TIME: numbers[TIME] * 1.5}) for name, numbers in LAUNCHES)
+    report(folder / "a.ncu-rep", other)
+    report(folder / "b.ncu-rep")
+    raw_csv(folder / "elsewhere" / "under another name.csv")
+    sealed, indexed = threading.Event(), threading.Event()
+    add_many, items = Store.add_many, Prefetch.__next__
+
+    def slow(root: Root, run: Run, sources: Mapping[str, Path]) -> str | None:
+        if "b" in (path.stem for path in sources.values()):
+            assert indexed.wait(20)
+        run_id = seal_import(root, run, sources)
+        sealed.set()
+        return run_id
+
+    def noted(store: Store, *arguments: Any, **named: Any) -> list[bool]:
+        is_new = add_many(store, *arguments, **named)
+        indexed.set()
+        return is_new
+
+    def late(reports: Prefetch[Report]) -> Report:
+        found = items(reports)
+        if found.name == "b.ncu-rep":
+            assert sealed.wait(20)
+            time.sleep(0.2)  # until its thread says so
+        assert indexed.is_set() == (found.form != "ncu-rep")
+        return found
+
+    monkeypatch.setattr(bundle, "seal_import", slow)
+    monkeypatch.setattr(Store, "add_many", noted)
+    monkeypatch.setattr(Prefetch, "has_next", False)
+    monkeypatch.setattr(Prefetch, "__next__", late)
+    summary = import_paths([folder], data=data)
+    assert [item.version for item in summary.imported] == ["a", "b"]
+    assert [item.run_id for item in summary.already] == [summary.imported[1].run_id]
 
 
 def test_an_export_that_comes_later_or_before_is_known(tmp_path: Path, data: str) -> None:
