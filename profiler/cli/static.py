@@ -62,7 +62,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--lines",
         action="store_true",
-        help="run the machine code too: live registers, excess sectors and bank conflicts by source line",
+        help="run the machine code too: live registers, excess sectors and bank conflicts by source line; of "
+        "files live registers alone, however large they are",
     )
     command.add_argument(
         "--swizzle", action="store_true", help="find the smallest XOR swizzle without bank conflicts"
@@ -115,7 +116,7 @@ def _run_files(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
     """What files of machine code say of themselves."""
     from profiler.documents import examine_files
 
-    document = examine_files(paths, arches=arguments.arch)
+    document = examine_files(paths, arches=arguments.arch, with_lines=arguments.lines)
     _write_sarif(document, arguments)
     if arguments.swizzle:
         print(

@@ -194,7 +194,8 @@ class _Resolver:
         if side is not None:
             return self._measured(side, name, ordinal, like)
         if _is_binary(name):
-            listing = disassemble(Path(name), self.arch)
+            kernel = self.choice.kernel
+            listing = disassemble(Path(name), self.arch, name_filter(kernel) if kernel else None)
             return self._select_functions(listing, name, CodeOrigin(Evidence.STATIC, arch=self.arch))
         entry = self._entry(name)
         version = self._version(name, entry)

@@ -7,13 +7,14 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from profiler.build import find_tool, opcode_counts, require_tool
 from profiler.build.code_images import choose_images
 from profiler.bundles import scratch_folder
-from profiler.errors import BuildFailed, CannotJudge
+from profiler.errors import BuildFailed, CannotJudge, UnknownName
+from profiler.evidence import brief_list
 from profiler.sass.listing import FileLine, FunctionCode, Listing, make_listing
 
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.+?)\s*;")
@@ -53,14 +54,17 @@ TOO_NEW = re.compile(
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 
 
-def disassemble(path: Path, arch: str | None = None) -> Listing:
+def disassemble(
+    path: Path, arch: str | None = None, is_selected: Callable[[str], bool] | None = None
+) -> Listing:
     """The listing of a cubin, library or program, by cuobjdump, with source lines by nvdisasm.
 
-    arch: which one where the binary holds several. Raises CannotJudge where the tools are missing,
-    BuildFailed where the file has no such code.
+    arch: which one where the binary holds several. is_selected: whether a function is asked for; images
+    without such a one are left out, for each megabyte takes seconds. Raises CannotJudge where the tools are
+    missing, BuildFailed where the file has no such code, UnknownName where it has no such function.
     """
     with scratch_folder() as folder:
-        cubins = extract_cubins(path, arch, folder)
+        cubins = extract_cubins(path, arch, folder, is_selected=is_selected)
         functions = tuple(function for cubin in cubins for function in cubin_functions(cubin))
     return make_listing(functions, path.name, _source_texts(path, functions))
 
@@ -162,19 +166,33 @@ def extract_cubin(path: Path, arch: str | None, folder: Path, *, function: str |
 
 
 def extract_cubins(
-    path: Path, arch: str | None, folder: Path, *, function: str | None = None
+    path: Path,
+    arch: str | None,
+    folder: Path,
+    *,
+    function: str | None = None,
+    is_selected: Callable[[str], bool] | None = None,
 ) -> tuple[Path, ...]:
-    """Every image of the file for one architecture as a cubin, as extract_cubin; of PTX what ptxas makes."""
+    """Every image of the file for one architecture as a cubin, as extract_cubin; of PTX what ptxas makes.
+
+    is_selected: only those with such a function. Raises UnknownName where there is none.
+    """
     if path.suffix == ".ptx":
         path = assemble_ptx(path, folder, arch)
     if path.suffix == ".cubin":
         if arch is not None:
             next(choose_images(path, arch), None)  # raises where it is for another
         return (path,)
-    cubins = []
+    cubins, others = [], list[str]()
     for image in choose_images(path, arch, function=function):
+        names = [one.name for one in image.functions]
+        if is_selected and not any(map(is_selected, names)):
+            others += names
+            continue
         cubins.append(folder / f"{path.stem}.{image.number}.{image.arch}.cubin")
         cubins[-1].write_bytes(image.content)
+    if others and not cubins:
+        raise UnknownName(f"{path} has no such function; there are {brief_list(sorted(set(others)))}")
     return tuple(cubins)
 
 

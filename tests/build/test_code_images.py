@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from profiler.build import require_tool
-from profiler.build.code_images import architectures, choose_images, code_files, read_images
+from profiler.build.code_images import architectures, choose_images, read_images
+from profiler.build.code_images import code_files as files_of_code
 from profiler.build.library import parse_ptxas
-from profiler.documents import examine_files
+from profiler.documents import code_files, examine_files
 from profiler.errors import BuildFailed, CannotJudge, ProfilerError, UnknownName
 from profiler.model import read_kernels
 from profiler.model.cubin_run import choose_kernel
-from profiler.sass import disassemble
+from profiler.sass import disassemble, disassembly
 from tests.toolchain import needs_nvcc, needs_sass
 
 _FIRST = """
@@ -74,6 +75,33 @@ def test_every_function_of_every_image_is_listed_as_cuobjdump_does(library: Path
     assert {row.name for row in document.functions} == {"attend", "without_parameters", "v2d"}
     names = disassemble(library, "sm_90a").functions
     assert len(names) == 4
+
+
+@needs_sass
+def test_of_a_large_file_the_code_is_disassembled_where_it_is_asked_for(
+    library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_files, "_MOST_CODE_BYTES", 100)
+    headers = examine_files([library], ["sm_90a"])
+    assert {(row.live_registers, row.local_accesses) for row in headers.functions} == {(None, None)}
+    assert any("--lines" in sentence for sentence in headers.sentences)
+    whole = examine_files([library], ["sm_90a"], with_lines=True)
+    assert all(0 < row.live_registers <= row.registers for row in whole.functions)
+    assert not any("--lines" in sentence for sentence in whole.sentences)
+
+
+@needs_sass
+def test_images_without_a_kernel_that_is_asked_for_are_not_disassembled(
+    library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    original = disassembly.cubin_functions
+    monkeypatch.setattr(disassembly, "cubin_functions", lambda path: read.append(path) or original(path))
+    names = disassemble(library, "sm_90a", lambda name: "v2d" in name).functions
+    assert len(read) == 1
+    assert "_Z6attend6Params" not in names
+    with pytest.raises(UnknownName, match="no such function"):
+        disassemble(library, "sm_90a", lambda name: "no_such_kernel" in name)
 
 
 @needs_nvcc
@@ -216,7 +244,7 @@ def test_source_lines_on_disk_are_shown_and_changed_ones_are_not(tmp_path: Path)
 def test_a_folder_of_tritons_cache_is_listed_once(tmp_path: Path) -> None:
     cubin = _nvcc(tmp_path, "k.cubin", "-arch=sm_90", "-cubin", k=_FIRST)
     _nvcc(tmp_path, "k.ptx", "-arch=sm_90", "-ptx", k=_FIRST)
-    assert code_files(tmp_path) == [cubin]
+    assert files_of_code(tmp_path) == [cubin]
 
 
 def test_a_kernel_is_chosen_by_any_part_of_its_name_that_it_alone_has() -> None:
