@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_jobs, add_versions, arch, progress, trusted_catalog
@@ -92,19 +96,33 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.documents import predict_names
 
     trusted_catalog(arguments)
-    document = predict_names(
-        arguments.versions,
-        launch=_given_launch(arguments),
-        catalog=arguments.catalog,
-        against=arguments.against,
-        workloads=arguments.workload,
-        gpus=arguments.gpu,
-        macros=arguments.macros,
-        with_what_ifs=arguments.what_if,
-        jobs=arguments.jobs,
-        progress=progress(),
-    )
+    with _stopped_by_sigterm():
+        document = predict_names(
+            arguments.versions,
+            launch=_given_launch(arguments),
+            catalog=arguments.catalog,
+            against=arguments.against,
+            workloads=arguments.workload,
+            gpus=arguments.gpu,
+            macros=arguments.macros,
+            with_what_ifs=arguments.what_if,
+            jobs=arguments.jobs,
+            progress=progress(),
+        )
     return print_document(document, arguments, print_text)
+
+
+@contextlib.contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """SIGTERM, which `timeout` and CI send, does what Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _given_launch(arguments: argparse.Namespace) -> GivenLaunch | None:

@@ -273,13 +273,14 @@ def _version_calls(
             predictions[version.id, workload.label, part.name] = found[-1]
         progress(cells[0][0].id, "predicted" if any(p.launches for p in found) else found[0].no_model)
 
-    with ThreadPoolExecutor(jobs or 2) as pool:
-        try:
-            for done in [pool.submit(predict, cells) for cells in by_version.values()]:
-                done.result()
-        except KeyboardInterrupt:  # what is predicted is shown
-            is_stopped.set()
-            pool.shutdown(cancel_futures=True)
+    pool = ThreadPoolExecutor(jobs or 2)
+    try:
+        for done in [pool.submit(predict, cells) for cells in by_version.values()]:
+            done.result()
+    except KeyboardInterrupt:  # what is predicted is shown at once, however long what runs still takes
+        is_stopped.set()
+    finally:
+        pool.shutdown(wait=not is_stopped.is_set(), cancel_futures=True)
     is_alone = len(wanted) == len(parts)
     calls = []
     for version, workload, part in wanted:
@@ -488,12 +489,12 @@ def _run_code(path: Path, given: GivenLaunch) -> _RanCode:
 
 
 def _part_that_runs(arch: str) -> GpuPart:
-    """The GPU that is taken where none is named. Raises UnknownName where none is known."""
+    """The GPU that is taken where none is named. Raises CannotJudge where there is a model of none."""
     names = (DEFAULT_PART, *GPU_PARTS)
     for part in map(find_part, names):
         if newest_running_on(part.architecture.compute_capability, [arch]):
             return part
-    raise UnknownName(f"no GPU is known here that runs code for {arch}")
+    raise CannotJudge(f"there is no model of a GPU that runs code for {arch}: compile it for another one")
 
 
 def call_sentence(call: PredictedCall) -> str:

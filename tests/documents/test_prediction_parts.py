@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import threading
+
 import pytest
 
+from profiler.cli import main
 from profiler.documents import prediction
 from profiler.errors import Exit, UnknownName
 from profiler.model.version_prediction import VersionPrediction
@@ -44,3 +50,26 @@ def test_what_was_predicted_before_a_stop_is_kept(predicted: list[str]) -> None:
     assert len(states) == 2
     assert "no model here" in states.values()
     assert document.exit_code is Exit.UNJUDGED
+
+
+def test_sigterm_shows_what_was_predicted_without_waiting_for_what_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    released, before = threading.Event(), signal.getsignal(signal.SIGTERM)
+
+    def predict(catalog, version, problem, workload, part, errors):  # type: ignore[no-untyped-def]
+        if version.id == "v2b":
+            os.kill(os.getpid(), signal.SIGTERM)
+            released.wait(120)
+        return VersionPrediction(version, workload, part, "sm_90a", (), "no model here")
+
+    monkeypatch.setattr(prediction, "predict_version", predict)
+    try:
+        code = main(["predict", "v1", "v2b", "--workload", _WORKLOAD, "--jobs", "1", "--json"])
+        assert not released.is_set()
+    finally:
+        released.set()
+    calls = {call["subject"]: call["no_model"] for call in json.loads(capsys.readouterr().out)["calls"]}
+    assert calls == {"v1": "no model here", "v2b": prediction.STOPPED}
+    assert code == Exit.UNJUDGED
+    assert signal.getsignal(signal.SIGTERM) == before

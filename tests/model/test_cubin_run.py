@@ -13,7 +13,7 @@ import profiler
 from profiler.build import find_tool
 from profiler.cli import main
 from profiler.documents import GivenLaunch, PredictionDocument, predict_names
-from profiler.errors import UnknownName
+from profiler.errors import CannotJudge, UnknownName
 from profiler.model.cubin_run import parse_argument, parse_dimensions
 from tests.toolchain import needs_sass
 
@@ -108,6 +108,17 @@ def test_rows_in_one_bank_are_slower_and_the_causes_say_so(cubins: tuple[Path, P
     content = json.loads(json.dumps(document.to_dict()))
     assert content["calls"][0]["evidence"] == "modelled"
     assert "rows32.cubin: rows on A100-40GB" in document.sentences[0]
+
+
+@needs_sass
+def test_code_for_a_gpu_without_a_model_could_not_be_judged(tmp_path: Path) -> None:
+    nvcc = find_tool("nvcc")
+    assert nvcc is not None
+    (tmp_path / "k.cu").write_text("__global__ void k(float* x) { x[threadIdx.x] = 1; }")
+    command = [str(nvcc.path), "-cubin", "-arch=sm_100a", "-o", str(tmp_path / "k.cubin")]
+    subprocess.run([*command, str(tmp_path / "k.cu")], check=True)
+    with pytest.raises(CannotJudge, match="sm_100a"):
+        predict(tmp_path / "k.cubin", GivenLaunch("64", "128", ("f32[128]",)))
 
 
 @needs_sass
