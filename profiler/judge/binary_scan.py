@@ -43,6 +43,13 @@ _PLACE = ("SR_SMID", "SR_VIRT", "SR_NSMID")
 _COPY = ".nv.merc"
 # Where addresses of global memory lie for the code to read, and where they have no effect on what runs.
 _POINTERS = (".nv.constant4", ".nv.constant.pic")
+# Data that compilers put there by themselves, by how its name begins, and how to do without it.
+_COMPILERS_DATA = {
+    "__cudart_": "these are tables of sin, cos and tan for large arguments: call __sinf, sinpif or the like, "
+    "or compile with --use_fast_math",
+    "_ZTV": "these are tables of virtual functions: take templates or a switch",
+    "$str": "this is a string: put it into __constant__",
+}
 _DEBUG = (".debug", ".nv_debug", ".nv.tileir.debug", ".nv.host", ".eh_frame")
 
 
@@ -65,7 +72,7 @@ def scan_binary(code: MachineCode) -> Iterator[str]:
             words = ", ".join(s for s, place, _, _ in code.symbols if place == name and not s.startswith("."))
             yield (
                 f"{size} bytes of global memory of its own{f' ({words[:80]})' if words else ''}: what one "
-                "launch leaves there the next can replay; pass scratch buffers, put tables into __constant__"
+                f"launch leaves there the next can replay; {_way_out(words)}"
             )
         elif name.startswith(".nv.constant3") or name.startswith(".nv.constant2"):
             constants += size
@@ -93,6 +100,14 @@ def scan_binary(code: MachineCode) -> Iterator[str]:
                 what = "where it runs" if register.startswith(_PLACE) else "the time"
                 if not register.startswith("SR_WARPID"):
                     yield f"{function} reads {what} ({register}): a result may not depend on it"
+
+
+def _way_out(symbols: str) -> str:
+    """What to write in place of data that a compiler put into global memory."""
+    ways = [
+        way for begin, way in _COMPILERS_DATA.items() if symbols.startswith(begin) or f", {begin}" in symbols
+    ]
+    return "; ".join(ways) or "pass scratch buffers, put tables into __constant__"
 
 
 def _named_sections(code: MachineCode) -> frozenset[str]:

@@ -136,3 +136,21 @@ def test_relocations_of_half_a_file_are_a_bad_build() -> None:
     relocations = struct.pack("<IIQQQQIIQQ", 0, 4, 0, 0, 0, 24, 0, 0, 0, 24)
     with pytest.raises(BuildFailed):
         read_relocations(bytes(header) + relocations)
+
+
+@needs_sass
+@pytest.mark.parametrize(
+    ("data", "way"),
+    [
+        (".global .align 4 .b8 __cudart_i2opi_f[24] = {65, 144, 67, 60};\n", "--use_fast_math"),
+        (".global .align 8 .b8 _ZTV5Shape[24] = {1};\n", "virtual functions"),
+        (".global .align 1 .b8 $str[10] = {97, 0};\n", "string"),
+        (".global .align 4 .b8 order[32] = {1};\n", "__constant__"),
+    ],
+)
+def test_a_finding_on_data_of_the_compiler_says_how_to_do_without(
+    tmp_path: Path, data: str, way: str
+) -> None:
+    name = data.split("[")[0].split()[-1]
+    (finding,) = scan(tmp_path, "sm_90", data + KERNEL.format(body=f"ld.global.u8 %v1, [{name}];"))
+    assert way in finding
