@@ -292,7 +292,8 @@ def _step(live: _Live, use: RegisterUse) -> None:
         return
     if use.predicate_writes:  # what the predicates were before it says nothing of what they are behind it
         for condition in [c for c in live if c and use.predicate_writes >> predicate_of(c) & 1]:
-            _add(live, {0: live.pop(condition)})
+            # What the one before made live whatever happens may have left nothing under this one.
+            _add(live, {0: live.pop(condition, 0)})
     if use.writes and not use.condition:
         for condition in live:
             live[condition] &= ~use.writes

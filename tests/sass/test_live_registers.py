@@ -99,6 +99,18 @@ def test_what_is_read_later_is_live_up_to_there() -> None:
     assert counts == (1, 2, 3, 1, 0), "the result is there beside what it is made of"
 
 
+def test_one_register_under_two_predicates_that_are_written_together() -> None:
+    result = live(
+        "MOV R4, 0x1",
+        "MOV R5, 0x2",
+        "ISETP.GE.AND P0, P1, R5, 0x4, PT",
+        "@P0 STS [R5], R4",
+        "@P1 STS [R5+0x4], R4",
+        "EXIT",
+    )
+    assert result.counts == (1, 2, 2, 2, 2, 0)
+
+
 def test_a_loop_carries_its_values_around() -> None:
     result = live(
         "MOV R2, 0x1",  # 0x00
