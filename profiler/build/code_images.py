@@ -35,6 +35,9 @@ _MIN_STACK_SIZE, _REGCOUNT = 0x12, 0x2F
 _ANNOTATIONS, _SPILL = 0x55, 1
 _SHARED_SCRATCH = 0x32
 CODE_FILES = (".cubin", ".so", ".fatbin", ".o", ".ptx")
+# Of PTX: a stub has a target and no function.
+_TARGET = re.compile(rb"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
+_FUNCTION = re.compile(rb"\.(entry|func)\b")
 _LARGEST = 1 << 32  # of one image, in bytes: more is a damaged header
 _MALFORMED = (struct.error, ValueError, IndexError, OverflowError, BuildFailed)
 
@@ -84,7 +87,7 @@ def read_images(path: Path) -> Iterator[CodeImage]:
 
 
 def ptx_architectures(path: Path) -> tuple[str, ...]:
-    """For which architectures a file holds PTX: compute_90. Raises as read_images does."""
+    """For which architectures a file holds PTX with a function: compute_90. Raises as read_images does."""
     with _mapped(path) as data:
         if _is_cubin(data):
             return ()
@@ -92,7 +95,7 @@ def ptx_architectures(path: Path) -> tuple[str, ...]:
             dict.fromkeys(
                 f"compute_{match[1].decode()}"
                 for kind, content in _entries(data, path)
-                if kind == _PTX and (match := re.search(rb"^\s*\.target\s+sm_(\w+)", content, re.MULTILINE))
+                if kind == _PTX and (match := _TARGET.search(content)) and _FUNCTION.search(content)
             )
         )
 

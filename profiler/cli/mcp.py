@@ -27,7 +27,8 @@ examples:
   profiler mcp --root ~/reports        reports of this folder alone, and the data folder
   profiler mcp --http 8765             http://127.0.0.1:8765/mcp
 
-exit codes: 0 the client is gone · 2 wrong arguments, or the MCP SDK is missing (pip install '.[agents]')"""
+exit codes: 0 the client is gone · 2 wrong arguments, or the MCP SDK is missing
+(pip install 'attention-kernel-profiler[agents]')"""
 
 
 def add(commands: Commands) -> None:

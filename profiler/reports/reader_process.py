@@ -157,7 +157,7 @@ def answer(request: Json) -> tuple[Json, bytes]:
     except Refused as reason:
         return {"error": str(reason)}, b""
     except ModuleNotFoundError:
-        return {"error": "the package ncu-report is missing; run `make setup`", "whole": True}, b""
+        return {"error": "the package ncu-report is missing: `pip install ncu-report`", "whole": True}, b""
     except ImportError as error:
         return {"error": f"the package ncu-report cannot be loaded: {error}", "whole": True}, b""
     except MemoryError:

@@ -143,6 +143,14 @@ def test_a_file_with_ptx_alone_could_not_be_judged_and_the_ptx_itself_is_assembl
 
 
 @needs_nvcc
+def test_a_stub_holds_no_kernel_whether_ptx_comes_along_or_not(tmp_path: Path) -> None:
+    for kind in ("-fatbin", "-cubin"):
+        stub = _nvcc(tmp_path, f"stub{kind}", "-arch=sm_90", kind, stub="int main() { return 0; }\n")
+        with pytest.raises(BuildFailed, match="no kernel"):
+            architectures(stub)
+
+
+@needs_nvcc
 def test_parameters_over_4_kb_and_kernels_without_any(tmp_path: Path) -> None:
     source = "struct Big { int a[2000]; float *x; };\n" + (
         "__global__ void bigger(const __grid_constant__ Big p, int k, double d) { p.x[k] = p.a[k] * d; }\n"
