@@ -31,6 +31,9 @@ _STEP = re.compile(r"([^.\[\]]+)((?:\[\d+\])*)")
 _DIGITS = 5  # significant ones of a number that is no whole one
 
 
+LeftOut = dict[str, dict[str, Any]]  # lists by path without numbers: how many items are shown, of how many
+
+
 class Selected(list[Any]):
     """The items of a list that are worth showing, and how many the whole list has."""
 
@@ -103,20 +106,21 @@ def cut(envelope: Mapping[str, Any], key: str, budget: int) -> dict[str, Any]:
     """
     document = envelope[key]
     longest = max((len(items) for items in _outermost(document)), default=0)
-
-    def shown(outer: int, inner: int) -> dict[str, Any] | None:
-        made = _assemble(envelope, key, document, outer, inner)
-        return made if len(dumps(made)) <= budget else None
-
     for inner in _INNER:
+        cutter = _Cutter(inner)
+
+        def shown(outer: int, cutter: _Cutter = cutter) -> dict[str, Any] | None:
+            made = _assemble(envelope, key, document, outer, cutter)
+            return made if len(dumps(made)) <= budget else None
+
         # The less there is within each item, the fewer items are worth showing.
         fewest = 0 if inner == 0 else min(longest, 2 * _WANTED if inner > _WANTED else _WANTED)
-        best, most = shown(fewest, inner), longest
+        best, most = shown(fewest), longest
         if best is None:
             continue
         while fewest < most:
             middle = (fewest + most + 1) // 2
-            larger = shown(middle, inner)
+            larger = shown(middle)
             if larger is None:
                 most = middle - 1
             else:
@@ -133,11 +137,13 @@ def _outermost(document: Any) -> list[list[Any]]:
     return []
 
 
-def _assemble(envelope: Mapping[str, Any], key: str, document: Any, outer: int, inner: int) -> dict[str, Any]:
-    left_out: dict[str, dict[str, Any]] = {}
+def _assemble(
+    envelope: Mapping[str, Any], key: str, document: Any, outer: int, cutter: _Cutter
+) -> dict[str, Any]:
+    left_out: LeftOut = {}
     first = int(envelope.get("offset", 0)) if key == "items" else 0
     base = str(envelope.get("part", "")) if key == "items" else ""
-    shown = _cut_lists(document, base, outer, inner, 0, left_out, first)
+    shown = cutter.cut(document, base, outer, left_out, first)
     return _ordered({**envelope, key: shown, "left_out": [*left_out.values()]})
 
 
@@ -145,40 +151,81 @@ def _ordered(envelope: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in envelope.items() if value not in ("", [], {}, None)}
 
 
-def _cut_lists(
-    value: Any, path: str, outer: int, inner: int, depth: int, left_out: dict[str, dict[str, Any]], first: int
-) -> Any:
-    if value is None or isinstance(value, str | int | float):  # before what takes longer to find out
-        return value
-    if isinstance(value, Mapping):
-        return {
-            name: _cut_lists(item, f"{path}.{name}".lstrip("."), outer, inner, depth, left_out, 0)
-            for name, item in value.items()
-        }
-    if not isinstance(value, list):
-        return value
-    limit = outer if depth == 0 else inner
-    if all(isinstance(item, int | float) for item in value):
-        limit = max(limit, 4)  # a grid, an interval
-    total = value.total if isinstance(value, Selected) else len(value) + first
-    shown = [
-        _cut_lists(item, f"{path}[{index + first}]", outer, inner, depth + 1, left_out, 0)
-        for index, item in enumerate(value[:limit])
-    ]
-    if len(shown) + first < total:
-        general = re.sub(r"\[\d+\]", "[]", path)
-        counted = left_out.setdefault(general, {"part": general, "shown": 0, "of": 0})
-        counted["shown"] += len(shown)
-        counted["of"] += total
-        if "get" not in counted and path:
-            offset = {} if isinstance(value, Selected) else {"offset": first + len(shown)}
-            counted["get"] = {"part": path, **offset}
-    return shown
+class _Cutter:
+    """Cuts a document to some items of its outermost lists, each with `inner` items of the lists in it.
+
+    What becomes of an item is found out once, however many of them are then shown.
+    """
+
+    def __init__(self, inner: int) -> None:
+        self._inner = inner
+        self._items: dict[str, tuple[Any, LeftOut]] = {}  # by path
+
+    def cut(self, value: Any, path: str, outer: int, left_out: LeftOut, first: int) -> Any:
+        """The value with `outer` items of its outermost lists. first: items that the list at path lacks."""
+        if isinstance(value, Mapping):
+            return {
+                name: self.cut(item, f"{path}.{name}".lstrip("."), outer, left_out, 0)
+                for name, item in value.items()
+            }
+        if not isinstance(value, list):
+            return value
+        shown = []
+        for index, item in enumerate(value[: _limit(value, outer)]):
+            place = f"{path}[{index + first}]"
+            if place not in self._items:
+                own: LeftOut = {}
+                self._items[place] = self._within(item, place, own), own
+            cut_item, own = self._items[place]
+            shown.append(cut_item)
+            for counted in own.values():
+                _count(left_out, counted["part"], counted["shown"], counted["of"], counted.get("get"))
+        _count_list(left_out, value, path, len(shown), first)
+        return shown
+
+    def _within(self, value: Any, path: str, left_out: LeftOut) -> Any:
+        if value is None or isinstance(value, str | int | float):  # before what takes longer to find out
+            return value
+        if isinstance(value, Mapping):
+            return {
+                name: item
+                if item is None or isinstance(item, str | int | float)
+                else self._within(item, f"{path}.{name}", left_out)
+                for name, item in value.items()
+            }
+        if not isinstance(value, list):
+            return value
+        kept = value[: _limit(value, self._inner)]
+        shown = [self._within(item, f"{path}[{index}]", left_out) for index, item in enumerate(kept)]
+        _count_list(left_out, value, path, len(shown), 0)
+        return shown
+
+
+def _limit(items: list[Any], limit: int) -> int:
+    is_of_numbers = all(isinstance(item, int | float) for item in items)
+    return max(limit, 4) if is_of_numbers else limit  # a grid, an interval
+
+
+def _count_list(left_out: LeftOut, items: list[Any], path: str, shown: int, first: int) -> None:
+    """Note what a list has besides the items that are shown."""
+    total = items.total if isinstance(items, Selected) else len(items) + first
+    if shown + first < total:
+        offset = {} if isinstance(items, Selected) else {"offset": first + shown}
+        get = {"part": path, **offset} if path else None
+        _count(left_out, re.sub(r"\[\d+\]", "[]", path), shown, total, get)
+
+
+def _count(left_out: LeftOut, part: str, shown: int, total: int, get: dict[str, Any] | None) -> None:
+    counted = left_out.setdefault(part, {"part": part, "shown": 0, "of": 0})
+    counted["shown"] += shown
+    counted["of"] += total
+    if get is not None and "get" not in counted:
+        counted["get"] = get
 
 
 def _barest(envelope: Mapping[str, Any], key: str, document: Any, budget: int) -> dict[str, Any]:
     """The answer where even empty lists are too much: fewer sentences, shorter texts, at last no document."""
-    shown = _assemble(envelope, key, document, 0, 0)
+    shown = _assemble(envelope, key, document, 0, _Cutter(0))
     sentences = list(shown.get("answer", ()))
     for most, keeps_document in ((6, True), (3, True), (3, False), (1, False)):
         short = dict(shown)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare import kernel_filter, launch_labels, refuse_unused_filters, resolve
+from profiler.compare import is_file_name, kernel_filter, launch_labels, refuse_unused_filters, resolve
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
 from profiler.evidence import (
     NCU_DURATION,
     Latency,
     Launch,
+    Metric,
     MetricSet,
     MetricTable,
     Side,
@@ -50,6 +53,14 @@ class LaunchSelection:
         return LaunchSelection(self.side, chosen, self.hidden + len(self.launches) - count)
 
 
+class _Split(NamedTuple):
+    """The metrics of a document: those shown; of the others, those that were read, and the rest."""
+
+    shown: tuple[Metric, ...]
+    read: tuple[Metric, ...]
+    unread: tuple[Metric, ...]
+
+
 @dataclass(frozen=True, repr=False)
 class LaunchesDocument(Document):
     """The launches of a side with their metrics: those of metrics.txt, or every one that the report holds."""
@@ -57,7 +68,8 @@ class LaunchesDocument(Document):
     selection: LaunchSelection
     table: MetricTable
     every_metric: bool = False
-    concepts: frozenset[str] | None = None  # of metrics.txt, the only ones in JSON; None: all
+    concepts: frozenset[str] | None = None  # of metrics.txt, the only ones shown; None: all
+    all_read: bool = True  # whether the values of those that are not shown were read of a report, too
 
     columns = ("kernel", "group", "concept", "metric", "value", "unit", "state")
 
@@ -86,21 +98,65 @@ class LaunchesDocument(Document):
         return lines
 
     def metrics(self, launch: Launch) -> list[tuple[str, str, Value]]:
-        """Concept, ncu name and value of every metric of metrics.txt that is of this evidence."""
-        side = self.side
-        chip = chip_of(side.capability_of(launch))
+        """Concept, ncu name and value of the metrics of metrics.txt that are of this evidence, and chosen."""
+        chip = chip_of(self.side.capability_of(launch))
         named = launch.values.metric_set
         absent = self._absent.get((named, chip))
         if absent is None:
             absent = self._absent[named, chip] = {
                 metric.concept: self.table.resolve(metric, {}, chip)
-                for metric in self.table.of(side.evidence)
+                for metric in self._split.shown
                 if not metric.is_in(named.position, chip)
             }
         return [
             (metric.concept, *(absent.get(metric.concept) or self.table.resolve(metric, launch.values, chip)))
-            for metric in self.table.of(side.evidence)
+            for metric in self._split.shown
         ]
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether its JSON needs no number that was not read."""
+        return all(self._others(launch) is not None for _, launch in self.selection.launches)
+
+    def _others(self, launch: Launch) -> tuple[frozenset[str], int, bool] | None:
+        """What a launch has besides the metrics shown: names, how many more, whether one was not collected.
+
+        None where that takes numbers that were not read.
+        """
+        chip = chip_of(self.side.capability_of(launch))
+        resolved = [metric.resolve(launch.values, chip) for metric in self._split.read]
+        there = [(name, value) for name, value in resolved if value.state is not State.NOT_AVAILABLE]
+        names = frozenset(name for name, _ in there)
+        is_lacking = any(value.state is State.NOT_COLLECTED for _, value in there)
+        if not self._split.unread:
+            return names, 0, is_lacking
+        known = launch.values.metric_set, launch.unread, chip
+        if known not in self._unread:
+            self._unread[known] = unread_metrics(self._split.unread, launch, chip)
+        unread = self._unread[known]
+        if unread is None or (unread.may_lack and not (is_lacking or unread.is_lacking)):
+            return None
+        return names, unread.count, is_lacking or unread.is_lacking
+
+    @cached_property
+    def _split(self) -> _Split:
+        """The metrics of this evidence by what is known of them."""
+        of_evidence = self.table.of(self.side.evidence)
+        if self.concepts is None:
+            return _Split(of_evidence, (), ())
+        shown = tuple(metric for metric in of_evidence if metric.concept in self.concepts)
+        others = [metric for metric in of_evidence if metric.concept not in self.concepts]
+        is_read = [self.all_read or metric.concept in self.table.sharing_names for metric in others]
+        return _Split(
+            shown,
+            tuple(itertools.compress(others, is_read)),
+            tuple(itertools.compress(others, map(operator.not_, is_read))),
+        )
+
+    @cached_property
+    def _unread(self) -> dict[tuple[MetricSet, frozenset[str] | None, str | None], UnreadMetrics | None]:
+        """What is known of launches that have the same metrics: in most reports, all."""
+        return {}
 
     @cached_property
     def _absent(self) -> dict[tuple[MetricSet, str | None], dict[str, tuple[str, Value]]]:
@@ -159,14 +215,7 @@ class LaunchesDocument(Document):
         metrics: dict[str, dict[str, object]] = {}
         concepts: dict[str, list[str]] = {}
         not_available = []
-        others: set[str] = set()
-        is_lacking = False  # a metric that was not collected
         for concept, name, value in self.metrics(launch):
-            if self.concepts is not None and concept not in self.concepts:
-                if value.state is not State.NOT_AVAILABLE:
-                    others.add(name)
-                    is_lacking |= value.state is State.NOT_COLLECTED
-                continue
             # The name is another chip's then, and may stand for another concept on this one.
             if value.state is State.NOT_AVAILABLE:
                 not_available.append(concept)
@@ -178,9 +227,32 @@ class LaunchesDocument(Document):
                 "concepts": concepts[name],
             }
         if self.concepts is not None:
-            total = len(others | metrics.keys())
+            others = self._others(launch)
+            assert others is not None
+            names, unread, is_lacking = others
+            total = len(names | metrics.keys()) + unread
             return {"metrics": metrics, "metrics_total": total, "others_not_collected": is_lacking}
         return {"metrics": metrics, "not_available": not_available}
+
+
+@dataclass(frozen=True)
+class UnreadMetrics:
+    """What a launch has of metrics of which no value was read, by the names that its report has."""
+
+    count: int  # those that its chip has: each has a name of its own
+    is_lacking: bool  # whether one of them was not collected
+    may_lack: bool  # whether one of them was not, unless it can be computed from others
+
+
+def unread_metrics(metrics: Sequence[Metric], launch: Launch, chip: str | None) -> UnreadMetrics | None:
+    """What a launch has of metrics that share no name with another; None where nobody knows its names."""
+    if launch.unread is None:
+        return None
+    stored = launch.unread | launch.values.metric_set.position.keys()
+    there = [metric for metric in metrics if metric.names_for(chip)]
+    unnamed = [metric for metric in there if stored.isdisjoint(metric.names_for(chip))]
+    is_lacking = [not metric.is_in(stored, chip) for metric in unnamed]
+    return UnreadMetrics(len(there), any(is_lacking), not all(is_lacking))
 
 
 def launches_of_name(
@@ -204,9 +276,21 @@ def launches_of_name(
     Raises UnknownName, UnreadableReport, and CannotJudge for a version without results.
     """
     refuse_unused_filters((name,), workload)
-    metrics = None if whole or every_metric else table.measured_names
-    side = resolve_with_reason(name, store_opener, workload, gpu, data, metrics)
-    return LaunchesDocument(select_launches(side, kernel, top), table, every_metric, concepts)
+
+    def read(metrics: Collection[str] | None, all_read: bool = True) -> LaunchesDocument:
+        side = resolve_with_reason(name, store_opener, workload, gpu, data, metrics)
+        selection = select_launches(side, kernel, top)
+        return LaunchesDocument(selection, table, every_metric, concepts, all_read)
+
+    if whole or every_metric:
+        return read(None)
+    if concepts is not None:
+        read_of = concepts | table.sharing_names
+        needed = [metric.needed_names for metric in table.metrics if metric.concept in read_of]
+        document = read({NCU_DURATION}.union(*needed), all_read=not is_file_name(name))
+        if document.is_decided:
+            return document
+    return read(table.measured_names)
 
 
 def resolve_with_reason(

@@ -51,6 +51,8 @@ class Launch:
     values: Values
     opcodes: Mapping[str, float] = field(default_factory=dict)  # warp instructions executed, by opcode
     rules: tuple[Rule, ...] = ()
+    # Metrics that the report has of it and of which nobody asked for a value; None: nobody knows which.
+    unread: frozenset[str] | None = frozenset()
     device_column: int | None = None  # what a CSV says of its device; other reports have it as a metric
 
     @property

@@ -112,6 +112,14 @@ class Metric:
         self._on_chips[chip] = names, forms
         return names, forms
 
+    @cached_property
+    def needed_names(self) -> frozenset[str]:
+        """Every name that it may be read by or computed from, on any chip."""
+        names = {alternative.name for alternative in self.alternatives}
+        for form in self.forms:
+            names.update(form.names, form.size_names)
+        return frozenset(names)
+
     def names_for(self, chip: str | None) -> tuple[str, ...]:
         """The ncu names allowed on the chip, best first; all of them where the chip is not in the table."""
         return self._on(chip)[0]
@@ -175,12 +183,17 @@ class MetricTable:
     @cached_property
     def measured_names(self) -> frozenset[str]:
         """Every ncu name that a measured metric may be read by or computed from, on any chip."""
-        names: set[str] = set()
-        for metric in self.of(Evidence.MEASURED):
-            names.update(alternative.name for alternative in metric.alternatives)
-            for form in metric.forms:
-                names.update(form.names, form.size_names)
-        return frozenset(names)
+        return frozenset().union(*(metric.needed_names for metric in self.of(Evidence.MEASURED)))
+
+    @cached_property
+    def sharing_names(self) -> frozenset[str]:
+        """The concepts that may be read by a name, or computed by a form, that is also another one's."""
+        owners: dict[str, list[str]] = {}
+        for metric in self.metrics:
+            names = (alternative.name for alternative in metric.alternatives)
+            for name in {*names, *(form.name for form in metric.forms)}:
+                owners.setdefault(name, []).append(metric.concept)
+        return frozenset().union(*(concepts for concepts in owners.values() if len(concepts) > 1))
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shlex
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import BinaryIO
 from profiler.errors import UnreadableReport
 from profiler.evidence import Session
 from profiler.evidence.ncu_release import REPORT_FILE_VERSION, version_number
-from profiler.reports.reader_process import varint
+from profiler.reports.reader_process import LEFT_OUT_FIELDS, after, varint, varint_bytes
 
 MAGIC = b"NVR\0"
 MAX_BYTES = 1 << 30  # larger reports are refused unless a caller asks for more
@@ -35,8 +35,8 @@ _LONGEST_COMMAND_LINE = 1 << 18  # characters that are taken apart for options; 
 _RESULT_COUNTS = (2, 7, 8, 9)  # BlockHeader: kernel, range, command list and graph results
 _METRIC_TAG = 13 << 3 | 2  # ProfileResult.MetricResults
 _SOURCE = 15  # ProfileResult.Source: the code of the launch, whose Source.Identifier is field 1 as well
-_NAME_TAG = 1 << 3 | 2  # StringTable.Strings
 _NAME_ID_TAG = 1 << 3  # ProfileMetricResult.NameId
+_VALUE_TAG = 2 << 3 | 2  # ProfileMetricResult.MetricValue
 _LATEST_SECOND = 4102444800  # the year 2100
 # ncu stores some metrics of a launch twice. Both are equal in all public reports that we know, but for these.
 _TWICE_WITH_TWO_VALUES = {"gpu__time_duration.sum"}
@@ -51,6 +51,7 @@ class LaunchHeader:
     block: tuple[int, int, int] | None
     stream: int | None
     metrics: int  # distinct metric names that the launch stores
+    names: frozenset[str] | None = None  # those names; None: nobody asked for some metrics alone
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Framing:
     declared: int  # results that the blocks declare, of every kind
     launches: tuple[LaunchHeader, ...] = ()  # empty where the inner layout is not the known one
     blocks: tuple[BlockSpan, ...] = ()  # of a large report only
+    # The report with the metrics alone that were asked for, in pieces; None where it has to be cut otherwise.
+    selected: tuple[bytes, ...] | None = field(default=None, repr=False)
 
 
 @dataclass
@@ -99,6 +102,7 @@ class _Declared:
     contents: set[int] = field(default_factory=set)  # hashes of the launches
     sources: set[int] = field(default_factory=set)  # identifiers of code
     needed_sources: set[int] = field(default_factory=set)  # of the launches
+    selection: _Selection | None = None
 
     def add_launch(self, launch: LaunchHeader, content: bytes) -> None:
         """Keep one launch; launches of one kernel share its name. A ValueError for one that is there."""
@@ -107,30 +111,21 @@ class _Declared:
         self.contents.add(digest)
         name = self.names.get(launch.function)
         if name is None:
-            self._count_name(len(launch.function))
+            self._count_names(len(launch.function))
             name = self.names[launch.function] = launch.function
         self.launches.append(replace(launch, function=name))
 
     def add_metric_names(self, table: bytes) -> None:
         """Keep the names of a StringTable. A ValueError for more than a report has."""
-        at, end = 0, len(table)
-        names: list[bytes] = []
-        while at < end and table[at] == _NAME_TAG:  # a thousand names: too many to go through _fields
-            start = at + 2
-            length = table[at + 1]
-            if length & 0x80:
-                length, start = varint(table, at + 1)
-            at = start + length
-            if at > end:
-                raise ValueError("a field is longer than its message")
-            names.append(table[start:at])
-        names += [name for number, name in _fields(table[at:]) if number == 1 and isinstance(name, bytes)]
-        self._count_name(sum(map(len, names)))
-        self.metric_names += map(_text, names)
+        first = len(self.metric_names)
+        self.metric_names += (names := _names(table))
+        self._count_names(sum(map(len, names)))
         if len(self.metric_names) > MAX_METRICS:
             raise ValueError(f"it has over {MAX_METRICS:,} metrics")
+        if self.selection is not None:
+            self.selection.add_names(self.metric_names, first)
 
-    def _count_name(self, length: int) -> None:
+    def _count_names(self, length: int) -> None:
         self.names_bytes += 4 * length
         if self.names_bytes > MAX_NAMES_BYTES:
             raise ValueError(f"the names of its launches take over {MAX_NAMES_BYTES >> 20} MiB")
@@ -148,6 +143,55 @@ class _Declared:
                 raise ValueError(f"a launch has metric {name} twice, with two values")
         if missing := self.needed_sources - self.sources - {0}:
             raise ValueError(f"the code of a launch (module {min(missing)}) is not in it")
+
+
+class _Selection:
+    """A report as it is read, with some metrics of its launches alone.
+
+    Without code, sections, rules and values per instance, which are most of a report, and of the library's
+    time and memory.
+    """
+
+    def __init__(self, wanted: Collection[str]) -> None:
+        self.pieces: list[bytes] = []
+        self.kept: set[int] = set()  # name ids of the wanted metrics
+        self.is_whole = True  # until it meets what it does not know
+        self._wanted = wanted
+        self._results: list[bytes] = []
+        self._names: list[str] = []
+        self._sets: dict[tuple[int, ...], frozenset[str]] = {}
+
+    def add_names(self, names: list[str], first: int) -> None:
+        """Take in the names of metrics from the place `first` on."""
+        self._names = names
+        wanted = self._wanted
+        self.kept.update(index for index in range(first, len(names)) if names[index] in wanted)
+
+    def add_start(self, length: int, header: bytes) -> None:
+        """Take in what stands before the first block."""
+        self.pieces += [MAGIC, length.to_bytes(4, "little"), header]
+
+    def add_launch(self, pieces: list[bytes]) -> None:
+        """Take in a launch of the block that is read, with the wanted metrics alone."""
+        size = sum(map(len, pieces))
+        self._results += [size.to_bytes(4, "little"), *pieces]
+
+    def end_block(self, header: bytes) -> None:
+        """Take in a block, whose launches were taken in."""
+        # Of a field that stands twice, the later one counts: no sources, and the size of the launches.
+        counts = b"\x08\x00\x28" + varint_bytes(sum(map(len, self._results)))
+        self.pieces += [(len(header) + len(counts)).to_bytes(4, "little"), header, counts, *self._results]
+        self._results = []
+
+    def names_of(self, ids: tuple[int, ...]) -> frozenset[str]:
+        """The names of a launch's metrics, one set for launches that have the same."""
+        found = self._sets.get(ids)
+        if found is None:
+            # A later block may name what stands here without a name: the library has to look.
+            self.is_whole &= max(ids, default=0) < len(self._names) and min(ids, default=0) >= 0
+            found = frozenset(map(self._names.__getitem__, ids)) if self.is_whole else frozenset()
+            self._sets[ids] = found
+        return found
 
 
 class _Hashing:
@@ -190,10 +234,11 @@ class _Hashing:
         return self._digest.hexdigest()
 
 
-def check_framing(path: Path, max_bytes: int = MAX_BYTES) -> Framing:
+def check_framing(path: Path, max_bytes: int = MAX_BYTES, wanted: Collection[str] | None = None) -> Framing:
     """Check a report's framing without the native library; raises UnreadableReport.
 
-    A single flipped byte inside a value cannot be noticed; a cut or an append always is.
+    A single flipped byte inside a value cannot be noticed; a cut or an append always is. wanted: what is in
+    `selected` of a report that is not large, and then `names` of its launches are known.
     """
     try:
         with path.open("rb") as stream:
@@ -203,18 +248,22 @@ def check_framing(path: Path, max_bytes: int = MAX_BYTES) -> Framing:
                     f"{path}: {size:,} bytes, more than the limit of {max_bytes:,}; "
                     "profile fewer launches a report (--launch-count) or raise the limit"
                 )
-            return _examine(path, stream, size)
+            return _examine(path, stream, size, wanted if size <= SPANS_BYTES else None)
     except OSError as error:
         raise UnreadableReport(f"{path}: cannot be opened: {error.strerror or error}") from error
 
 
-def _examine(path: Path, stream: BinaryIO, size: int) -> Framing:
+def _examine(path: Path, stream: BinaryIO, size: int, wanted: Collection[str] | None) -> Framing:
     source = _Hashing(stream, size)
-    declared = _Declared(blocks=[] if size > SPANS_BYTES else None)
+    selection = None if wanted is None else _Selection(wanted)
+    declared = _Declared(blocks=[] if size > SPANS_BYTES else None, selection=selection)
     _refuse_what_is_no_report(path, stream, size)
     try:
         source.take(len(MAGIC))
-        version = next((v for n, v in _fields(_take_header(source)) if n == 1), None)
+        header = _take_header(source)
+        version = next((v for n, v in _fields(header) if n == 1), None)
+        if selection is not None:
+            selection.add_start(len(header), header)
         while source.left:
             _take_block(source, declared, version == REPORT_FILE_VERSION)
         if declared.only_kernels:
@@ -231,7 +280,8 @@ def _examine(path: Path, stream: BinaryIO, size: int) -> Framing:
         )
     launches = tuple(declared.launches) if declared.only_kernels else ()
     blocks = tuple(declared.blocks or ()) if launches else ()
-    return Framing(source.sha256, size, declared.session, declared.count, launches, blocks)
+    selected = tuple(selection.pieces) if selection is not None and selection.is_whole and launches else None
+    return Framing(source.sha256, size, declared.session, declared.count, launches, blocks, selected)
 
 
 def _damaged(path: Path, how: str) -> UnreadableReport:
@@ -290,6 +340,8 @@ def _take_block(source: _Hashing, declared: _Declared, is_known_version: bool) -
         return
     payload_at = source.at
     ends = _take_entries(source, declared, payload_size, sources, sum(counts), not any(counts[1:]))
+    if declared.selection is not None:
+        declared.selection.end_block(header)
     if declared.blocks is not None:
         results_at = payload_at if sources == 0 else ends[sources - 1]
         declared.blocks.append(BlockSpan(at, len(header), payload_at, results_at, ends[sources:], is_shared))
@@ -334,51 +386,82 @@ def _launch_header(result: bytes, at: int, end: int, declared: _Declared) -> Lau
     """Walk one ProfileResult's top level. A thousand metrics a launch: too many to go through _fields."""
     seen: dict[int, int] = {}  # where the metric of a name id starts
     function, grid, block, stream = "", None, None, None
+    selection = declared.selection
+    kept, pieces, done = selection.kept if selection else None, [], at  # `done`: in pieces, or left out
     while at < end:
+        start = at
         tag = result[at]
-        if tag & 0x80:
-            tag, at = varint(result, at)
-        else:
-            at += 1
-        wire = tag & 7
-        if wire == 2:
+        at += 1
+        if tag == _METRIC_TAG:
             length = result[at]
+            at += 1
             if length & 0x80:
-                length, at = varint(result, at)
-            else:
-                at += 1
-            if tag == _METRIC_TAG:
-                identifier = result[at + 1]
-                if result[at] != _NAME_ID_TAG:
-                    identifier = -1
-                elif identifier & 0x80:
-                    high = result[at + 2]
-                    identifier = identifier & 0x7F | high << 7 if high < 0x80 else varint(result, at + 1)[0]
-                first = seen.setdefault(identifier, at)
-                if first != at and not result.startswith(result[at : at + length], first):
-                    declared.differing.add(identifier)
+                length, at = varint(result, at - 1)
+            identifier = result[at + 1]
+            if result[at] != _NAME_ID_TAG:
+                identifier = -1
+            elif identifier & 0x80:
+                high = result[at + 2]
+                identifier = identifier & 0x7F | high << 7 if high < 0x80 else varint(result, at + 1)[0]
+            if identifier not in seen:
+                seen[identifier] = at
                 if len(seen) > MAX_METRICS:
                     raise ValueError(f"a launch has over {MAX_METRICS:,} metrics")
-            elif tag >> 3 == 6:
+            elif not result.startswith(result[at : at + length], seen[identifier]):
+                declared.differing.add(identifier)
+            at += length
+            if kept is None:
+                continue
+            if identifier not in kept:
+                if done < start:
+                    pieces.append(result[done:start])
+                done = at
+            elif shorter := _without_instances(result, at - length, at):
+                pieces += [result[done:start], b"\x6a", varint_bytes(len(shorter)), shorter]
+                done = at
+            continue
+        if tag & 0x80:
+            tag, at = varint(result, start)
+        wire, number = tag & 7, tag >> 3
+        if wire == 2:
+            length, at = varint(result, at)
+            if number == 6:
                 function = _text(result[at : at + length])
-            elif tag >> 3 == 10:
+            elif number == 10:
                 grid = _dimensions(result[at : at + length])
-            elif tag >> 3 == 11:
+            elif number == 11:
                 block = _dimensions(result[at : at + length])
-            elif tag >> 3 == _SOURCE:
+            elif number == _SOURCE:
                 identifiers = (value for number, value in _fields(result[at : at + length]) if number == 1)
                 declared.needed_sources.update(value for value in identifiers if isinstance(value, int))
             at += length
+            if kept is not None and number in LEFT_OUT_FIELDS:
+                pieces.append(result[done:start])
+                done = at
         elif wire == 0:
             value, at = varint(result, at)
-            if tag >> 3 == 23:
+            if number == 23:
                 stream = value
         else:
             at = _after_fixed(wire, at)
     if at != end:
         raise ValueError("a launch is longer than its entry")
     declared.largest_name_id = max(declared.largest_name_id, *seen) if seen else declared.largest_name_id
-    return LaunchHeader(function, grid, block, stream, len(seen))
+    if selection is None:
+        return LaunchHeader(function, grid, block, stream, len(seen))
+    selection.add_launch([*pieces, result[done:end]])
+    return LaunchHeader(function, grid, block, stream, len(seen), selection.names_of(tuple(seen)))
+
+
+def _without_instances(result: bytes, at: int, end: int) -> bytes | None:
+    """A MetricResult as far as its MetricValue; None where nothing stands behind that, or it has none."""
+    value = varint(result, at + 1)[1] if result[at] == _NAME_ID_TAG else end
+    if value >= end or result[value] != _VALUE_TAG:  # without a total: it may have instances
+        return None
+    value_end = after(result, 2, value + 1)
+    if value_end > end:
+        raise ValueError("a value is longer than its metric")
+    return result[at:value_end] if value_end < end else None
 
 
 def _dimensions(message: bytes) -> tuple[int, int, int] | None:
@@ -411,6 +494,16 @@ def _after_fixed(wire: int, at: int) -> int:
     if wire not in (1, 5):
         raise ValueError("a field has a type that does not exist")
     return at + (8 if wire == 1 else 4)
+
+
+def _names(table: bytes) -> list[str]:
+    """The names of a StringTable, in order."""
+    # Each stands behind a line feed, its tag, and its length in a byte: then all are split off at once.
+    if table.isascii() and table.startswith(b"\n"):
+        parts = table.decode("ascii").split("\n")[1:]
+        if all(part and ord(part[0]) == len(part) - 1 for part in parts):
+            return [part[1:] for part in parts]
+    return [_text(name) for number, name in _fields(table) if number == 1 and isinstance(name, bytes)]
 
 
 def _text(raw: bytes) -> str:

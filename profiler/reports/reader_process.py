@@ -64,6 +64,9 @@ UNITS = {
     "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed": "inst/cycle",
     "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed": "inst/cycle",
 }
+# Of a ProfileResult, beside what is of metrics: sections, which say how ncu shows them, and rules. Both are
+# as much of a report as its metrics are, and of the library's time.
+LEFT_OUT_FIELDS = frozenset({17, 19})
 BREAKDOWN = "breakdown:"  # a list of names, as text; its unit is unsteady too
 
 Json = dict[str, Any]
@@ -151,7 +154,7 @@ def answer(request: Json) -> tuple[Json, bytes]:
             if request["pieces"]:
                 path = opened.enter_context(part(path, request["pieces"]))
             if request["metrics"] is None:
-                return read_report(path)
+                return read_report(path, details=not request.get("is_selected"))
             path = opened.enter_context(with_metrics(path, request["metrics"]))
             return read_report(path, details=False)
     except Refused as reason:
@@ -357,6 +360,9 @@ def _kept(report: bytes, at: int, end: int, kept: Collection[int]) -> bytes:
             if tag & 0x80:
                 tag, at = varint(report, start)
             at = after(report, tag & 7, at)
+            if tag >> 3 in LEFT_OUT_FIELDS:
+                pieces.append(report[done:start])
+                done = at
             continue
         length = report[at]
         at += 1

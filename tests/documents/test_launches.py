@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +21,11 @@ from profiler.documents import (
     select_launches,
 )
 from profiler.errors import Exit, UnknownName
-from profiler.evidence import Value, load_metrics
+from profiler.evidence import Evidence, Value, load_metrics
 from profiler.evidence.values import Values, pack_values
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 from tests.documents.test_comparison import no_store, side
+from tests.reportfiles.ncu_rep import LaunchResult, ReportFile
 
 TABLE = load_metrics()
 
@@ -139,6 +141,36 @@ def test_what_is_shown_is_the_same_where_no_more_than_that_was_read(good_reports
         assert lean.title == whole.title
         read, all_of_it = (sum(map(len, launches)) for launches in (values(lean), values(whole)))
         assert read < all_of_it
+
+
+def test_an_overview_counts_what_it_does_not_show_as_if_all_of_it_were_read(good_reports: list[Path]) -> None:
+    concepts = frozenset({"duration", "sol_dram", "tensor_busy", "occupancy"})
+    for path in good_reports:
+        lean = launches_of_name(str(path), TABLE, no_store, whole=False, concepts=concepts)
+        selection = launches_of_name(str(path), TABLE, no_store).selection
+        whole = LaunchesDocument(selection, TABLE, concepts=concepts)
+        assert lean.to_dict() == whole.to_dict(), path
+        assert not lean.all_read
+        of_all = launches_of_name(str(path), TABLE, no_store, whole=False)
+        assert sum(map(len, values(lean))) < sum(map(len, values(of_all)))
+
+
+@pytest.mark.parametrize(("number", "lacking"), [(2.0, False), (math.nan, True)])
+def test_where_a_number_that_was_not_read_decides_everything_is_read(
+    tmp_path: Path, number: float, lacking: bool
+) -> None:
+    """Every metric is there but one, which a form computes from a counter, or cannot where that failed."""
+    names = [metric.names_for(None)[0] for metric in TABLE.of(Evidence.MEASURED)]
+    metrics: dict[str, float | int] = dict.fromkeys(names, 1.0)
+    del metrics["sm__warps_active.avg.per_cycle_active"]
+    metrics |= {"smsp__warps_active.avg.per_cycle_active": number, "launch__block_size": 1024}
+    path = tmp_path / "a.ncu-rep"
+    path.write_bytes(ReportFile([LaunchResult("gemm", "gemm(float*)", "_Z4gemmPf", metrics)]).to_bytes())
+    concepts = frozenset({"duration"})
+    document = launches_of_name(str(path), TABLE, no_store, whole=False, concepts=concepts)
+    assert document.all_read
+    launch = document.to_dict()["launches"][0]
+    assert (launch["metrics_total"], launch["others_not_collected"]) == (len(set(names)), lacking)
 
 
 def values(document: LaunchesDocument) -> list[Values]:

@@ -527,6 +527,8 @@ def test_of_a_report_some_metrics_are_read_as_all_of_it_has_them(good_reports: l
             for name in wanted:
                 assert one.values.value(name) == other.values.value(name), (path, name)
             assert set(one.values) <= {*wanted, *read._LAUNCH_FACTS}
+            assert one.unread == set(other.values) - set(one.values)
+            assert other.unread == frozenset()
 
 
 def test_a_damaged_report_between_others_costs_none_of_them_where_some_metrics_are_read(
