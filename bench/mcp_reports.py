@@ -2,15 +2,18 @@
 
     python bench/mcp_reports.py FOLDER                                    our server alone
     python bench/mcp_reports.py FOLDER --other VENV/bin/perfdigest-mcp    perfdigest-mcp 1.3.0 and ncu-report
+    python bench/mcp_reports.py FOLDER --before CHECKOUT                  ours as it was, in another checkout
 
 Every report of FOLDER is asked for once, in turn until there are `--count` of them, each as a file of its own
-(`show` of ours, `list_kernels` of the other). The servers alternate within one run. Time is from the first
-call on; memory is what a server and all its processes hold together at most; processor time is that of all.
+(`show` of ours, `list_kernels` or `--tool` of the other). The servers alternate within one run. Time is from
+the first call on; memory is what a server and all its processes hold together at most; processor time is that
+of all, starting included. The package's modules are compiled first, as those of an installed one are.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
 import shutil
@@ -117,9 +120,11 @@ class Client:
         raise RuntimeError("the server ended")
 
 
-def measure(command: Sequence[str], tool: str, calls: Sequence[dict[str, str]], folder: Path) -> Measured:
-    """Start a server, ask it for everything, end it."""
-    environment = {**os.environ, "PROFILER_DATA": str(folder / "data")}
+def measure(
+    command: Sequence[str], tool: str, calls: Sequence[dict[str, str]], folder: Path, checkout: Path
+) -> Measured:
+    """Start a server, ask it for everything, end it. checkout: where the package is imported from."""
+    environment = {**os.environ, "PROFILER_DATA": str(folder / "data"), "PYTHONPATH": str(checkout)}
     begin = time.perf_counter()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, cwd=folder
@@ -149,6 +154,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", type=Path, help="reports, in folders below it too")
     parser.add_argument("--other", metavar="PROGRAM", help="perfdigest-mcp")
+    parser.add_argument("--tool", default="list_kernels", help="of perfdigest-mcp; summarize_report")
+    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="of an earlier commit")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args(argv)
@@ -165,23 +172,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         servers = {"profiler": (own, "show", [{"name": str(path)} for path in paths])}
         if arguments.other:
             asked = [{"report_ref": str(path), "format": "ncu-rep"} for path in paths]
-            servers["other"] = ([arguments.other], "list_kernels", asked)
-        os.environ["PYTHONPATH"] = str(ROOT)
+            servers["other"] = ([arguments.other], arguments.tool, asked)
+        if arguments.before:
+            servers["before"] = (own, "show", [{"name": str(path)} for path in paths])
+        for checkout in {ROOT, arguments.before or ROOT}:
+            compileall.compile_dir(checkout / "profiler", quiet=1)
         rounds: dict[str, list[Measured]] = {server: [] for server in servers}
         for _ in range(arguments.rounds):
             for server, (command, tool, calls) in servers.items():
-                one = measure(command, tool, calls, folder)
+                checkout = arguments.before if server == "before" else ROOT
+                one = measure(command, tool, calls, folder, checkout)
                 rounds[server].append(one)
                 print(
                     f"{server:<9} start {one.start_s:.2f} s, {len(calls)} reports {one.calls_s:.2f} s, "
                     f"processor {one.processor_s:.2f} s, at most {one.peak_mb:.0f} MB",
                     flush=True,
                 )
-        if arguments.other:
-            pairs = list(zip(rounds["profiler"], rounds["other"], strict=True))
+        for server, of_others in rounds.items():
+            if server == "profiler":
+                continue
+            pairs = list(zip(rounds["profiler"], of_others, strict=True))
             wall = statistics.median(ours.calls_s / theirs.calls_s for ours, theirs in pairs)
             busy = statistics.median(ours.processor_s / theirs.processor_s for ours, theirs in pairs)
-            print(f"of the other's: {wall:.2f} times the time, {busy:.2f} times the processor time")
+            print(f"of {server}: {wall:.2f} times the time, {busy:.2f} times the processor time")
     return 0
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profiler.agents.tool import Refused, echo
+from profiler.agents.untrusted import MAPPINGS, NUMBERS, PLAIN
 
 LEAST_BUDGET, DEFAULT_BUDGET, MOST_BUDGET = 1_000, 4_000, 40_000
 _INNER = (
@@ -54,9 +55,9 @@ def compact(value: Any) -> Any:
     """
     if isinstance(value, float):
         return _shorter(value)
-    if value is None or isinstance(value, str | int):  # before what takes longer to find out
+    if value is None or isinstance(value, PLAIN):  # before what takes longer to find out
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, MAPPINGS):
         shorter = {key: compact(item) for key, item in value.items()}
         return {key: item for key, item in shorter.items() if item not in (None, "", [], {})}
     if isinstance(value, Selected):
@@ -163,7 +164,7 @@ class _Cutter:
 
     def cut(self, value: Any, path: str, outer: int, left_out: LeftOut, first: int) -> Any:
         """The value with `outer` items of its outermost lists. first: items that the list at path lacks."""
-        if isinstance(value, Mapping):
+        if isinstance(value, MAPPINGS):
             return {
                 name: self.cut(item, f"{path}.{name}".lstrip("."), outer, left_out, 0)
                 for name, item in value.items()
@@ -184,26 +185,30 @@ class _Cutter:
         return shown
 
     def _within(self, value: Any, path: str, left_out: LeftOut) -> Any:
-        if value is None or isinstance(value, str | int | float):  # before what takes longer to find out
-            return value
-        if isinstance(value, Mapping):
+        if isinstance(value, MAPPINGS):
             return {
                 name: item
-                if item is None or isinstance(item, str | int | float)
+                if item is None or isinstance(item, PLAIN)
                 else self._within(item, f"{path}.{name}", left_out)
                 for name, item in value.items()
             }
         if not isinstance(value, list):
             return value
         kept = value[: _limit(value, self._inner)]
-        shown = [self._within(item, f"{path}[{index}]", left_out) for index, item in enumerate(kept)]
+        shown = [
+            item
+            if item is None or isinstance(item, PLAIN)
+            else self._within(item, f"{path}[{index}]", left_out)
+            for index, item in enumerate(kept)
+        ]
         _count_list(left_out, value, path, len(shown), 0)
         return shown
 
 
 def _limit(items: list[Any], limit: int) -> int:
-    is_of_numbers = all(isinstance(item, int | float) for item in items)
-    return max(limit, 4) if is_of_numbers else limit  # a grid, an interval
+    if limit >= len(items):
+        return limit
+    return max(limit, 4) if all(isinstance(item, NUMBERS) for item in items) else limit  # a grid, an interval
 
 
 def _count_list(left_out: LeftOut, items: list[Any], path: str, shown: int, first: int) -> None:

@@ -10,6 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+# What a document is made of, for isinstance, which is asked of every value: dict first, as it is quickest.
+NUMBERS = (int, float)
+PLAIN = (str, *NUMBERS)
+MAPPINGS = (dict, Mapping)
+_LISTS = (list, tuple)
+_HOLDERS = (*_LISTS, *MAPPINGS)
 LONGEST_TEXT = 400  # characters of one text of an answer
 _PLAIN = re.compile(r"[\w.:/~#@+\-]{1,48}", re.ASCII)  # what may stand in a sentence, in quotes
 _NAME_KEYS = {
@@ -47,11 +53,11 @@ def clean(value: Any) -> Any:
         text = printable(value)
         hidden = len(text) - LONGEST_TEXT
         return text if hidden <= 0 else f"{text[:LONGEST_TEXT]}… ({hidden} characters more)"
-    if value is None or isinstance(value, int | float):  # before what takes longer to find out
+    if value is None or isinstance(value, NUMBERS):  # before what takes longer to find out
         return value
-    if isinstance(value, Mapping):
+    if isinstance(value, MAPPINGS):
         return {clean(str(key)): clean(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, _LISTS):
         return [clean(item) for item in value]
     return value
 
@@ -67,14 +73,14 @@ def _collect(value: Any, is_name: bool, names: set[str]) -> None:
     if isinstance(value, str):
         if is_name:
             names.add(value)
-    elif isinstance(value, Mapping):
+    elif isinstance(value, MAPPINGS):
         is_metric = "concept" in value  # its label is a word of metrics.txt
         for key, item in value.items():
             is_of_name = key in _NAME_KEYS and not (is_metric and key in ("label", "name"))
             # Of other keys only what holds keys of its own can have names.
-            if is_of_name or isinstance(item, dict | list | tuple | Mapping):
+            if is_of_name or isinstance(item, _HOLDERS):
                 _collect(item, is_of_name, names)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, _LISTS):
         for item in value:
             _collect(item, is_name, names)
 

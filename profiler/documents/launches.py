@@ -116,9 +116,14 @@ class LaunchesDocument(Document):
     @property
     def is_decided(self) -> bool:
         """Whether its JSON needs no number that was not read."""
-        return all(self._others(launch) is not None for _, launch in self.selection.launches)
+        return None not in self._others
 
-    def _others(self, launch: Launch) -> tuple[frozenset[str], int, bool] | None:
+    @cached_property
+    def _others(self) -> list[tuple[frozenset[str], int, bool] | None]:
+        """What each launch has besides the metrics shown."""
+        return [self._others_of(launch) for _, launch in self.selection.launches]
+
+    def _others_of(self, launch: Launch) -> tuple[frozenset[str], int, bool] | None:
         """What a launch has besides the metrics shown: names, how many more, whether one was not collected.
 
         None where that takes numbers that were not read.
@@ -193,9 +198,9 @@ class LaunchesDocument(Document):
                     "block": launch.block,
                     "nvtx": launch.nvtx,
                     "ordinal": launch.ordinal,
-                    **self._metrics_dict(launch),
+                    **self._metrics_dict(index, launch),
                 }
-                for label, launch in self.selection.launches
+                for index, (label, launch) in enumerate(self.selection.launches)
             ],
             "hidden_launches": self.selection.hidden,
         }
@@ -208,7 +213,7 @@ class LaunchesDocument(Document):
         for concept, name, value in self.metrics(launch):
             yield (self.table.by_concept[concept].group, concept, name, *_value_columns(value))
 
-    def _metrics_dict(self, launch: Launch) -> dict[str, object]:
+    def _metrics_dict(self, index: int, launch: Launch) -> dict[str, object]:
         """An entry for each ncu name, which may stand for several concepts; the concepts the chip lacks."""
         if self.every_metric:
             return {"metrics": {name: _value_dict(name, value) for name, value in launch.values.items()}}
@@ -227,7 +232,7 @@ class LaunchesDocument(Document):
                 "concepts": concepts[name],
             }
         if self.concepts is not None:
-            others = self._others(launch)
+            others = self._others[index]
             assert others is not None
             names, unread, is_lacking = others
             total = len(names | metrics.keys()) + unread

@@ -267,7 +267,6 @@ def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]
                 f"{shown_path}: over {MAX_BYTES >> 20} MiB, so no metrics file: name another one"
             )
         text = raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-        _check_size(shown_path, text)
     except OSError as error:
         raise BadMetricsFile(
             f"{path or DEFAULT_PATH}: {error.strerror}: name a metrics file, or run from a checkout"
@@ -297,6 +296,7 @@ def _check_size(shown_path: Path, text: str) -> None:
 @functools.lru_cache(maxsize=8)
 def _parse(shown_path: Path, text: str) -> tuple[MetricTable, tuple[str, ...]]:
     """The table in a file's text. An index reads it again for every run that it takes in."""
+    _check_size(shown_path, text)
     metrics: dict[str, Metric] = {}
     captured: dict[str, int] = {}
     forms: list[tuple[str, DerivedForm]] = []

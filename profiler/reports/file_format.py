@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 from array import array
 from collections.abc import Collection, Iterator
@@ -30,6 +31,9 @@ MAX_NAMES_BYTES = 16 << 20  # of the launches' different names together
 SPANS_BYTES = 32 << 20  # of reports larger than this, where the blocks lie is kept
 _PIECE_BYTES = 1 << 20
 _LONGEST_COMMAND_LINE = 1 << 18  # characters that are taken apart for options; Linux allows 2 MiB
+
+_QUOTING = re.compile(r"""["'\\]""")
+_BLANKS = re.compile(r"[ \t\r\n]+")
 
 # Source of every field number here: the .proto files in extras/FileFormat of Nsight Compute 2024.1.
 _RESULT_COUNTS = (2, 7, 8, 9)  # BlockHeader: kernel, range, command list and graph results
@@ -501,7 +505,7 @@ def _names(table: bytes) -> list[str]:
     # Each stands behind a line feed, its tag, and its length in a byte: then all are split off at once.
     if table.isascii() and table.startswith(b"\n"):
         parts = table.decode("ascii").split("\n")[1:]
-        if all(part and ord(part[0]) == len(part) - 1 for part in parts):
+        if "" not in parts and list(map(len, parts)) == [ord(part[0]) + 1 for part in parts]:
             return [part[1:] for part in parts]
     return [_text(name) for number, name in _fields(table) if number == 1 and isinstance(name, bytes)]
 
@@ -529,10 +533,16 @@ def _merge(session: Session, message: bytes) -> Session:
     return session
 
 
+def _shell_words(command_line: str) -> list[str]:
+    if _QUOTING.search(command_line):
+        return shlex.split(command_line)
+    return list(filter(None, _BLANKS.split(command_line)))  # as shlex does, which looks at every letter
+
+
 def _with_command_line(session: Session, command_line: str) -> Session:
     """Only what the command line says: a default that moves between ncu versions is not known."""
     try:
-        words = shlex.split(command_line) if len(command_line) < _LONGEST_COMMAND_LINE else []
+        words = _shell_words(command_line) if len(command_line) < _LONGEST_COMMAND_LINE else []
     except ValueError:  # an unbalanced quote in the application's arguments
         words = command_line.split()
 

@@ -35,7 +35,8 @@ def reader_memory(size_bytes: int) -> int:
     given = os.environ.get(READER_MEMORY)
     if given:
         return parse_size(given)
-    return max(LEAST_BYTES, min(_START_BYTES + _BYTES_PER_BYTE * size_bytes, machine_memory() // 2))
+    needed = _START_BYTES + _BYTES_PER_BYTE * size_bytes
+    return LEAST_BYTES if needed <= LEAST_BYTES else max(LEAST_BYTES, min(needed, machine_memory() // 2))
 
 
 def machine_memory() -> int:
