@@ -18,6 +18,7 @@ from profiler.statistics import (
     Interval,
     Verdict,
     Wobble,
+    are_equal,
     judge_counter,
     judge_samples,
     share_text,
@@ -75,10 +76,12 @@ def judge(
     if a.unit != b.unit:
         units = f"{a.unit or 'none'} and {b.unit or 'none'}"
         return Judgement(Verdict.NOT_COMPARABLE, f"{names[0]} has different units: {units}")
-    change_pct = _percent(a.number, b.number)
-    difference = b.number - a.number
-    are_equal = samples is not None and np.array_equal(np.sort(samples[0]), np.sort(samples[1]))
-    if not difference and (are_equal or not _are_enough(samples)):
+    # Two computations of one number may round apart.
+    number = a.number if are_equal(a.number, b.number) else b.number
+    change_pct = _percent(a.number, number)
+    difference = number - a.number
+    same_samples = samples is not None and np.array_equal(np.sort(samples[0]), np.sort(samples[1]))
+    if not difference and (same_samples or not _are_enough(samples)):
         return Judgement(Verdict.SAME, "equal", change_pct)
     # What is next to nothing of its whole matters to nobody, however large a share of itself it gained.
     if whole and abs(difference) <= metric.whole_share * whole.number:

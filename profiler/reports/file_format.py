@@ -44,6 +44,8 @@ _VALUE_TAG = 2 << 3 | 2  # ProfileMetricResult.MetricValue
 _LATEST_SECOND = 4102444800  # the year 2100
 # ncu stores some metrics of a launch twice. Both are equal in all public reports that we know, but for these.
 _TWICE_WITH_TWO_VALUES = {"gpu__time_duration.sum"}
+_ENTRIES_OF_PASSES = 3  # of one metric in a launch: from here on they are of passes, not a second entry
+_APPLICATION = "application"  # the replay mode that runs the whole program once a pass
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ class _Declared:
     blocks: list[BlockSpan] | None = None  # None: not asked for
     metric_names: list[str] = field(default_factory=list)  # of all launches, which name them by their place
     largest_name_id: int = -1
-    differing: set[int] = field(default_factory=set)  # name ids that a launch has twice, with other content
+    # By name id that a launch has with several contents: its entries, in the launch with most of them.
+    differing: dict[int, int] = field(default_factory=dict)
     contents: set[int] = field(default_factory=set)  # hashes of the launches
     sources: set[int] = field(default_factory=set)  # identifiers of code
     needed_sources: set[int] = field(default_factory=set)  # of the launches
@@ -135,16 +138,25 @@ class _Declared:
             raise ValueError(f"the names of its launches take over {MAX_NAMES_BYTES >> 20} MiB")
 
     def check(self) -> None:
-        """A ValueError for what only the whole file shows: names lost or mixed up, code that is gone."""
+        """A ValueError for what only the whole file shows: names lost or mixed up, code that is gone.
+
+        _NotOfTheLaunch where ncu itself wrote passes in place of launches.
+        """
         count = len(self.metric_names)
         if count and self.largest_name_id >= count:
             raise ValueError(f"a launch has metric {self.largest_name_id:,} of {count:,} names")
         if len(set(self.metric_names)) < count:
             raise ValueError("two metrics have one name")
-        for number in sorted(self.differing):
-            name = self.metric_names[number] if number < count else f"number {number}"
-            if name not in _TWICE_WITH_TWO_VALUES:
-                raise ValueError(f"a launch has metric {name} twice, with two values")
+        twice = {
+            self.metric_names[number] if number < count else f"number {number}": entries
+            for number, entries in sorted(self.differing.items())
+        }
+        twice = {name: entries for name, entries in twice.items() if name not in _TWICE_WITH_TWO_VALUES}
+        most, replay_mode = max(twice.values(), default=0), self.session.replay_mode
+        if most >= _ENTRIES_OF_PASSES or (twice and replay_mode == _APPLICATION):
+            raise _NotOfTheLaunch(most, replay_mode)
+        for name in twice:
+            raise ValueError(f"a launch has metric {name} twice, with two values")
         if missing := self.needed_sources - self.sources - {0}:
             raise ValueError(f"the code of a launch (module {min(missing)}) is not in it")
 
@@ -196,6 +208,21 @@ class _Selection:
             found = frozenset(map(self._names.__getitem__, ids)) if self.is_whole else frozenset()
             self._sets[ids] = found
         return found
+
+
+class _NotOfTheLaunch(Exception):
+    """A metric stands in a launch once a replay pass.
+
+    Seen in reports of `--replay-mode application`: all their launches hold the duration, the cycles and the
+    instructions of one, while what the passes counted differs, so that no entry is the launch's own.
+    """
+
+    def __init__(self, entries: int, replay_mode: str | None) -> None:
+        mode = f" (--replay-mode {replay_mode})" if replay_mode else ""
+        super().__init__(
+            f"ncu wrote an entry a replay pass, {entries} of one metric in a launch, and no result of its "
+            f"own for each launch{mode}: profile with --replay-mode kernel"
+        )
 
 
 class _Hashing:
@@ -278,6 +305,8 @@ def _examine(path: Path, stream: BinaryIO, size: int, wanted: Collection[str] | 
         ) from None
     except ValueError as error:
         raise UnreadableReport(f"{path}: the report is damaged: {error}; copy it again") from None
+    except _NotOfTheLaunch as error:
+        raise UnreadableReport(f"{path}: {error}") from None
     if not declared.count:
         raise UnreadableReport(
             f"{path}: the report holds no launch; check the kernel filter of the ncu command that wrote it"
@@ -389,6 +418,8 @@ def _take_entries(
 def _launch_header(result: bytes, at: int, end: int, declared: _Declared) -> LaunchHeader:
     """Walk one ProfileResult's top level. A thousand metrics a launch: too many to go through _fields."""
     seen: dict[int, int] = {}  # where the metric of a name id starts
+    entries: dict[int, int] = {}  # of a name id that is there more than once
+    differing: set[int] = set()  # of these, with other content in one of them
     function, grid, block, stream = "", None, None, None
     selection = declared.selection
     kept, pieces, done = selection.kept if selection else None, [], at  # `done`: in pieces, or left out
@@ -411,8 +442,10 @@ def _launch_header(result: bytes, at: int, end: int, declared: _Declared) -> Lau
                 seen[identifier] = at
                 if len(seen) > MAX_METRICS:
                     raise ValueError(f"a launch has over {MAX_METRICS:,} metrics")
-            elif not result.startswith(result[at : at + length], seen[identifier]):
-                declared.differing.add(identifier)
+            else:
+                entries[identifier] = entries.get(identifier, 1) + 1
+                if not result.startswith(result[at : at + length], seen[identifier]):
+                    differing.add(identifier)
             at += length
             if kept is None:
                 continue
@@ -450,6 +483,8 @@ def _launch_header(result: bytes, at: int, end: int, declared: _Declared) -> Lau
             at = _after_fixed(wire, at)
     if at != end:
         raise ValueError("a launch is longer than its entry")
+    for identifier in differing:
+        declared.differing[identifier] = max(entries[identifier], declared.differing.get(identifier, 0))
     declared.largest_name_id = max(declared.largest_name_id, *seen) if seen else declared.largest_name_id
     if selection is None:
         return LaunchHeader(function, grid, block, stream, len(seen))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from profiler.statistics.changepoint import change_points_of as change_points_of
     from profiler.statistics.counters import MIN_COUNTER_PAIRS as MIN_COUNTER_PAIRS
     from profiler.statistics.counters import Wobble as Wobble
+    from profiler.statistics.counters import are_equal as are_equal
     from profiler.statistics.counters import counter_noise as counter_noise
     from profiler.statistics.counters import judge_counter as judge_counter
     from profiler.statistics.decision import Decision as Decision
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     changepoint="MIN_POINTS ChangePoint LevelKind change_points change_points_of",
-    counters="MIN_COUNTER_PAIRS Wobble counter_noise judge_counter",
+    counters="MIN_COUNTER_PAIRS Wobble are_equal counter_noise judge_counter",
     decision="Decision Interval change_text share_text",
     facts="""BUDGET_LABEL OVER_BUDGET WATCHED_FACTS Fact FactChange FactsDecision WatchedFact
     excess_over_budget judge_facts note_same_code""",

@@ -31,6 +31,9 @@ MIN_NOISE = 0.001  # as a share: no counter is taken to vary less
 MIN_COUNTER_PAIRS = 20  # fewer A/A pairs excuse a change, and call none better or worse
 CHANGED_P = 0.01  # the chance below which a change is no noise
 _LARGEST = 1e9  # log-ratio: from or to 0
+# As a share: what a computation in doubles loses by rounding, so that 1280 and 1280.0000000000002 are equal.
+# Counts of up to 500 million million that differ by one are further apart.
+ROUNDING = 8 * np.finfo(np.float64).eps
 
 Floats = NDArray[np.float64]
 
@@ -88,16 +91,23 @@ class Wobble:
 
 
 def log_ratios(a: Floats, b: Floats, offset: float | Floats = 0.0) -> Floats:
-    """The sizes of log(b / a) with `offset` added to both: 0 where they are equal, inf from or to 0.
+    """The sizes of log(b / a) with `offset` added to both: 0 where they are equal but for rounding, inf from
+    or to 0.
 
     From one side of 0 to the other it is the way to 0 and the way on from there.
     """
     is_across = np.sign(a) * np.sign(b) < 0
     a, b = np.abs(a) + offset, np.abs(b) + offset
     with np.errstate(divide="ignore", invalid="ignore"):
-        sizes: Floats = np.where(a == b, 0.0, np.abs(np.log(b / a)))
+        is_equal = np.isclose(a, b, rtol=ROUNDING, atol=0.0)
+        sizes: Floats = np.where(is_equal, 0.0, np.abs(np.log(b / a)))
         across: Floats = np.log(a / offset) + np.log(b / offset)
     return np.where(is_across, across, sizes)
+
+
+def are_equal(a: float, b: float) -> bool:
+    """Whether two numbers are equal but for the rounding of a computation."""
+    return math.isclose(a, b, rel_tol=ROUNDING)
 
 
 def p_of_sizes(sizes: Floats, seen: Floats) -> Floats:
@@ -146,7 +156,7 @@ def judge_counter(
     if not (math.isfinite(a) and math.isfinite(b)):
         raise ValueError(f"{a} and {b}: a counter is finite, or it is missing")
     difference = b - a
-    if not difference:
+    if are_equal(a, b):
         return Decision(Verdict.SAME, "equal", COUNTER, effect=0.0)
     effect = difference / abs(a) if a else None  # from 0 every change is beyond any share
     change = f"from 0 to {b:g}" if effect is None else change_text(effect)

@@ -170,6 +170,15 @@ def test_what_is_derived_does_not_repeat_exactly_and_fails_no_gate(table: metric
     assert short.verdict is Verdict.UNCLEAR
 
 
+def test_what_rounding_sets_apart_is_equal(table: metric_table.MetricTable) -> None:
+    """Registers have a threshold of 0: two computations of 1280 are no change, 1281 is one."""
+    name = "launch__registers_per_thread"
+    for number, verdict in ((1280.0000000000002, Verdict.SAME), (1281.0, Verdict.CHANGED)):
+        values = [Value(one, "register/thread") for one in (1280.0, number)]
+        found = change(table, "registers", name, *values)
+        assert (found.verdict, found.change_pct == 0.0) == (verdict, verdict is Verdict.SAME)
+
+
 def test_from_zero_there_is_a_verdict_and_no_percentage(table: metric_table.MetricTable) -> None:
     spilled = change(table, "spills", "spills__DOT__sum", Value(0, "inst"), Value(8, "inst"))
     assert (spilled.verdict, spilled.change_pct) == (Verdict.WORSE, None)

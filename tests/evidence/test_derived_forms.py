@@ -231,6 +231,16 @@ def test_active_cycles_follow_from_what_was_issued_and_how_often() -> None:
     assert (value.number, value.derivation is not None and value.derivation.is_stand_in) == (1e5, False)
 
 
+def test_a_sector_of_l2_is_32_bytes() -> None:
+    """Thor's reports have the bytes alone: 268.6 MB are the sectors that a fill of 256 MiB writes."""
+    metric = TABLE.by_concept["l2_sectors"]
+    stored = pack_values(values(lts__t_bytes__DOT__sum=Value(268_637_408.0, "byte")))
+    _, value = TABLE.resolve(metric, stored, "sm_110")
+    assert (value.number, value.unit) == (8_394_919.0, "sector")
+    assert value.derivation is not None
+    assert not value.derivation.is_stand_in
+
+
 def test_the_bandwidth_of_dram_follows_from_its_bus_its_clock_and_its_share() -> None:
     held = values(
         gpu__dram_throughput__DOT__avg__DOT__pct_of_peak_sustained_elapsed=50.0,

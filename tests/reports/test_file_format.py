@@ -220,6 +220,26 @@ def test_every_metric_name_counts_however_long_it_is_and_whatever_stands_between
             file_format._Declared().add_metric_names(field(1, b"a") + cut)
 
 
+def test_an_entry_a_replay_pass_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    """No copy mends it, and neither the first nor the last entry is the launch's own number."""
+    session = block([], field(11, b"ncu --replay-mode=application ./program"))
+    for entries in ([(1, 2.0), (1, 3.0), (1, 4.0)], [(1, 2.0), (1, 3.0)]):
+        result = b"".join(metric(*one) for one in [(0, 1.0), *entries])
+        with pytest.raises(UnreadableReport) as refused:
+            examine(tmp_path, report(session, named_block(TWO_NAMES, [result])))
+        told = str(refused.value)
+        assert f"{len(entries)} of one metric" in told
+        assert "--replay-mode application" in told
+        assert "profile with --replay-mode kernel" in told
+        assert "damaged" not in told
+        assert "copy" not in told
+
+
+def test_two_entries_of_one_metric_are_no_passes(tmp_path: Path) -> None:
+    result = b"".join(metric(*one) for one in [(0, 1.0), (0, 1.5), (1, 2.0), (1, 2.0), (1, 2.0)])
+    assert examine(tmp_path, report(named_block(TWO_NAMES, [result]))).launches[0].metrics == 2
+
+
 def test_what_ncu_writes_twice_is_taken(tmp_path: Path) -> None:
     """Equal values of any metric, and two values of the duration, which reports of 2025 have."""
     result = b"".join(metric(*one) for one in [(0, 1.0), (1, 2.0), (1, 2.0), (0, 1.5)])

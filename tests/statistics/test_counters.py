@@ -22,6 +22,18 @@ def test_what_is_relevant_bounds_an_exact_counter_too() -> None:
     assert "within 1 %" in decision.reason
 
 
+def test_what_rounding_makes_is_no_change() -> None:
+    """1280 bytes a cycle by two roads of arithmetic; the smallest change of a large count is one."""
+    rounded = 1280.0000000000002
+    decision = counters.judge_counter(1280.0, rounded, better="-", exact=True)
+    assert (decision.verdict, decision.effect) == (Verdict.SAME, 0.0)
+    wobble = counters.counter_noise(np.array([1280.0]), np.array([rounded]))
+    assert wobble is not None
+    assert wobble.repeats
+    large = 10**14
+    assert counters.judge_counter(large, large + 1, better="lower", exact=True).verdict is Verdict.WORSE
+
+
 def learned(sd: float, pairs: int, seed: int = 1) -> counters.Wobble:
     rng = np.random.default_rng(seed)
     a = rng.normal(1e6, 2e3, pairs)
