@@ -11,9 +11,6 @@ if TYPE_CHECKING:
     from profiler.compare.comparability import OWN_KERNELS as OWN_KERNELS
     from profiler.compare.comparability import Difference as Difference
     from profiler.compare.comparison import Comparison as Comparison
-    from profiler.compare.comparison import MetricChange as MetricChange
-    from profiler.compare.comparison import OpcodeChange as OpcodeChange
-    from profiler.compare.comparison import PairComparison as PairComparison
     from profiler.compare.comparison import check_concepts as check_concepts
     from profiler.compare.comparison import compare as compare
     from profiler.compare.comparison import judge_counters_together as judge_counters_together
@@ -58,6 +55,9 @@ if TYPE_CHECKING:
     from profiler.compare.noise_model import UNKNOWN_NOISE as UNKNOWN_NOISE
     from profiler.compare.noise_model import NoiseModel as NoiseModel
     from profiler.compare.older_workloads import split_older as split_older
+    from profiler.compare.pair_comparison import MetricChange as MetricChange
+    from profiler.compare.pair_comparison import OpcodeChange as OpcodeChange
+    from profiler.compare.pair_comparison import PairComparison as PairComparison
     from profiler.compare.repeated_numbers import split_repeats as split_repeats
     from profiler.compare.resolve_names import NothingShared as NothingShared
     from profiler.compare.resolve_names import StoreOpener as StoreOpener
@@ -86,7 +86,7 @@ __getattr__ = lazy(
     __name__,
     clock_drift="HEADLINE",
     comparability="ACROSS CORRECTNESS OWN_KERNELS Difference",
-    comparison="""Comparison MetricChange OpcodeChange PairComparison check_concepts compare
+    comparison="""Comparison check_concepts compare
     judge_counters_together judge_duration judge_every_metric table_of_time""",
     counter_noise="CounterKey CounterNoise",
     environment_change="EnvironmentChange RunChanges environment_changes run_changes",
@@ -99,6 +99,7 @@ __getattr__ = lazy(
     noise_floor="StoredFloor floors_of_runs stored_floors",
     noise_model="UNKNOWN_NOISE NoiseModel",
     older_workloads="split_older",
+    pair_comparison="MetricChange OpcodeChange PairComparison",
     repeated_numbers="split_repeats",
     resolve_names="""NothingShared StoreOpener VersionRef find_fact_pairs find_facts find_measured
     is_file_name refuse_unused_filters resolve resolve_all resolve_measured resolve_version side_of_report""",

@@ -28,10 +28,20 @@ _LONGEST_GENERATED = 500  # characters: Inductor's names end at about 100
 _NEAR = 0.02  # launches of one configuration execute as much, give or take this share
 _EQUAL = 0.002  # the same where all else differs: a count of other code comes near by chance
 _STEADY = 1.25  # times of launches that nothing else tells to be alike: the longest beside the shortest
-# Numbers that a code generator counts up by: Inductor's triton_poi_fused_add_3, XLA's loop_add_fusion_2,
-# IREE's main_dispatch_4_matmul. One kernel more before it, and each has another.
-_GENERATED = re.compile(r"(?:triton_\w*?|(?:\w*_)?fusion(?:_\w+?)?)_?\d+|\w+\$?\w*_dispatch_\d+(?:_\w*)?")
-_DISPATCH_NUMBER, _LAST_NUMBER = re.compile(r"(?<=_dispatch)_\d+"), re.compile(r"_?\d+$")
+# Numbers that a code generator names kernels by: a count in Inductor's triton_poi_fused_add_3, XLA's
+# loop_add_fusion_2 and IREE's main_dispatch_4_matmul, which one kernel more before it changes; the line of an
+# offloaded loop, which any edit above it moves, in nvc++'s nvkernel_main_F1L61_6 and main_61_gpu and, after
+# the numbers of the file, clang's __omp_offloading_fd02_1a2b_main_l61.
+_GENERATED = (
+    (re.compile(r"\w+\$?\w*_dispatch_\d+(?:_\w*)?"), re.compile(r"(?<=_dispatch)_\d+")),
+    (re.compile(r"(?:triton_\w*?|(?:\w*_)?fusion(?:_\w+?)?)_?\d+"), re.compile(r"_?\d+$")),
+    (re.compile(r"nvkernel_\w+_F\d+L\d+_\d+"), re.compile(r"(?:_F\d+L\d+_\d+)+$")),
+    (
+        re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_\w+_l\d+"),
+        re.compile(r"(?<=offloading)_[0-9a-f]+_[0-9a-f]+|_l\d+$"),
+    ),
+    (re.compile(r"\w+_\d+_gpu(?:__red)?"), re.compile(r"_\d+(?=_gpu(?:__red)?$)")),
+)
 
 Settled = tuple["LaunchClass", "LaunchClass"]
 
@@ -82,10 +92,17 @@ class LaunchClass:
 
 @lru_cache(maxsize=4096)
 def generated_stem(name: str) -> str:
-    """A kernel's name without the number that a code generator counted it by; any other name as it is."""
-    if len(name) > _LONGEST_GENERATED or not _GENERATED.fullmatch(name):
-        return name
-    return _DISPATCH_NUMBER.sub("", name) if "_dispatch_" in name else _LAST_NUMBER.sub("", name)
+    """A kernel's name without the numbers that a code generator named it by; any other name as it is."""
+    if len(name) <= _LONGEST_GENERATED:
+        for names, numbers in _GENERATED:
+            if names.fullmatch(name):
+                return numbers.sub("", name)
+    return name
+
+
+def build_facts(launch: Launch) -> tuple[float | None, ...]:
+    """Registers a thread, static and dynamic shared memory a block; None where not collected."""
+    return tuple(map(launch.values.number, _BUILD))
 
 
 def launch_classes(launches: Sequence[Launch], template_of: Callable[[Launch], str]) -> list[LaunchClass]:
@@ -252,4 +269,4 @@ def _split(launches: Sequence[Launch], number: Callable[[Facts], float | None]) 
 def _facts(launch: Launch) -> Facts:
     number = launch.values.number
     work = (next((n for name in names if (n := number(name)) is not None), None) for names in _WORK)
-    return Facts(tuple(map(number, _BUILD)), *work)
+    return Facts(build_facts(launch), *work)

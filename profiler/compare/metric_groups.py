@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from profiler.compare.comparison import MetricChange
+from profiler.compare.pair_comparison import MetricChange
 from profiler.compare.repeated_numbers import split_repeats
 from profiler.evidence import formatting
 from profiler.statistics import Verdict

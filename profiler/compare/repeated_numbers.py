@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from profiler.compare.comparison import MetricChange
+from profiler.compare.pair_comparison import MetricChange
 from profiler.evidence import formula_names
 
 _EQUAL = 0.01  # of the number: as near as the cycles of an SM and of its schedulers are

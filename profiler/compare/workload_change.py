@@ -7,6 +7,7 @@ A report does not hold a kernel's arguments, so the problem size has to be concl
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple, Protocol
 
 from profiler.compare.launch_facts import generated_stem
@@ -43,6 +44,18 @@ _TRAFFIC: _Counters = {
     "global load sectors": _sums("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
     "DRAM bytes": ((("dram__bytes_read.sum",), ("dram__bytes_write.sum",)), *_sums("dram__bytes.sum")),
 }
+# Multiplications of matrices: an edit of a kernel leaves their number alone, and more data does not.
+_MATRIX_OPCODES = re.compile(r"(?:[BDHIOQ]|[BHIQ]G|UTC[A-Z]*)MMA\b")
+_MATRIX_COUNTERS: _Counters = {
+    "tensor instructions": _sums(
+        "sm__inst_executed_pipe_tensor.sum",
+        "sm__inst_executed_pipe_tensor_op_hmma.sum",
+        "sm__inst_executed_pipe_tensor_op_gmma.sum",
+        "sm__inst_executed_pipe_tensor_op_imma.sum",
+        "sm__inst_executed_pipe_tensor_op_dmma.sum",
+    )
+}
+_READ = "dram__bytes_read.sum"
 # What stands in where no sum was collected: averages over units, and rates and shares times cycles or time.
 # The sets that collect no more than the speed of light carry these alone. Both sides must have run on one
 # GPU: then units and peaks cancel in the ratio of the two.
@@ -113,9 +126,14 @@ _TWICE = 2.0  # other code may well execute more: it is doubted from here on
 # Other code on the same grid seldom does this many times the work. Between 120 neighbouring public reports no
 # edit of a kernel did: the furthest was 2.1 times the instructions, at the same traffic.
 _MANYFOLD = 8.0
-_TIMES_FROM = 100.0  # a larger factor is written as one: ×256, not +25500 %
+_TIMES_FROM = 100.0  # a larger factor is written as one: ×256, not +25500 %, and ÷256, not −100 %
+_MATRIX_MOVED = 1.5
+# Bytes beyond every L2: of an input this large DRAM delivers each at least once, whatever the kernel does.
+_BEYOND_CACHES, _READS_VANISHED = 128e6, 100.0
 _ALIKE = 1.25  # of two ratios, how many times the logarithm of the one may be that of the other
 _SAME_MIX, _OTHER_MIX = 0.02, 0.1  # shares of the executed instructions that are of other opcodes
+
+_LENGTH = re.compile(r"\[(\d+)(?:[uU]?[lL]*)\]")  # of an array, in a signature
 
 _Size = tuple[int, int, int]
 
@@ -139,9 +157,10 @@ class WorkloadChange(NamedTuple):
     reason: str
     sizes: str  # grid and block where they differ, as in the reason; "" where they do not
     code: CodeChange  # as far as the reports tell
+    whatever_the_code: bool = False  # whether no edit of a kernel is known to do this
 
 
-class _Ratio(NamedTuple):
+class WorkRatio(NamedTuple):
     """How many times as much B has of something."""
 
     label: str
@@ -150,8 +169,11 @@ class _Ratio(NamedTuple):
 
     @property
     def words(self) -> str:
+        """What was counted, with its change: `L2 sectors (+143 %)`."""
         if self.times >= _TIMES_FROM:
             return f"{self.label} ({formatting.TIMES}{formatting.quantity(Value(self.times))})"
+        if self.times <= 1 / _TIMES_FROM:
+            return f"{self.label} (÷{formatting.quantity(Value(1 / self.times))})"
         return f"{self.label} ({change_text(self.times - 1)})"
 
     def stayed(self, limit: float | None = None) -> bool:
@@ -163,7 +185,7 @@ class _Ratio(NamedTuple):
         """Whether it grew or shrank at least so many times."""
         return max(self.times, 1 / self.times) >= limit
 
-    def is_like(self, other: _Ratio) -> bool:
+    def is_like(self, other: WorkRatio) -> bool:
         """Whether both moved in one direction, and about equally far."""
         x, y = math.log(self.times), math.log(other.times)
         return x * y > 0 and max(x / y, y / x) <= _ALIKE
@@ -175,10 +197,13 @@ def find_workload_change(a: Launch, b: Launch) -> WorkloadChange | None:
     Not to be asked where somebody declared that both do the same work, by a workload or as a pair.
     """
     code = launch_code_change(a, b)
-    if not is_other_grid(a, b):
+    sizes = describe_sizes(a, b) if is_other_grid(a, b) else ""
+    if doubt := _other_lengths(a, b) or _matrix_work_moved(a, b) or _reads_vanished(a, b):
+        reason = f"{sizes}; {doubt}" if sizes else doubt
+        return WorkloadChange(Verdict.UNCLEAR, reason, sizes, code, whatever_the_code=True)
+    if not sizes:
         alike = _moved_manyfold(a, b) if code.word == CHANGED else _moved_alike(a, b)
         return WorkloadChange(Verdict.UNCLEAR, alike, "", code) if alike else None
-    sizes = describe_sizes(a, b)
     if code.word == CHANGED:  # other code may share out the same work otherwise
         more = (
             _at_least_twice(a, b)
@@ -202,7 +227,7 @@ def launch_code_change(a: Launch, b: Launch) -> CodeChange:
         return CodeChange(CHANGED, f"{a.base_name} and {b.base_name}")
     if plain_template(a) != plain_template(b):
         return CodeChange(CHANGED, "template arguments differ")
-    signatures = [plain_template_arguments(x.demangled) for x in (a, b) if x.demangled]
+    signatures = [_LENGTH.sub("[]", plain_template_arguments(x.demangled)) for x in (a, b) if x.demangled]
     if a.base_name == b.base_name and len(signatures) == 2 and signatures[0] != signatures[1]:
         return CodeChange(CHANGED, "signatures differ")
     for label, name in _CODE_FACTS.items():
@@ -260,13 +285,13 @@ def _mix_distance(a: Launch, b: Launch) -> float | None:
     return sum(abs(share_a - share_b) for share_a, share_b in shares) / 2
 
 
-def _ratio(a: Launch, b: Launch, counters: _Counters, *, is_by_rate: bool = False) -> _Ratio | None:
+def _ratio(a: Launch, b: Launch, counters: _Counters, *, is_by_rate: bool = False) -> WorkRatio | None:
     """The ratio of the first kind of which both launches have numbers above 0 by one formula."""
     for label, formulas in counters.items():
         for formula in formulas:
             total_a, total_b = _total(a, formula), _total(b, formula)
             if total_a and total_b:
-                return _Ratio(label, total_b / total_a, is_by_rate)
+                return WorkRatio(label, total_b / total_a, is_by_rate)
     return None
 
 
@@ -281,15 +306,17 @@ def _total(launch: Launch, formula: _Formula) -> float | None:
     return total if total > 0 and math.isfinite(total) else None
 
 
-def _instructions(a: Launch, b: Launch) -> _Ratio | None:
+def instructions_ratio(a: Launch, b: Launch) -> WorkRatio | None:
+    """How many times as many instructions B executed; None where nothing on both sides says."""
     return _ratio(a, b, _INSTRUCTIONS) or _stand_in(a, b, _INSTRUCTIONS_BY_RATE)
 
 
-def _traffic(a: Launch, b: Launch) -> _Ratio | None:
+def traffic_ratio(a: Launch, b: Launch) -> WorkRatio | None:
+    """How many times as much memory traffic B had; None where nothing on both sides says."""
     return _ratio(a, b, _TRAFFIC) or _stand_in(a, b, _TRAFFIC_BY_RATE)
 
 
-def _stand_in(a: Launch, b: Launch, counters: _Counters) -> _Ratio | None:
+def _stand_in(a: Launch, b: Launch, counters: _Counters) -> WorkRatio | None:
     """The ratio by rates and shares; None on two GPUs, whose peaks differ."""
     gpus, capabilities = {a.gpu, b.gpu} - {None}, {a.compute_capability, b.compute_capability} - {None}
     is_one_gpu = len(gpus) < 2 and len(capabilities) < 2
@@ -301,7 +328,7 @@ def _work_stayed(a: Launch, b: Launch) -> bool:
 
     Another block may read the same data more often, or with worse locality: that is no other work.
     """
-    instructions, traffic = _instructions(a, b), _traffic(a, b)
+    instructions, traffic = instructions_ratio(a, b), traffic_ratio(a, b)
     if instructions is None or not instructions.stayed(_STAYED):
         return False
     return _store_the_same(a, b) or (traffic is not None and traffic.stayed(_STAYED))
@@ -316,9 +343,53 @@ def _store_the_same(a: Launch, b: Launch) -> bool:
     return False
 
 
+def _other_lengths(a: Launch, b: Launch) -> str:
+    """That the signatures name arrays of other lengths, in words; "" where they do not, or the work stayed.
+
+    Such a length is a constant of the source: the size of the data, or of a tile, which moves no work.
+    """
+    lengths = [_LENGTH.findall(x.demangled or "") for x in (a, b)]
+    if len(lengths[0]) != len(lengths[1]) or lengths[0] == lengths[1] or _work_stayed(a, b):
+        return ""
+    moved = dict.fromkeys(pair for pair in zip(*lengths, strict=True) if pair[0] != pair[1])
+    words = ", ".join(f"[{before}] → [{after}]" for before, after in moved)
+    return f"arrays of other lengths in the signature, {words}: perhaps another problem size"
+
+
+def _matrix_work_moved(a: Launch, b: Launch) -> str:
+    """That matrix instructions and something else grew or shrank alike, in words; "" where not.
+
+    An edit may halve them by a larger shape of the instruction: then nothing else halves with them.
+    """
+    sums = [_matrix_instructions(launch) for launch in (a, b)]
+    matrix = (
+        WorkRatio("tensor instructions", sums[1] / sums[0]) if all(sums) else _ratio(a, b, _MATRIX_COUNTERS)
+    )
+    if matrix is None or not matrix.moved(_MATRIX_MOVED):
+        return ""
+    others = (
+        instructions_ratio(a, b),
+        *(_ratio(a, b, {label: formulas}) for label, formulas in (*_TRAFFIC.items(), *_OUTPUT.items())),
+    )
+    return next((_alike_words(matrix, other) for other in others if other and other.is_like(matrix)), "")
+
+
+def _matrix_instructions(launch: Launch) -> float:
+    return sum(count for opcode, count in launch.opcodes.items() if _MATRIX_OPCODES.match(opcode))
+
+
+def _reads_vanished(a: Launch, b: Launch) -> str:
+    """That one side reads next to nothing of what the other reads from DRAM, in words; "" where not."""
+    reads = _ratio(a, b, {"DRAM bytes read": _sums(_READ)})
+    numbers = [launch.values.number(_READ) or 0 for launch in (a, b)]
+    if reads is None or not reads.moved(_READS_VANISHED) or max(numbers) < _BEYOND_CACHES:
+        return ""
+    return f"{reads.words}, which no cache accounts for: perhaps other data"
+
+
 def _moved_alike(a: Launch, b: Launch) -> str:
     """That instructions and traffic grew or shrank alike, in words; "" where they did not."""
-    instructions, traffic = _instructions(a, b), _traffic(a, b)
+    instructions, traffic = instructions_ratio(a, b), traffic_ratio(a, b)
     if instructions and traffic:
         moved = not instructions.stayed() and not traffic.stayed()
         return _alike_words(instructions, traffic) if moved and instructions.is_like(traffic) else ""
@@ -333,8 +404,8 @@ def _moved_alike(a: Launch, b: Launch) -> str:
 
 def _at_least_twice(a: Launch, b: Launch) -> str:
     """That B executed and moved at least twice as much, and both alike, in words; "" where it did not."""
-    instructions = _instructions(a, b)
-    beside = _traffic(a, b) or _ratio(a, b, _CYCLES)
+    instructions = instructions_ratio(a, b)
+    beside = traffic_ratio(a, b) or _ratio(a, b, _CYCLES)
     # Code that stores what the other does may load it again and again: many times over it is doubted too.
     limit = _MANYFOLD if _store_the_same(a, b) else _TWICE
     if not instructions or not beside or min(instructions.times, beside.times) < limit:
@@ -344,7 +415,7 @@ def _at_least_twice(a: Launch, b: Launch) -> str:
 
 def _moved_manyfold(a: Launch, b: Launch) -> str:
     """That instructions and traffic grew or shrank alike and many times over, in words; "" where not."""
-    instructions, traffic = _instructions(a, b), _traffic(a, b)
+    instructions, traffic = instructions_ratio(a, b), traffic_ratio(a, b)
     if not (instructions and traffic and instructions.moved(_MANYFOLD) and traffic.moved(_MANYFOLD)):
         return ""
     return _alike_words(instructions, traffic) if instructions.is_like(traffic) else ""
@@ -355,7 +426,7 @@ def _threads_moved_manyfold(a: Launch, b: Launch) -> str:
 
     Other code may execute less for each of them, as one that skips zeros does.
     """
-    threads, traffic, stores = _threads(a, b), _traffic(a, b), _ratio(a, b, _OUTPUT)
+    threads, traffic, stores = _threads(a, b), traffic_ratio(a, b), _ratio(a, b, _OUTPUT)
     if not (threads and traffic and threads.moved(_MANYFOLD) and traffic.moved(_MANYFOLD)):
         return ""
     if not threads.is_like(traffic) or (stores and not (stores.moved(_TWICE) and stores.is_like(threads))):
@@ -369,7 +440,7 @@ def _all_moved(a: Launch, b: Launch) -> str:
     Another tile shares out one output to more threads or fewer, which store as much as before. Where all
     shrank, the stores must have gone with the threads, as coarser threads may also store in wider accesses.
     """
-    ratios = [_threads(a, b), _instructions(a, b), _traffic(a, b), _ratio(a, b, _OUTPUT)]
+    ratios = [_threads(a, b), instructions_ratio(a, b), traffic_ratio(a, b), _ratio(a, b, _OUTPUT)]
     known = [ratio for ratio in ratios if ratio is not None]
     grew = [ratio.times > 1 for ratio in known]
     if len(known) < len(ratios) or not all(ratio.moved(_TWICE) for ratio in known) or len(set(grew)) > 1:
@@ -381,14 +452,14 @@ def _all_moved(a: Launch, b: Launch) -> str:
     return f"{words} all {'grew' if grew[0] else 'shrank'}: perhaps another problem size"
 
 
-def _threads(a: Launch, b: Launch) -> _Ratio | None:
+def _threads(a: Launch, b: Launch) -> WorkRatio | None:
     totals = [
         math.prod(launch.grid) * math.prod(launch.block) if launch.grid and launch.block else 0
         for launch in (a, b)
     ]
-    return _Ratio("threads", totals[1] / totals[0]) if min(totals) > 0 else None
+    return WorkRatio("threads", totals[1] / totals[0]) if min(totals) > 0 else None
 
 
-def _alike_words(instructions: _Ratio, beside: _Ratio) -> str:
+def _alike_words(instructions: WorkRatio, beside: WorkRatio) -> str:
     moved = "grew" if instructions.times > 1 else "shrank"
     return f"{instructions.words} and {beside.words} {moved} alike: perhaps another problem size"

@@ -164,6 +164,11 @@ def test_numbers_of_code_generators_are_no_names() -> None:
         "loop_add_fusion_2": "loop_add_fusion",
         "fusion_12": "fusion",
         "main_dispatch_4_matmul_64x64": "main_dispatch_matmul_64x64",
+        "nvkernel_matmul_F1L61_6": "nvkernel_matmul",
+        "nvkernel_matmul_F1L266_18_F1L268_20": "nvkernel_matmul",
+        "main_61_gpu": "main_gpu",
+        "main_61_gpu__red": "main_gpu__red",
+        "__omp_offloading_fd02_1a2b3c_main_l61": "__omp_offloading_main",
         "gemm_v7": "gemm_v7",
         "rows_2": "rows_2",
     }

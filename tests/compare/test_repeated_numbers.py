@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profiler.compare import split_repeats
-from profiler.compare.comparison import MetricChange
+from profiler.compare.pair_comparison import MetricChange
 from profiler.evidence import Derivation, Value
 from profiler.statistics import Verdict
 

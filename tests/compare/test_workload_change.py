@@ -27,6 +27,7 @@ TABLE = load_metrics()
 INSTRUCTIONS, SECTORS = "smsp__inst_executed.sum", "lts__t_sectors.sum"
 STORED = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 DURATION, CYCLES = "gpu__time_duration.sum", "gpc__cycles_elapsed.max"
+READ = "dram__bytes_read.sum"
 REGISTERS, SHARED = "launch__registers_per_thread", "launch__shared_mem_per_block_static"
 COMPUTE = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -45,9 +46,10 @@ def launch(
     opcodes: Mapping[str, float] | None = None,
     name: str = "kernel",
     arguments: str = "",
+    demangled: str = "",
 ) -> Launch:
     numbers = {key: Value(number, UNITS.get(key, "")) for key, number in (USUAL | dict(values or {})).items()}
-    demangled = f"void {name}{arguments}(float*)"
+    demangled = demangled or f"void {name}{arguments}(float*)"
     return Launch(name, demangled, "", grid, block, 7, (), 0, pack_values(numbers), opcodes or {})
 
 
@@ -138,6 +140,24 @@ ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
         Verdict.UNCLEAR,
         "cycles (+96 %) at the same compute and memory throughput: perhaps another problem size",
     ),
+    "any grid and code, arrays of other lengths in the signature, where the work moved": (
+        launch(arguments="<5>", values=work(1000, 500), demangled="void kernel(int (*)[9000], float)"),
+        launch(arguments="<5>", values=work(446, 206), demangled="void kernel(int (*)[5000], float)"),
+        Verdict.UNCLEAR,
+        "arrays of other lengths in the signature, [9000] → [5000]: perhaps another problem size",
+    ),
+    "any grid and code, tensor instructions moved by half and something else alike": (
+        launch(values=work(1000, 500, **{REGISTERS: 200.0}), opcodes={"HMMA": 100.0, "LDSM": 50.0}),
+        launch(values=work(6700, 10_600), opcodes={"HMMA": 1600.0, "LDSM": 800.0}),
+        Verdict.UNCLEAR,
+        "tensor instructions (+1500 %) and L2 sectors (+2020 %) grew alike: perhaps another problem size",
+    ),
+    "any grid and code, a hundredth of the DRAM reads, of more than caches hold": (
+        launch((64, 1, 1), values={READ: 1.07e9}),
+        launch((128, 1, 1), values={READ: 3330.0, REGISTERS: 40.0}),
+        Verdict.UNCLEAR,
+        "grid 64 → 128; DRAM bytes read (÷321 k), which no cache accounts for: perhaps other data",
+    ),
 }  # fmt: skip
 
 
@@ -206,6 +226,29 @@ def test_what_tells_that_the_code_changed(b: Launch, word: str, why: str) -> Non
 )
 def test_what_grows_otherwise_is_judged(b: Launch) -> None:
     assert find_workload_change(launch(values=work(1000, 500)), b) is None
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        # A tile of another length, at the same work.
+        (
+            launch(values=work(1000, 500), demangled="void kernel(float (*)[32])"),
+            launch(values=work(1010, 505, **{REGISTERS: 40.0}), demangled="void kernel(float (*)[64])"),
+        ),
+        # A tensor instruction of twice the depth.
+        (
+            launch(values=work(1000, 500), opcodes={"HMMA": 200.0, "LDSM": 50.0}),
+            launch(values=work(850, 500), opcodes={"HMMA": 100.0, "LDSM": 50.0}),
+        ),
+        # What caches may keep, and a hundredth part.
+        (launch(values={READ: 100e6}), launch(values={READ: 1e3})),
+        (launch(values={READ: 1.07e9}), launch(values={READ: 11e6})),
+    ],
+)  # fmt: skip
+def test_what_an_edit_may_do_is_compared(a: Launch, b: Launch) -> None:
+    assert find_workload_change(a, b) is None
+    assert find_workload_change(b, a) is None
 
 
 @pytest.mark.parametrize("more", [{COMPUTE: 40.0}, {MEMORY: 60.0}, {CYCLES: 1.1e6}])

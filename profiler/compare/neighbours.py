@@ -1,0 +1,130 @@
+"""What the pairs of one comparison say of each other: doubt about a size, and noise of equal work."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+from profiler.compare.clock_drift import HEADLINE
+from profiler.compare.launch_facts import build_facts
+from profiler.compare.match_launches import PairedBy, plain_template
+from profiler.compare.pair_comparison import PairComparison
+from profiler.compare.same_code import CHANGED
+from profiler.compare.workload_change import (
+    WorkloadChange,
+    instructions_ratio,
+    launch_code_change,
+    traffic_ratio,
+)
+from profiler.evidence import MetricTable
+from profiler.statistics import Verdict, change_text
+
+_GREW = 1.25  # times the instructions: less is no sign of more data
+_EQUAL_WORK = 1.01  # times the instructions: launches of unchanged code that did the same
+_SIBLINGS = 4  # pairs of one kernel, of whatever grid, that show how its times wobble
+_AS_FAR = 1.5  # how many times as far as its siblings the other way a time may move and be noise
+
+
+def judge_by_neighbours(pairs: Sequence[PairComparison], table: MetricTable) -> list[PairComparison]:
+    """The pairs with those unclear that the others cast doubt on."""
+    doubted = _doubt_sizes(pairs)
+    return _doubt_noise(doubted, table)
+
+
+def _doubt_sizes(pairs: Sequence[PairComparison]) -> list[PairComparison]:
+    """The pairs, those unclear that executed more or less beside one that is perhaps of another size.
+
+    Both sides ran one program: the data that made the one kernel do more work may have made the other. Of a
+    doubt that other code could explain, only what moved in its direction is doubted, on an equal grid.
+    """
+    signs: dict[bool, PairComparison] = {}
+    for pair in pairs:
+        change = pair.workload_change
+        if change is None or change.verdict is not Verdict.UNCLEAR:
+            continue
+        ratio = instructions_ratio(pair.a, pair.b)
+        if change.whatever_the_code:
+            signs = {True: pair, False: pair, **signs}
+        elif ratio and not change.sizes:
+            signs.setdefault(ratio.times > 1, pair)
+    if not signs:
+        return list(pairs)
+    judged = []
+    for pair in pairs:
+        ratio = instructions_ratio(pair.a, pair.b) if pair.verdict.traits.moved else None
+        doubted = signs.get(ratio.times > 1) if ratio and ratio.moved(_GREW) else None
+        if ratio is None or doubted is None or pair.paired_by is PairedBy.DECLARED or pair.workload_change:
+            judged.append(pair)
+            continue
+        reason = f"{ratio.words}, as {doubted.kernel} beside it: perhaps another problem size"
+        change = WorkloadChange(Verdict.UNCLEAR, reason, "", launch_code_change(pair.a, pair.b))
+        metrics = tuple(
+            replace(one, verdict=Verdict.UNCLEAR, reason=reason) if one.verdict.traits.moved else one
+            for one in pair.metrics
+        )
+        judged.append(replace(pair, metrics=metrics, workload_change=change))
+    return judged
+
+
+def _doubt_noise(pairs: Sequence[PairComparison], table: MetricTable) -> list[PairComparison]:
+    """The durations of one launch a side that their siblings show to be noise, as unclear.
+
+    Siblings are launches of a kernel whose code is not known to have changed and that executed as much. Of
+    one size they are one measurement: their sum has to move by more than the threshold. Of any size, a time
+    is noise that moves little further than siblings move the other way.
+    """
+    headline = table.by_concept.get(HEADLINE)
+    moves = {index: move for index, pair in enumerate(pairs) if (move := _unexplained_move(pair))}
+    if headline is None or not any(pairs[index].verdict.traits.moved for index in moves):
+        return list(pairs)
+    by_kernel: dict[Hashable, list[int]] = defaultdict(list)
+    by_size: dict[Hashable, list[int]] = defaultdict(list)
+    for index in moves:
+        pair = pairs[index]
+        kernel: Hashable = (pair.a.base_name, plain_template(pair.a), build_facts(pair.a))
+        by_kernel[kernel].append(index)
+        by_size[kernel, pair.a.grid, pair.a.block].append(index)
+    reasons: dict[int, str] = {}
+    for alike in by_size.values():
+        before, after = (sum(moves[index][side] for index in alike) for side in (0, 1))
+        if len(alike) > 1 and abs(after / before - 1) <= headline.threshold:
+            words = f"{len(alike)} launches alike took {change_text(after / before - 1, 1)} together"
+            reasons |= dict.fromkeys(alike, words)
+    for siblings in by_kernel.values():
+        logs = {index: math.log(moves[index][1] / moves[index][0]) for index in siblings}
+        if len(siblings) < _SIBLINGS:
+            continue
+        most, least = max(logs.values()), min(logs.values())
+        for index, log in logs.items():
+            against = -least if log > 0 else most
+            if math.expm1(max(against, 0.0)) > headline.threshold and abs(log) <= _AS_FAR * against:
+                both = f"{change_text(math.expm1(least), 0)} to {change_text(math.expm1(most), 0)}"
+                reasons.setdefault(index, f"{len(siblings)} launches of equal work moved by {both}")
+    judged = list(pairs)
+    for index, why in reasons.items():
+        pair = judged[index]
+        if pair.verdict.traits.moved:
+            reason = f"{why}: one launch a side does not decide"
+            metrics = tuple(
+                replace(one, verdict=Verdict.UNCLEAR, reason=reason, unreplicated=False)
+                if one.concept == HEADLINE and one.verdict.traits.moved
+                else one
+                for one in pair.metrics
+            )
+            judged[index] = replace(pair, metrics=metrics)
+    return judged
+
+
+def _unexplained_move(pair: PairComparison) -> tuple[float, float] | None:
+    """Both durations of a pair of single launches that did equal work by code not known to be other."""
+    change = pair.headline
+    if change is None or change.p is not None or pair.samples or pair.workload_change:
+        return None
+    work = instructions_ratio(pair.a, pair.b) or traffic_ratio(pair.a, pair.b)
+    if not change.a.number or not change.b.number or (work and not work.stayed(_EQUAL_WORK)):
+        return None
+    if pair.verdict is Verdict.NOT_COMPARABLE or launch_code_change(pair.a, pair.b).word == CHANGED:
+        return None
+    return float(change.a.number), float(change.b.number)

@@ -1,0 +1,94 @@
+"""Two launches compared: the change of each metric with its verdict, and of the opcodes executed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from profiler.compare.clock_drift import HEADLINE
+from profiler.compare.match_launches import PairedBy
+from profiler.compare.metric_verdict import noise_interval
+from profiler.compare.workload_change import WorkloadChange
+from profiler.evidence import Launch, Value
+from profiler.statistics import Interval, Verdict
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """One metric on both sides of a pair, with its verdict."""
+
+    concept: str
+    label: str  # marked where a number is derived or a stand-in
+    metric: str  # the ncu name or derivation that both were read by; A's where they differ
+    group: str
+    unit: str
+    a: Value
+    b: Value
+    change_pct: float | None  # of a; None where a side has no number, or a is 0 and b is not
+    verdict: Verdict
+    reason: str
+    unreplicated: bool  # better or worse by one launch a side, without learned noise
+    judged: bool = True  # whether metrics.txt says which direction is better
+    noise_share: float | None = None  # share of a that a change must exceed, from A/A pairs; None: not known
+    p: float | None = None  # the chance that equal builds differ as much, from A/A pairs; None: not known
+    judged_by: str = ""  # the concept that decides where another does: cycles, where the clock alone moved
+    # Of several launches a side, as shares of a; None where they did not judge.
+    sampled: Interval | None = None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The change give or take noise, learned or of the launches, as shares of a; None without either."""
+        return self.sampled or noise_interval(self.change_pct, self.noise_share)
+
+    @property
+    def derivation(self) -> str:
+        """How the numbers were computed that a report does not carry as they are; "" where both do."""
+        derivations = (value.derivation for value in (self.a, self.b))
+        return "; ".join(dict.fromkeys(derived.words for derived in derivations if derived))
+
+
+@dataclass(frozen=True)
+class OpcodeChange:
+    """Executed warp instructions of one opcode. 0 means none: an opcode mix lists all opcodes that ran."""
+
+    opcode: str
+    a: float
+    b: float
+
+
+@dataclass(frozen=True)
+class PairComparison:
+    """Two matched launches, compared metric by metric."""
+
+    a: Launch
+    b: Launch
+    labels: tuple[str, ...]  # range/kernel#n of A's launch; where the kernels' names differ also of B's
+    metrics: tuple[MetricChange, ...]  # in the order of metrics.txt
+    opcodes: tuple[OpcodeChange, ...]  # largest change first; empty where a side has no opcode mix
+    differs: tuple[str, ...]  # those of template, grid, block and NVTX range that differ
+    paired_by: PairedBy = PairedBy.NAME
+    workload_change: WorkloadChange | None = None  # why the two did other work, or may have; None: compared
+    samples: tuple[tuple[Launch, ...], tuple[Launch, ...]] | None = None  # of A and of B; None: one a side
+
+    @property
+    def launches(self) -> tuple[tuple[Launch, ...], tuple[Launch, ...]]:
+        """All launches of A and of B that the pair stands for."""
+        return self.samples or ((self.a,), (self.b,))
+
+    def holds(self, launch: Launch | None) -> bool:
+        """Whether the pair stands for this launch, of either side."""
+        return any(launch is other for side in self.launches for other in side)
+
+    @property
+    def kernel(self) -> str:
+        """A's label; both, `a#0 → b#0`, where the names differ, so that no table shows one for the other."""
+        return " → ".join(self.labels)
+
+    @property
+    def headline(self) -> MetricChange | None:
+        """The change of ncu's duration; None where metrics.txt has no such concept."""
+        return next((change for change in self.metrics if change.concept == HEADLINE), None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the duration; MISSING without one."""
+        return self.headline.verdict if self.headline else Verdict.MISSING

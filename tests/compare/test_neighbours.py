@@ -1,0 +1,101 @@
+"""What the pairs of one comparison say of each other: doubt about a size, and noise of equal work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from profiler.compare import Comparison, compare
+from profiler.evidence import Launch, Side, Value, load_metrics
+from profiler.evidence.values import pack_values
+from profiler.statistics import Verdict
+
+TABLE = load_metrics()
+DURATION, INSTRUCTIONS, SECTORS = "gpu__time_duration.sum", "smsp__inst_executed.sum", "lts__t_sectors.sum"
+UNITS = {DURATION: "ns", INSTRUCTIONS: "inst", SECTORS: "sector"}
+
+
+def launch(
+    name: str, ordinal: int, ns: float, instructions: float, sectors: float, grid: int = 640
+) -> Launch:
+    values = {DURATION: ns, INSTRUCTIONS: instructions, SECTORS: sectors}
+    packed = pack_values({key: Value(number, UNITS[key]) for key, number in values.items()})
+    return Launch(name, f"{name}(float*)", "", (grid, 1, 1), (128, 1, 1), 7, (), ordinal, packed)
+
+
+def compared(a: Sequence[Launch], b: Sequence[Launch], workload: str | None = None) -> Comparison:
+    sides = (Side("side", tuple(of), "GPU", "8.0", workload=workload) for of in (a, b))
+    return compare(*sides, TABLE)
+
+
+def verdicts(comparison: Comparison) -> dict[str, Verdict]:
+    return {pair.kernel: pair.verdict for pair in comparison.pairs}
+
+
+def test_more_work_beside_a_kernel_of_another_problem_size_is_unclear() -> None:
+    """A scene of ten times the spheres: setting it up grew alike, drawing it executed more in the caches."""
+    a = [
+        launch("setup", 0, 1e6, 1e6, 1e5),
+        launch("draw", 1, 1e7, 1e8, 1e6),
+        launch("show", 2, 1e6, 1e6, 1e5),
+    ]
+    b = [launch("setup", 0, 1e7, 1e7, 1e6), launch("draw", 1, 3.6e7, 3e8, 1.05e6)]
+    b.append(launch("show", 2, 1.5e6, 1.01e6, 1e5))
+    told = verdicts(compared(a, b))
+    assert told == {"setup": Verdict.UNCLEAR, "draw": Verdict.UNCLEAR, "show": Verdict.WORSE}
+    # Whoever declares the workload asks for the verdict, and without the doubted kernel nothing is doubted.
+    assert set(verdicts(compared(a, b, "scene")).values()) == {Verdict.WORSE}
+    assert verdicts(compared(a[1:], b[1:])) == {"draw": Verdict.WORSE, "show": Verdict.WORSE}
+
+
+def test_less_work_beside_a_kernel_that_did_more_is_judged() -> None:
+    a = [launch("setup", 0, 1e6, 1e6, 1e5), launch("draw", 1, 3.6e7, 3e8, 1.05e6)]
+    b = [launch("setup", 0, 1e7, 1e7, 1e6), launch("draw", 1, 1e7, 1e8, 1e6)]
+    assert verdicts(compared(a, b)) == {"setup": Verdict.UNCLEAR, "draw": Verdict.BETTER}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ((1573.0, 1614.1), (1613.8, 1621.8), {Verdict.UNCLEAR, Verdict.SAME}),  # +2.6 % and +0.5 %: +1.5 %
+        ((1573.0, 1614.1), (1735.0, 1781.0), {Verdict.WORSE}),  # both slower
+        ((2000.0, 1600.0), (2200.0, 1760.0), {Verdict.WORSE}),  # a cold first launch hides nothing
+    ],
+)
+def test_two_launches_of_one_size_have_to_move_together(
+    before: tuple[float, float], after: tuple[float, float], expected: set[Verdict]
+) -> None:
+    a, b = ([launch("fill", i, 1e3 * us, 1e6, 1e5) for i, us in enumerate(side)] for side in (before, after))
+    found = set(verdicts(compared(a, b)).values())
+    assert found == expected
+
+
+def _histograms(changes: Sequence[float], instructions: float = 1.0) -> Comparison:
+    """Launches of one kernel over as many grids as changes, each of which is B's time over A's."""
+    sizes = [(100 * (index + 1), 1e6 * (index + 1)) for index in range(len(changes))]
+    a = [launch("count", i, ns, ns, ns, grid) for i, (grid, ns) in enumerate(sizes)]
+    b = [
+        launch("count", i, ns * change, ns * instructions, ns, grid)
+        for i, ((grid, ns), change) in enumerate(zip(sizes, changes, strict=True))
+    ]
+    return compared(a, b)
+
+
+def test_equal_work_that_moves_both_ways_is_noise() -> None:
+    told = verdicts(_histograms([1.36, 0.74, 1.0, 1.0, 1.0, 1.005]))
+    assert sorted(told.values()) == sorted([Verdict.UNCLEAR] * 2 + [Verdict.SAME] * 4)
+
+
+def test_a_single_size_that_got_slower_is_worse() -> None:
+    assert sum(v is Verdict.WORSE for v in verdicts(_histograms([1.36, 1.0, 1.0, 1.0, 0.99])).values()) == 1
+
+
+def test_a_time_far_beyond_what_moves_the_other_way_is_worse() -> None:
+    told = list(verdicts(_histograms([3.0, 0.95, 1.0, 1.0, 1.0])).values())
+    assert (told.count(Verdict.WORSE), told.count(Verdict.BETTER)) == (1, 0)
+
+
+def test_other_work_explains_a_time_that_moves_both_ways() -> None:
+    told = list(verdicts(_histograms([1.36, 0.74, 1.2, 1.3, 0.8], instructions=1.05)).values())
+    assert (told.count(Verdict.WORSE), told.count(Verdict.BETTER)) == (3, 2)
