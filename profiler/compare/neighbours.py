@@ -16,6 +16,7 @@ from profiler.compare.workload_change import (
     WorkloadChange,
     instructions_ratio,
     launch_code_change,
+    stored_the_same,
     traffic_ratio,
 )
 from profiler.evidence import MetricTable
@@ -24,7 +25,7 @@ from profiler.statistics import Verdict, change_text
 _GREW = 1.25  # times the instructions: less is no sign of more data
 _EQUAL_WORK = 1.01  # times the instructions: launches of unchanged code that did the same
 _SIBLINGS = 4  # pairs of one kernel, of whatever grid, that show how its times wobble
-_AS_FAR = 1.5  # how many times as far as its siblings the other way a time may move and be noise
+_AS_FAR = 2.0  # how many times as far as its siblings the other way a time may move and be noise
 
 
 def judge_by_neighbours(pairs: Sequence[PairComparison], table: MetricTable) -> list[PairComparison]:
@@ -123,7 +124,10 @@ def _unexplained_move(pair: PairComparison) -> tuple[float, float] | None:
     if change is None or change.p is not None or pair.samples or pair.workload_change:
         return None
     work = instructions_ratio(pair.a, pair.b) or traffic_ratio(pair.a, pair.b)
-    if not change.a.number or not change.b.number or (work and not work.stayed(_EQUAL_WORK)):
+    # One that waits for flags in memory executes as many instructions as it waits, and stores the same.
+    limit = None if work and work.is_by_rate else _EQUAL_WORK  # rates are not exact
+    is_equal = work is None or work.stayed(limit) or stored_the_same(pair.a, pair.b)
+    if not change.a.number or not change.b.number or not is_equal:
         return None
     if pair.verdict is Verdict.NOT_COMPARABLE or launch_code_change(pair.a, pair.b).word == CHANGED:
         return None

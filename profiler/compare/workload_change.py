@@ -331,10 +331,10 @@ def _work_stayed(a: Launch, b: Launch) -> bool:
     instructions, traffic = instructions_ratio(a, b), traffic_ratio(a, b)
     if instructions is None or not instructions.stayed(_STAYED):
         return False
-    return _store_the_same(a, b) or (traffic is not None and traffic.stayed(_STAYED))
+    return stored_the_same(a, b) or (traffic is not None and traffic.stayed(_STAYED))
 
 
-def _store_the_same(a: Launch, b: Launch) -> bool:
+def stored_the_same(a: Launch, b: Launch) -> bool:
     """Whether a count of stores is equal to the last: of what both launches carry, the first."""
     for name in _STORES:
         stores_a, stores_b = a.values.number(name), b.values.number(name)
@@ -407,7 +407,7 @@ def _at_least_twice(a: Launch, b: Launch) -> str:
     instructions = instructions_ratio(a, b)
     beside = traffic_ratio(a, b) or _ratio(a, b, _CYCLES)
     # Code that stores what the other does may load it again and again: many times over it is doubted too.
-    limit = _MANYFOLD if _store_the_same(a, b) else _TWICE
+    limit = _MANYFOLD if stored_the_same(a, b) else _TWICE
     if not instructions or not beside or min(instructions.times, beside.times) < limit:
         return ""
     return _alike_words(instructions, beside) if instructions.is_like(beside) else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pytest
 
@@ -17,10 +18,16 @@ UNITS = {DURATION: "ns", INSTRUCTIONS: "inst", SECTORS: "sector"}
 
 
 def launch(
-    name: str, ordinal: int, ns: float, instructions: float, sectors: float, grid: int = 640
+    name: str,
+    ordinal: int,
+    ns: float,
+    instructions: float,
+    sectors: float,
+    grid: int = 640,
+    more: Mapping[str, float] = MappingProxyType({}),
 ) -> Launch:
-    values = {DURATION: ns, INSTRUCTIONS: instructions, SECTORS: sectors}
-    packed = pack_values({key: Value(number, UNITS[key]) for key, number in values.items()})
+    values = {DURATION: ns, INSTRUCTIONS: instructions, SECTORS: sectors, **more}
+    packed = pack_values({key: Value(number, UNITS.get(key, "sector")) for key, number in values.items()})
     return Launch(name, f"{name}(float*)", "", (grid, 1, 1), (128, 1, 1), 7, (), ordinal, packed)
 
 
@@ -71,12 +78,14 @@ def test_two_launches_of_one_size_have_to_move_together(
     assert found == expected
 
 
-def _histograms(changes: Sequence[float], instructions: float = 1.0) -> Comparison:
+def _histograms(
+    changes: Sequence[float], instructions: float = 1.0, more: Mapping[str, float] = MappingProxyType({})
+) -> Comparison:
     """Launches of one kernel over as many grids as changes, each of which is B's time over A's."""
     sizes = [(100 * (index + 1), 1e6 * (index + 1)) for index in range(len(changes))]
-    a = [launch("count", i, ns, ns, ns, grid) for i, (grid, ns) in enumerate(sizes)]
+    a = [launch("count", i, ns, ns, ns, grid, more) for i, (grid, ns) in enumerate(sizes)]
     b = [
-        launch("count", i, ns * change, ns * instructions, ns, grid)
+        launch("count", i, ns * change, ns * instructions, ns, grid, more)
         for i, ((grid, ns), change) in enumerate(zip(sizes, changes, strict=True))
     ]
     return compared(a, b)
@@ -94,6 +103,15 @@ def test_a_single_size_that_got_slower_is_worse() -> None:
 def test_a_time_far_beyond_what_moves_the_other_way_is_worse() -> None:
     told = list(verdicts(_histograms([3.0, 0.95, 1.0, 1.0, 1.0])).values())
     assert (told.count(Verdict.WORSE), told.count(Verdict.BETTER)) == (1, 0)
+
+
+def test_what_stores_the_same_did_equal_work_however_long_it_waited() -> None:
+    """A scan that spins on flags executes more where it waits longer."""
+    stores = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+    told = list(
+        verdicts(_histograms([1.36, 0.74, 1.2, 1.3, 0.8], instructions=1.05, more={stores: 7.0})).values()
+    )
+    assert set(told) == {Verdict.UNCLEAR}
 
 
 def test_other_work_explains_a_time_that_moves_both_ways() -> None:
