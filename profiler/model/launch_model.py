@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import SimpleNamespace
 from typing import TypeVar
 
 import numpy as np
@@ -59,6 +60,9 @@ _READS_REGISTERS = frozenset(
     ]
 )
 _GENERIC = frozenset(["LD", "ST"])
+# Members of an enumeration are looked up slowly on Python 3.11: longer than an instruction is then looked at.
+_FINISH = SimpleNamespace(**{member.name: int(member) for member in Finish})
+_PIPE = SimpleNamespace(**{member.name: int(member) for member in Pipe})
 _SHORT_LOADS = frozenset(["LDS", "LDSM", "ATOMS", "LDC", "SHFL", "STSM", "MATCH"])
 _LOADS = frozenset(["LDG", "LD", "LDL", "ATOM", "ATOMG", "TEX", "TLD", "SULD"])
 _STORES = frozenset(["STG", "ST", "STL", "RED", "REDG", "SUST"])
@@ -160,42 +164,42 @@ class LaunchModel:
         modifiers = opcode[len(base) :]
         pipe = self.pipe[position]
         if inputs.without_lanes[position]:
-            self.pipe[position], self.pipe_cycles[position] = Pipe.NONE, 1.0
+            self.pipe[position], self.pipe_cycles[position] = _PIPE.NONE, 1.0
             return
-        finish, latency = Finish.FIXED, 0.0
+        finish, latency = _FINISH.FIXED, 0.0
         if base in _SHORT_LOADS:
-            finish, latency = Finish.SHORT, architecture.shared_latency
+            finish, latency = _FINISH.SHORT, architecture.shared_latency
         elif base in _LOADS:
-            finish, latency = Finish.LOAD, architecture.l2_latency
+            finish, latency = _FINISH.LOAD, architecture.l2_latency
         elif base in _STORES:
-            finish = Finish.STORE
+            finish = _FINISH.STORE
         elif base == "LDGSTS":
-            finish = Finish.COPY
+            finish = _FINISH.COPY
         elif base == "LDGDEPBAR":
-            finish = Finish.COPY_COMMIT
+            finish = _FINISH.COPY_COMMIT
         elif base == "DEPBAR" and ".LE" in modifiers and "SB" in text:
-            finish = Finish.COPY_WAIT
+            finish = _FINISH.COPY_WAIT
             left = _COPIES_LEFT.search(text)
             self.copy_groups[position] = int(left[1], 16) if left else 0
         elif base == "BAR" and ("SYNC" in modifiers or "RED" in modifiers):
-            finish = Finish.BARRIER
+            finish = _FINISH.BARRIER
         elif base == "EXIT" and inputs.code.counts[position] > 0:
-            finish = Finish.EXIT
-        elif pipe == Pipe.XU or (pipe == Pipe.FP64 and architecture.fp64_operations < 32):
-            finish, latency = Finish.SHORT, SPECIAL_LATENCY
+            finish = _FINISH.EXIT
+        elif pipe == _PIPE.XU or (pipe == _PIPE.FP64 and architecture.fp64_operations < 32):
+            finish, latency = _FINISH.SHORT, SPECIAL_LATENCY
         elif base in _SPECIAL_REGISTERS:
-            finish, latency = Finish.SHORT, SPECIAL_REGISTER_LATENCY
+            finish, latency = _FINISH.SHORT, SPECIAL_REGISTER_LATENCY
         self.finish[position], self.latency[position] = finish, latency
         wavefronts = inputs.wavefronts[position]
         if base in _GENERIC and inputs.sectors[position] == 0:
             # Counted, and none of them went to global or local memory: it is shared memory.
-            self.finish[position] = Finish.SHORT if base == "LD" else Finish.FIXED
+            self.finish[position] = _FINISH.SHORT if base == "LD" else _FINISH.FIXED
             self.latency[position] = architecture.shared_latency if base == "LD" else 0.0
             least = _words_a_lane(modifiers)
             self.wavefronts[position] = least if np.isnan(wavefronts) else max(1.0, wavefronts)
             return
         if np.isnan(wavefronts):
-            wavefronts = _least_wavefronts(base, modifiers) if pipe == Pipe.LSU else 1.0
+            wavefronts = _least_wavefronts(base, modifiers) if pipe == _PIPE.LSU else 1.0
         if base in pipes.GLOBAL_ACCESSES:
             self.is_global[position] = True
             self.is_strong[position] = modifiers.endswith((".STRONG.SYS", ".STRONG.GPU"))
@@ -205,7 +209,7 @@ class LaunchModel:
             self.sectors[position] = sectors
             lines = max(1.0, sectors / 4.0 if np.isnan(inputs.wavefronts[position]) else wavefronts)
             # A packet asks for a line, or brings a sector; two for what is no whole line.
-            self.packets[position] = max(2.0 * lines, sectors) if finish == Finish.STORE else lines
+            self.packets[position] = max(2.0 * lines, sectors) if finish == _FINISH.STORE else lines
             wavefronts = max(1.0 if base == "LDGSTS" else wavefronts, sectors / 4.0)
         self.wavefronts[position] = wavefronts
 
