@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from profiler.advice.levers import FEWER_INSTRUCTIONS_LEVER, next_register_step
+from profiler.advice.levers import FEWER_INSTRUCTIONS_LEVER, MORE_BYTES_IN_FLIGHT, next_register_step
 from profiler.advice.quantities import quantity_text, read_quantity
-from profiler.advice.rules import DEBUG_BUILD, LIMIT_PCT, NEAR_PP, Advised, apply_rules, known_steps_words
+from profiler.advice.rules import (
+    DEBUG_BUILD,
+    LIMIT_PCT,
+    NEAR_PP,
+    Advised,
+    UnitLoad,
+    apply_rules,
+    busiest_unit,
+    known_steps_words,
+    unit_loads,
+)
 from profiler.advice.stall_levers import NOT_STALLED, STALL_REASONS, advice_for_stall
 from profiler.advice.statement import (
     BOTTLENECK,
@@ -22,7 +32,7 @@ from profiler.advice.statement import (
     doubted,
     format_share,
 )
-from profiler.advice.techniques import FEWER_INSTRUCTIONS, techniques_of
+from profiler.advice.techniques import FEWER_INSTRUCTIONS, PREFETCH, techniques_of
 from profiler.compare import SHORT_NS
 from profiler.evidence import Evidence, Metric, formatting
 
@@ -34,10 +44,13 @@ ROOF_PCT = 88.0  # of DRAM's peak: good kernels reach 88 to 92 %
 EXCESS_SHARE = 0.05  # of sectors: below it none is worth a word
 LOCAL_SHARE, _LITTLE_LOCAL = 0.1, 0.01  # of local and global sectors: with a lever, and worth a word
 _DRAM_LIMIT_PCT = 85.0  # of its peak: below it more bytes in flight help
+_NO_BOUND = "no bound: what goes takes its instructions and their latency with it"
+_WAITING_ALONE = "less of this waiting alone saves that; instructions that go with it come on top"
 _MAX_WAITS = 2  # stall reasons with a statement
 _STALL_SLACK = 0.1  # of the latency: how far the stalls' sum and the latency may lie apart
 _MAX_STALL_RATIO = 1.2  # of the stalls' sum to the latency: 1.14 was seen, of a launch of 11 µs
 _MORE_CONFLICTS = 1.05  # times the baseline's conflicts: from here on the rise deserves an explanation
+_L1 = "L1/TEX and shared memory"
 _MAIN_QUESTIONS = ("limit", "waiting")
 _COMPUTE_PARTS = ("issue_slots", "pipe_fp64", "pipe_fma", "pipe_alu", "pipe_xu", "pipe_lsu", "tensor_busy")
 
@@ -82,6 +95,8 @@ def _statement(
     inputs: tuple[MetricInput, ...],
     *,
     share: float | None = None,
+    saves_at_most: float | None = None,
+    taken: float | None = None,
     weight: float = 0.0,
     lever: str = "",
     confidence: str = "",
@@ -105,6 +120,8 @@ def _statement(
         "".join(reservations),
         lever if lever and all_valid(inputs) else None,
         None if share is None else min(max(share, 0.0), 1.0),
+        saves_at_most,
+        taken,
         weight,
         techniques=techniques,
         refuted_by=refuted_by,
@@ -113,26 +130,17 @@ def _statement(
 
 def _limiting_unit(metrics: LaunchMetrics) -> _Answers:
     """The unit nearest to its peak, or that none is near and latency limits the time."""
-    names = ("sol_compute", "sol_memory", "sol_dram", "sol_l2")
-    compute, memory, dram, l2 = inputs = metrics.of(*names)
-    if not all_valid(inputs):
-        yield OpenQuestion("limit", "which unit limits the time", inputs)
+    compute, memory, *levels = metrics.of("sol_compute", "sol_memory", "sol_dram", "sol_l2")
+    if not all_valid((compute, memory)):
+        yield OpenQuestion("limit", "which unit limits the time", (compute, memory, *levels))
         return
+    inputs = (compute, memory, *(level for level in levels if level.valid))
     shares = f"compute at {compute.text}, memory at {memory.text} of peak"
     share = max(compute.number, memory.number) / 100
     if share * 100 < LIMIT_PCT:
-        text = f"No unit is near its peak ({shares}): the time goes into waiting."
-        yield _statement(metrics, "limit:latency", BOTTLENECK, text, inputs, share=1 - share)
+        yield _latency_or_one_unit(metrics, inputs, shares, share)
     elif memory.number >= compute.number:
-        levels = {"DRAM": dram, "L2": l2}
-        level = max(levels, key=lambda name: levels[name].number)
-        # What remains of the memory throughput is that of L1, whose own share is one of active time.
-        busiest, number = "L1/TEX and shared memory", memory.text
-        if levels[level].number >= memory.number - NEAR_PP:
-            busiest, number = level, levels[level].text
-        verb = "limits it" if busiest != "DRAM" or dram.number >= _DRAM_LIMIT_PCT else "is the busiest unit"
-        text = f"{busiest} {verb}: {number} of its peak ({shares})."
-        yield _statement(metrics, "limit:memory", BOTTLENECK, text, inputs, share=share)
+        yield from _limiting_level(metrics, memory, levels, inputs, shares)
     else:
         text, pipes = _busiest_pipe(metrics, compute.number)
         yield _statement(
@@ -143,6 +151,58 @@ def _limiting_unit(metrics: LaunchMetrics) -> _Answers:
             (*inputs, *pipes),
             share=share,
         )
+
+
+def _latency_or_one_unit(
+    metrics: LaunchMetrics, inputs: tuple[MetricInput, ...], shares: str, share: float
+) -> Statement:
+    """That latency limits, unless a unit's own counter says that it is near its peak."""
+    busiest = max(unit_loads(metrics), key=lambda load: load.share)
+    own = [*(load.inputs[0] for load in unit_loads(metrics)), metrics["sol_l1"]]
+    most = max((metric for metric in own if metric.valid), key=lambda metric: metric.number)
+    inputs = tuple({metric.name: metric for metric in (*inputs, most, *busiest.inputs)}.values())
+    if most.number >= LIMIT_PCT:
+        text = f"The busiest unit, by a counter of its own: {most.label}, {most.text} of its peak ({shares})."
+        return _statement(metrics, "limit:unit", BOTTLENECK, text, inputs, share=busiest.share)
+    if most.number > share * 100:
+        shares += f", {most.label} at {most.text}"
+    text = f"No unit is near its peak ({shares}): the time goes into waiting."
+    return _statement(metrics, "limit:latency", BOTTLENECK, text, inputs, share=busiest.leaves)
+
+
+def _limiting_level(
+    metrics: LaunchMetrics,
+    memory: MetricInput,
+    levels: Sequence[MetricInput],
+    inputs: tuple[MetricInput, ...],
+    shares: str,
+) -> _Answers:
+    """The level of memory whose throughput is the memory's; a question where a level was not counted."""
+    dram, l2 = levels
+    l1 = tuple(metric for metric in metrics.of("l1_requests", "l1_wavefronts") if metric.valid)
+    known = {"DRAM": (dram,) if dram.valid else (), "L2": (l2,) if l2.valid else ()}
+    near = {
+        name: metric
+        for name, metrics_of_level in (*known.items(), (_L1, l1))
+        for metric in metrics_of_level
+        if metric.number >= memory.number - NEAR_PP
+    }
+    name = max(near, key=lambda one: near[one].number, default="")
+    if all_valid(levels) and name in ("", _L1):
+        # What remains of the memory throughput is that of L1, whose own share is one of active time.
+        name, number = _L1, memory.text
+    elif name:
+        number = near[name].text
+        inputs = tuple({metric.name: metric for metric in (*inputs, near[name])}.values())
+    else:
+        text = f"Memory limits it: {memory.text} of its peak ({shares}); which level of it is unknown."
+        yield _statement(metrics, "limit:memory", BOTTLENECK, text, inputs, share=memory.number / 100)
+        missing = tuple(level for level in (*levels, *metrics.of("l1_wavefronts")) if not level.valid)
+        yield OpenQuestion("level", "which level of memory limits it", missing)
+        return
+    verb = "limits it" if name != "DRAM" or dram.number >= _DRAM_LIMIT_PCT else "is the busiest unit"
+    text = f"{name} {verb}: {number} of its peak ({shares})."
+    yield _statement(metrics, "limit:memory", BOTTLENECK, text, inputs, share=memory.number / 100)
 
 
 def _busiest_pipe(metrics: LaunchMetrics, compute_pct: float) -> tuple[str, tuple[MetricInput, ...]]:
@@ -225,20 +285,33 @@ def _wait(
     text += f"; {advice.words}." if advice.words else "."
     refuted_by = f"the cycles of {reason} fall and the time does not"
     known = f"{_known(f'waiting:{reason}', refuted_by)}; " if advice.lever else ""
-    waiting = min(share, 1 - issue.number / 100)
-    most = "less waiting could save" if waiting <= advice.at_most else "is left to the busiest unit's peak"
+    waiting = min(share, 1 - issue.number / 100, advice.at_most)
+    techniques = techniques_of(advice.lever)
+    leaves_work = advice.lever == MORE_BYTES_IN_FLIGHT or PREFETCH in techniques
+    bounding = busiest_unit(metrics) if leaves_work else None
+    bound, words = _bound(bounding, _WAITING_ALONE)
+    inputs = (stall, latency, issue, *advice.inputs, *(bounding.inputs if bounding else ()))
     return _statement(
         metrics,
         f"waiting:{reason}",
         BOTTLENECK,
         text,
-        (stall, latency, issue, *advice.inputs),
-        share=min(waiting, advice.at_most),
+        tuple({metric.name: metric for metric in inputs}.values()),
+        share=waiting if bound is None else min(waiting, bound),
+        saves_at_most=bound,
         lever=advice.lever,
-        confidence=f"{known}the share is the most that {most}",
-        techniques=techniques_of(advice.lever),
+        confidence=f"{known}{words}",
+        techniques=techniques,
         refuted_by=refuted_by,
     )
+
+
+def _bound(load: UnitLoad | None, otherwise: str) -> tuple[float | None, str]:
+    """What a lever that leaves the unit's work saves of the time at most, and why; else `otherwise`."""
+    if load is None:
+        return None, otherwise
+    throughput = load.inputs[0]
+    return load.leaves, f"it leaves the work, and {throughput.label} is at {throughput.text}: that bounds it"
 
 
 def _known(name: str, refuted_by: str) -> str:
@@ -253,6 +326,7 @@ def _advised(advised: Advised, metrics: LaunchMetrics) -> Statement:
     if rule.id == "occupancy:room":
         step, step_inputs = next_register_step(metrics)
         text, inputs = " ".join(filter(None, (text, step))), (*inputs, *step_inputs)
+    bound, words = _bound(advised.at_most, _NO_BOUND)
     return _statement(
         metrics,
         rule.id,
@@ -260,8 +334,10 @@ def _advised(advised: Advised, metrics: LaunchMetrics) -> Statement:
         text,
         tuple({metric.name: metric for metric in inputs}.values()),
         share=advised.share,
+        saves_at_most=bound,
+        taken=advised.taken,
         lever=advised.lever,
-        confidence=f"{_known(rule.id, rule.refuted_by)}; the share is an upper bound",
+        confidence=f"{_known(rule.id, rule.refuted_by)}; {words}",
         techniques=rule.techniques,
         refuted_by=rule.refuted_by,
     )
@@ -309,7 +385,7 @@ def _local_memory(metrics: LaunchMetrics) -> _Answers:
             f"{share} of the local and global sectors are local: spills or local arrays, which these "
             "counters do not tell apart; the compiler does (`profiler static`)."
         )
-        yield _statement(metrics, "local", BOTTLENECK, text, reading.inputs, share=reading.number)
+        yield _statement(metrics, "local", BOTTLENECK, text, reading.inputs, weight=reading.number)
         return
     waiting = read_quantity("wait_for_memory", metrics)
     memory = metrics["sol_memory"]
@@ -335,7 +411,7 @@ def _debug_build(metrics: LaunchMetrics) -> _Answers:
     words = {name: quantity_text(name, number) for name, number in numbers.items()}
     text = (
         f"This looks like a debug build: {words['moves']} of the instructions are MOV, with "
-        f"{words['fixed_latency']} cycles of fixed latency. Build without -G (and with -O3) before you go by "
+        f"{words['fixed_latency']} of fixed latency. Build without -G (and with -O3) before you go by "
         "what follows: access patterns, divergence and barriers stay, what concerns instructions does not."
     )
     inputs = chain.from_iterable(reading.inputs for reading in readings.values())

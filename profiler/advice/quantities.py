@@ -25,6 +25,7 @@ class Quantity:
     formula: Callable[..., float | None] = lambda number: float(number)  # None: the inputs contradict
     unit: str = ""  # "%" of a peak, "share" from 0 to 1, else a number
     most: float = math.inf  # above it the inputs contradict each other
+    counted: tuple[str, str] = ("", "")  # what a count is of, one and several: ("block", "blocks")
 
 
 class Reading(NamedTuple):
@@ -48,10 +49,12 @@ def read_quantity(name: str, metrics: LaunchMetrics) -> Reading:
 
 def quantity_text(name: str, number: float) -> str:
     """A quantity with its unit, as a sentence says it."""
-    unit = QUANTITIES[name].unit
-    if unit == "share":
+    quantity = QUANTITIES[name]
+    if quantity.unit == "share":
         return format_share(number)
-    return str(formatting.quantity(Value(number, unit)))
+    text = str(formatting.quantity(Value(number, quantity.unit)))
+    one, several = quantity.counted
+    return f"{text} {one if text == '1' else several}".strip()
 
 
 def _read_input(source: str, metrics: LaunchMetrics) -> MetricInput:
@@ -146,7 +149,10 @@ QUANTITIES = {
     ),
     # As many per cent of wavefronts as of requests are two wavefronts a request.
     "wavefronts_per_request": Quantity(
-        "wavefronts a request", ("l1_wavefronts", "l1_requests"), lambda a, b: 2 * a / b if b else None
+        "wavefronts a request",
+        ("l1_wavefronts", "l1_requests"),
+        lambda a, b: 2 * a / b if b else None,
+        counted=("wavefront", "wavefronts"),
     ),
     "scattered_part": Quantity(
         "wavefronts beyond four a request",
@@ -206,7 +212,9 @@ QUANTITIES = {
         "share",
     ),
     # waiting
-    "fixed_latency": Quantity("cycles of fixed latency an instruction", ("stall_wait",)),
+    "fixed_latency": Quantity(
+        "cycles of fixed latency an instruction", ("stall_wait",), counted=("cycle", "cycles")
+    ),
     "wait_for_fixed_latency": Quantity(
         "waiting for the fixed latency of instructions",
         ("warp_latency", "stall_wait"),
@@ -306,9 +314,9 @@ QUANTITIES = {
         lambda occupancy, a, b: max(min(1 - occupancy / 100, 1 - max(a, b) / 100), 0.0),
         "share",
     ),
-    "waves": Quantity("waves", ("waves",), lambda waves: waves or None),
-    "blocks": Quantity("blocks", ("grid_size",), lambda blocks: blocks or None),
-    "sms": Quantity("SMs", ("sm_count",), lambda count: count or None),
+    "waves": Quantity("waves", ("waves",), lambda waves: waves or None, counted=("wave", "waves")),
+    "blocks": Quantity("blocks", ("grid_size",), lambda blocks: blocks or None, counted=("block", "blocks")),
+    "sms": Quantity("SMs", ("sm_count",), lambda count: count or None, counted=("SM", "SMs")),
     "sms_without_a_block": Quantity(
         "SMs without a block",
         ("grid_size", "sm_count"),
@@ -336,6 +344,8 @@ QUANTITIES = {
         lambda ns: min(EMPTY_LAUNCH_NS / ns, 1.0) if ns else None,
         "share",
     ),
-    "block": Quantity("threads a block", ("block_size",), lambda threads: threads or None),
+    "block": Quantity(
+        "threads a block", ("block_size",), lambda threads: threads or None, counted=("thread", "threads")
+    ),
     "partial_warp": Quantity("lanes without a thread", ("block_size",), _partial_warp, "share"),
 }

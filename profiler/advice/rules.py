@@ -60,6 +60,11 @@ from profiler.evidence import ARCHITECTURES
 
 BUSY_PCT = 30.0  # of its peak: a unit below it is not what a kernel's time goes into
 LIMIT_PCT = 60.0  # of its peak: from here on a unit limits; NVIDIA's own rules say so too
+# Throughputs of elapsed time: what a launch with the same work takes at least.
+_UNITS = (
+    *("sol_compute", "sol_memory", "sol_dram", "sol_l2", "l1_requests", "l1_wavefronts", "issue_slots"),
+    *("pipe_fp64", "pipe_fma", "pipe_alu", "pipe_xu", "pipe_lsu", "pipe_adu", "tensor_busy", "l2_atomics"),
+)
 NEAR_PP = 5.0  # a part this near to the throughput is what makes it: they come from different passes
 
 
@@ -93,9 +98,12 @@ class Rule:
     lever: str | Callable[[LaunchMetrics], SpecificLever]
     at_stake: str  # the quantity that is the share of time, or a per cent of it
     refuted_by: str
-    saves: float = 1.0  # the part of what is at stake that the lever could save at most
+    saves: float = 1.0  # the part of what is at stake that the lever is taken to save, for its rank
     chips: frozenset[str] = frozenset()  # empty: every chip
     asks: bool = True  # whether missing counters leave a question open: not where another rule asks it
+    of_time: bool = True  # whether what is at stake is a share of time, not of lanes
+    idle: bool = False  # what is at stake is time in which no unit is busy
+    leaves_work: bool = False  # the lever leaves the work of every unit: it saves what the busiest one leaves
     of_the_build: bool = False  # in code without optimisation the build makes what it finds, not the source
 
 
@@ -132,68 +140,81 @@ RULES = (
         "block",
         (OCCUPANCY,),
         (at_least("partial_warp", 0.1),),
-        "A block of {block} threads leaves {partial_warp} of its warps' lanes without a thread.",
+        "A block of {block} leaves {partial_warp} of its warps' lanes without a thread.",
         "blocks of a multiple of 32 threads, 128 to 256 to begin with",
         "partial_warp",
         "the time with blocks of 128 threads is the same",
+        of_time=False,
     ),
     Rule(
         "grid:small",
         "idle",
         (GRID_SIZE,),
         (at_least("sms_without_a_block", 0.1),),
-        "{blocks} blocks for {sms} SMs: {sms_without_a_block} of the SMs have none.",
+        "{blocks} for {sms}: {sms_without_a_block} of the SMs have none.",
         MORE_BLOCKS,
         "sms_without_a_block",
         "twice the blocks of half the work take as long",
+        idle=True,
+        leaves_work=True,
     ),
     Rule(
         "idle:grid",
         "idle",
         (GRID_SIZE,),
         (at_least("idle_sms", 0.1), below("waves", 1.0)),
-        "SMs are without work for {idle_sms} of the time, in {waves} waves.",
+        "SMs are without work for {idle_sms} of the time, in {waves}.",
         MORE_BLOCKS,
         "idle_sms",
         "twice the blocks of half the work take as long",
+        idle=True,
+        leaves_work=True,
     ),
     Rule(
         "idle:uneven",
         "idle",
         (GRID_SIZE,),
         (at_least("imbalance", 1.1), at_least("waves", 1.0)),
-        "SMs wait for the busiest one for {uneven_sms} of the time, in {waves} waves.",
+        "SMs wait for the busiest one for {uneven_sms} of the time, in {waves}.",
         EVEN_BLOCKS,
         "uneven_sms",
         "the time does not move with the order or the size of the blocks",
         asks=False,
+        idle=True,
+        leaves_work=True,
     ),
     Rule(
         "occupancy:block",
         "occupancy",
         (OCCUPANCY,),
         (*_NO_UNIT_LIMITS, below("occupancy", 50.0), below("waves", 1.0)),
-        "{occupancy} of the warps are there, in less than one wave, and no unit is near its peak.",
+        "{occupancy} of the warps are there, in less than one wave, with compute at {compute} and memory at "
+        "{memory} of their peaks.",
         "more warps for the same tile: more threads a block, less work for each",
         "missing_warps",
         "the same tile by twice the threads takes as long",
+        idle=True,
+        leaves_work=True,
     ),
     Rule(
         "occupancy:room",
         "occupancy",
         (OCCUPANCY,),
         (*_NO_UNIT_LIMITS, below("occupancy_theoretical", 50.1), at_least("waves", 1.0)),
-        "Occupancy is {occupancy_theoretical} at most, and no unit is near its peak.",
+        "Occupancy is {occupancy_theoretical} at most, with compute at {compute} and memory at {memory} of "
+        "their peaks.",
         room_lever,
         "room_for_warps",
         "a build with more warps an SM takes as long",
+        idle=True,
+        leaves_work=True,
     ),
     Rule(
         "launch:short",
         "idle",
         (FUSION,),
         (below("duration", 5000.0), below("waves", 1.0)),
-        "The launch takes {duration} with {waves} waves: to start and end one takes about 2 µs.",
+        "The launch takes {duration} with {waves}: to start and end one takes about 2 µs.",
         FUSE_LAUNCHES,
         "launch_overhead",
         "the sequence takes as long without this launch",
@@ -209,13 +230,14 @@ RULES = (
             at_least("waves", 1.0),
             below("l2_atomics", 2.0),
         ),
-        "{occupancy} of the warps are there and no unit is near its peak: more warps would not hide what "
-        "they wait for.",
+        "{occupancy} of the warps are there, with compute at {compute} and memory at {memory} of their "
+        "peaks: more warps would not hide what they wait for.",
         INDEPENDENT_WORK,
         "free_units",
         "two results a thread take twice as long as one",
         0.5,  # two results at a time
         asks=False,
+        idle=True,
     ),
     # --- L1's data stage
     Rule(
@@ -223,7 +245,7 @@ RULES = (
         "l1",
         (COALESCING,),
         (*_L1_BUSIEST, at_least("wavefronts_per_request", 8.0), _NO_SHARED_MEMORY),
-        "A request to L1 takes {wavefronts_per_request} wavefronts, where 1 to 4 are normal.",
+        "A request to L1 takes {wavefronts_per_request}, where 1 to 4 are normal.",
         "coalesce global accesses: neighbouring lanes at neighbouring addresses",
         "scattered_wavefronts",
         "the wavefronts a request fall to 4 and the time does not",
@@ -239,7 +261,7 @@ RULES = (
             at_least("wavefronts_per_request", 8.0),
             _NO_SHARED_MEMORY,
         ),
-        "A request to L1 takes {wavefronts_per_request} wavefronts, where 1 to 4 are normal, and memory is "
+        "A request to L1 takes {wavefronts_per_request}, where 1 to 4 are normal, and memory is "
         "busier than compute ({memory} of its peak).",
         "coalesce global accesses: neighbouring lanes at neighbouring addresses",
         "scattered_part",
@@ -250,7 +272,7 @@ RULES = (
         "l1",
         (BANK_CONFLICTS, COALESCING),
         (*_L1_BUSIEST, at_least("wavefronts_per_request", 8.0), _SHARED_MEMORY),
-        "A request to L1 or shared memory takes {wavefronts_per_request} wavefronts; 1 to 4 are normal.",
+        "A request to L1 or shared memory takes {wavefronts_per_request}; 1 to 4 are normal.",
         "mend the scattered access: swizzle or pad the shared-memory tile, coalesce global accesses",
         "scattered_wavefronts",
         "the wavefronts a request fall to 4 and the time does not",
@@ -283,7 +305,7 @@ RULES = (
         "l1",
         (VECTORISED,),
         (*_L1_BUSIEST, below("wavefronts_per_request", 4.0), _SHARED_MEMORY),
-        "L1 is the busiest unit ({l1_limit} of its peak) with {wavefronts_per_request} wavefronts a request: "
+        "L1 is the busiest unit ({l1_limit} of its peak) with {wavefronts_per_request} a request: "
         "one of 16 bytes a lane takes 4.",
         WIDER_ACCESSES,
         "l1_limit",
@@ -295,7 +317,7 @@ RULES = (
         "l1",
         (VECTORISED,),
         (*_L1_BUSIEST, below("wavefronts_per_request", 2.0), _NO_SHARED_MEMORY),
-        "L1 is the busiest unit ({l1_limit} of its peak) with {wavefronts_per_request} wavefronts a request: "
+        "L1 is the busiest unit ({l1_limit} of its peak) with {wavefronts_per_request} a request: "
         "one of 16 bytes a lane takes 4.",
         WIDER_ACCESSES,
         "l1_limit",
@@ -312,6 +334,8 @@ RULES = (
         MORE_BYTES_IN_FLIGHT,
         "dram_headroom",
         "twice the bytes in flight leave DRAM's throughput where it is",
+        idle=True,
+        leaves_work=True,
     ),
     Rule(
         "dram:roof",
@@ -556,11 +580,13 @@ RULES = (
         "atomics",
         (ATOMICS,),
         (at_least("l2_atomics", 2.0), *_NO_UNIT_LIMITS),
-        "L2 works on atomics for {l2_atomics} of its peak, and no unit is near its peak.",
+        "L2 works on atomics for {l2_atomics} of its peak, with compute at {compute} and memory at {memory} "
+        "of their peaks.",
         REDUCE_FIRST,
         "free_units",
         "a tenth of the atomics takes as long",
         asks=False,
+        idle=True,
     ),
     Rule(
         "divergence",
@@ -571,13 +597,14 @@ RULES = (
         "keep the lanes of a warp together: bounds outside the loop, rows of one length in a warp",
         "idle_lanes",
         "as many lanes are idle where the branches are gone",
+        of_time=False,
     ),
     Rule(
         "debug:local",
         "debug",
         (OTHER,),
         (*DEBUG_BUILD, at_least("local_sectors", 0.5)),
-        "{moves} of the instructions are MOV, with {fixed_latency} cycles of fixed latency, and "
+        "{moves} of the instructions are MOV, with {fixed_latency} of fixed latency, and "
         "{local_sectors} of the local and global sectors are local: code without optimisation, whose arrays "
         "stay in local memory.",
         OPTIMISED_BUILD,
@@ -609,14 +636,51 @@ QUESTIONS = {
 }
 
 
+class UnitLoad(NamedTuple):
+    """How busy a unit is by a counter of its own."""
+
+    share: float  # of its peak, over the launch's time, 0 to 1
+    inputs: tuple[MetricInput, ...]  # its throughput first
+    # Whether a launch with the same work takes this share of the time at least. L1's throughput of active
+    # time was seen at twice what its parts reach: its peak may be another one.
+    is_bound: bool
+
+    @property
+    def leaves(self) -> float:
+        """The share of time that it leaves: more is not saved while its work stays."""
+        return max(1 - self.share, 0.0)
+
+
 class Advised(NamedTuple):
     """A rule that holds for a launch."""
 
     rule: Rule
     finding: str
     lever: str
-    share: float  # of the time, 0 to 1
+    share: float | None  # of the time, 0 to 1: what it concerns; None where it is no time
+    taken: float  # what the lever is taken to save, 0 to 1: its rank
     inputs: tuple[MetricInput, ...]
+    at_most: UnitLoad | None = None  # the unit whose work bounds what the lever can save
+
+
+def unit_loads(metrics: LaunchMetrics) -> tuple[UnitLoad, ...]:
+    """Every unit's throughput that was counted, over the launch's time; none where no counter says."""
+    loads = [
+        UnitLoad(min(metric.number / 100, 1.0), (metric,), True)
+        for metric in metrics.of(*_UNITS)
+        if metric.valid
+    ]
+    of_active, active, elapsed = inputs = metrics.of("sol_l1", "sm_cycles_active", "cycles")
+    if all_valid(inputs) and elapsed.number:
+        share = of_active.number / 100 * min(active.number / elapsed.number, 1.0)
+        loads.append(UnitLoad(min(share, 1.0), inputs, False))
+    return tuple(loads)
+
+
+def busiest_unit(metrics: LaunchMetrics, *, for_bound: bool = True) -> UnitLoad | None:
+    """The busiest unit of those that were counted; `for_bound`: whose work bounds the time."""
+    loads = [load for load in unit_loads(metrics) if load.is_bound or not for_bound]
+    return max(loads, default=None, key=lambda load: load.share)
 
 
 def apply_rule(rule: Rule, metrics: LaunchMetrics) -> Advised | OpenQuestion | None:
@@ -650,14 +714,23 @@ def apply_rule(rule: Rule, metrics: LaunchMetrics) -> Advised | OpenQuestion | N
     if not all_valid(specific.inputs):
         return OpenQuestion(rule.topic, QUESTIONS[rule.topic], specific.inputs)
     inputs.update((metric.name, metric) for metric in specific.inputs)
-    stake = numbers[rule.at_stake] / (100 if QUANTITIES[rule.at_stake].unit == "%" else 1)
+    stake = min(numbers[rule.at_stake] / (100 if QUANTITIES[rule.at_stake].unit == "%" else 1), 1.0)
+    busiest = busiest_unit(metrics, for_bound=False)
+    if busiest and rule.idle and busiest.leaves < stake:
+        stake = busiest.leaves
+        inputs.update((metric.name, metric) for metric in busiest.inputs)
+    bounding = busiest_unit(metrics) if rule.leaves_work else None
+    if bounding:
+        inputs.update((metric.name, metric) for metric in bounding.inputs)
     texts = {name: quantity_text(name, number) for name, number in numbers.items()}
     return Advised(
         rule,
         rule.finding.format(**texts),
         specific.lever,
-        min(max(stake * rule.saves, 0.0), 1.0),
+        max(stake, 0.0) if rule.of_time else None,
+        max(stake * rule.saves, 0.0),
         tuple(inputs.values()),
+        bounding,
     )
 
 

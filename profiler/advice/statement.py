@@ -118,7 +118,13 @@ class Statement:
     evidence: Evidence
     confidence: str  # how far it can be believed, in words
     lever: str | None = None
-    share: float | None = None  # of the launch's time, 0 to 1, at most; None where no time is known
+    # Of the launch's time, 0 to 1: what it concerns. No bound of what a lever saves: an instruction or an
+    # access that goes takes its latency with it. None where no time is known.
+    share: float | None = None
+    saves_at_most: float | None = (
+        None  # of the launch's time: a bound of what the lever saves; None without one
+    )
+    taken: float | None = field(default=None, compare=False)  # what the lever is taken to save, for its rank
     weight: float = field(default=0.0, compare=False)  # its rank where that is higher than the share
     question: str = ""  # of an unknown one: what stays open, in words that follow "unknown:"
     to_collect: tuple[str, ...] = ()  # of an unknown one: what would answer it, a sentence a state
@@ -144,8 +150,9 @@ class Statement:
 
     @property
     def rank(self) -> float:
-        """The share of time that it concerns; or its weight, where that is higher or the share unknown."""
-        return max(self.weight, self.share or 0.0)
+        """The share of time that it is taken to save, or concerns; its weight, where that is higher."""
+        share = self.share if self.taken is None else self.taken
+        return max(self.weight, share or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """The statement for JSON."""
@@ -160,6 +167,7 @@ class Statement:
             "techniques": list(self.techniques) if self.lever else [],
             "refuted_by": self.refuted_by or None if self.lever else None,
             "share_of_time": self.share,
+            "saves_at_most": self.saves_at_most,
             "confidence": self.confidence,
         }
 

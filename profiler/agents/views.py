@@ -336,7 +336,10 @@ def insights(whole: Json) -> Json:
         ]
         kept = {
             key: statement[key]
-            for key in ("id", "kind", "evidence", "share_of_time", "confidence", "refuted_by")
+            for key in (
+                *("id", "kind", "evidence", "share_of_time", "saves_at_most"),
+                *("confidence", "refuted_by"),
+            )
         }
         statements.append({**kept, "metrics": Selected(metrics, len(statement["metrics"]))})
     return {**whole, "schema": None, "statements": statements, "hidden": whole["hidden"] or None}

@@ -16,7 +16,7 @@ from profiler.advice import (
     load_subject,
     with_places,
 )
-from profiler.advice.statement import UNKNOWN
+from profiler.advice.statement import UNKNOWN, format_share
 from profiler.compare import UNKNOWN_NOISE, NoiseModel, compare, refuse_unused_filters
 from profiler.compare.resolve_code import open_report_of_launch
 from profiler.documents import markdown
@@ -38,7 +38,10 @@ class InsightsDocument(Document):
 
     insights: Insights
 
-    columns = ("kind", "statement", "lever", "share_of_time", "evidence", "confidence", "valid")
+    columns = (
+        *("kind", "statement", "lever", "share_of_time", "saves_at_most"),
+        *("evidence", "confidence", "valid"),
+    )
 
     @property
     def title(self) -> str:
@@ -57,13 +60,14 @@ class InsightsDocument(Document):
         return self.insights.statements
 
     def rows(self) -> list[tuple[object, ...]]:
-        """A row a statement; the share of the launch's time that it concerns at most is from 0 to 1."""
+        """A row a statement; shares of the launch's time, what it concerns and a bound, are from 0 to 1."""
         return [
             (
                 statement.kind,
                 statement.text,
                 statement.lever,
                 statement.share,
+                statement.saves_at_most,
                 statement.evidence.value,
                 statement.confidence,
                 statement.valid,
@@ -187,8 +191,16 @@ def kind_words(statement: Statement) -> str:
 
 
 def share_words(statement: Statement) -> str:
-    """`, 42 % of the time at most`; "" where no time is known."""
-    return "" if not statement.share else f", {statement.share:.0%} of the time at most".replace("%", " %")
+    """`, concerns 42 % of the time, saves 60 % at most`; "" where no time is known.
+
+    The bound alone where it is no more than what it concerns.
+    """
+    share, bound = statement.share, statement.saves_at_most
+    bounded = "" if bound is None else f"saves {format_share(bound)}"
+    if bound is not None and bound <= (share or 0.0):
+        return f", {bounded} of the time at most"
+    concerned = f", concerns {format_share(share)} of the time" if share else ""
+    return f"{concerned}, {bounded} {'' if share else 'of the time '}at most" if bounded else concerned
 
 
 def _statement_line(statement: Statement) -> str:

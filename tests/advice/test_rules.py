@@ -10,7 +10,7 @@ import pytest
 
 from profiler.advice.bottleneck import find_bottlenecks
 from profiler.advice.insights import rank_statements
-from profiler.advice.quantities import QUANTITIES, read_quantity
+from profiler.advice.quantities import QUANTITIES, quantity_text, read_quantity
 from profiler.advice.rules import QUESTIONS, RULES, Advised, Rule, apply_rule, apply_rules, rules_digest
 from profiler.advice.statement import LaunchMetrics, Statement
 from profiler.advice.techniques import TECHNIQUES
@@ -18,6 +18,7 @@ from profiler.advice.track_record import CHIPS, HELPED, RULES_DIGEST
 from profiler.evidence import Value, load_metrics
 from profiler.evidence.values import pack_values
 from profiler.explain.explanation import stall_metrics
+from profiler.explain.time_identity import TimeIdentity
 from tests import made
 
 TABLE = load_metrics()
@@ -168,7 +169,9 @@ def test_a_rule_holds_where_all_its_conditions_do_and_says_its_numbers(rule: Rul
     assert isinstance(advised, Advised)
     assert advised.lever
     assert "{" not in advised.finding
-    assert 0 < advised.share <= 1
+    assert 0 < advised.taken <= 1
+    assert (advised.share is not None) == rule.of_time
+    assert advised.share is None or 0 < advised.share <= 1
     assert all(metric.valid for metric in advised.inputs)
 
 
@@ -298,6 +301,116 @@ def test_local_memory_that_nobody_waits_for_asks_for_nothing() -> None:
     waited_for = statements({**numbers, "stall_long_scoreboard": 6})["local"]
     assert waited_for.lever
     assert waited_for.share == pytest.approx(0.8 * 0.6)
+
+
+def test_little_local_memory_has_no_share_of_time() -> None:
+    """6 % of the sectors are local: no share of time, and without them a public kernel took 21 % less."""
+    found = statements({**PLAIN, "local_load_sectors": 120})["local"]
+    assert (found.kind, found.share, found.saves_at_most) == ("bottleneck", None, None)
+    assert 0.05 < found.rank < 0.07
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_only_what_leaves_the_work_of_every_unit_has_a_bound_which_is_what_the_busiest_leaves(
+    rule: Rule,
+) -> None:
+    numbers, opcodes, chip = case(rule)
+    found = {
+        one.id: one
+        for one in find_bottlenecks(launch_metrics(numbers, opcodes, chip), {})
+        if isinstance(one, Statement)
+    }[rule.id]
+    assert (found.saves_at_most is not None) == rule.leaves_work
+    if found.saves_at_most is not None:
+        most = max(numbers[name] for name in ("sol_compute", "sol_memory", "sol_dram", "sol_l2"))
+        assert found.saves_at_most == pytest.approx(1 - most / 100)
+        assert found.share is not None
+        assert found.share <= found.saves_at_most
+        assert most in {metric.number for metric in found.inputs}
+
+
+def test_fewer_instructions_save_more_than_the_issue_slots_that_they_took() -> None:
+    """By the identity of the time: what was computed again and again went, and 84 % of the time with it."""
+    found = statements({**PLAIN, "sol_compute": 56, "issue_slots": 56})["issue:slots"]
+    before = TimeIdentity(523e3, 1.5e9, 1e12, 8.0, 4.0, 432.0, 1.0)
+    saved = 1 - (replace(before, instructions=0.16e12).modelled_us or 0) / (before.modelled_us or 1)
+    assert found.share == pytest.approx(0.56)
+    assert saved == pytest.approx(0.84)
+    assert found.saves_at_most is None
+
+
+def test_more_blocks_save_what_a_full_unit_leaves() -> None:
+    numbers = {**PLAIN, "grid_size": 64, "sm_count": 84, "sol_dram": 97.7, "sol_memory": 97.7}
+    found = statements(numbers)["grid:small"]
+    assert (found.share, found.saves_at_most) == (pytest.approx(0.023), pytest.approx(0.023))
+    alone = statements({**PLAIN, "grid_size": 64, "sm_count": 84})["grid:small"]
+    assert (alone.share, alone.saves_at_most) == (pytest.approx(20 / 84), pytest.approx(0.6))
+
+
+def test_prefetching_saves_what_a_full_unit_leaves_and_less_waiting_alone_has_no_bound() -> None:
+    numbers = {**PLAIN, "stall_long_scoreboard": 8, "sol_compute": 90, "pipe_alu": 20}
+    found = statements(numbers)["waiting:long_scoreboard"]
+    assert (found.share, found.saves_at_most) == (pytest.approx(0.1), pytest.approx(0.1))
+    barrier = statements({**PLAIN, "stall_barrier": 8})["waiting:barrier"]
+    assert (barrier.share, barrier.saves_at_most) == (pytest.approx(0.8), None)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "name", "share", "busiest"),
+    [
+        ({"sol_compute": 16.6, "sol_memory": 49.7, "sol_l1": 99.3}, "limit:unit", 0.993, "sol_l1"),
+        ({"sol_compute": 53.6, "pipe_xu": 59.0}, "limit:latency", 0.41, "pipe_xu"),
+        ({"sol_compute": 53.6, "pipe_xu": 66.0}, "limit:unit", 0.66, "pipe_xu"),
+        ({"sol_compute": 53.6}, "limit:latency", 0.464, "sol_compute"),
+        ({"sol_compute": 10, "sol_memory": 10, "sol_l1": 96.0}, "limit:unit", 0.96 / 2, "sol_l1"),
+    ],
+)
+def test_a_unit_that_its_own_counter_shows_near_its_peak_is_named(
+    numbers: Mapping[str, float], name: str, share: float, busiest: str
+) -> None:
+    active = 505 if numbers["sol_compute"] == 10 else 1010
+    found = statements({**PLAIN, "sm_cycles_active": active, **numbers})
+    assert {one for one in found if one.startswith("limit")} == {name}
+    assert found[name].share == pytest.approx(share)
+    assert busiest in {metric.concept for metric in found[name].inputs}
+
+
+def test_what_waits_where_l1_is_full_by_its_own_counter_is_little() -> None:
+    """Independent work fills no idle unit where one is full; its own peak may be another: no bound."""
+    numbers = {**PLAIN, "occupancy": 97.5, "sm_cycles_active": 1010, "sol_l1": 99.3}
+    rule = next(rule for rule in RULES if rule.id == "latency:independent")
+    advised = apply_rule(rule, launch_metrics(numbers, OPCODES, "sm_80"))
+    assert isinstance(advised, Advised)
+    assert (advised.share, advised.at_most) == (pytest.approx(0.007), None)
+
+
+def test_a_level_that_the_chip_lacks_leaves_the_others_known() -> None:
+    """Thor has no counter of DRAM's throughput: memory at 93.9 % is L1, whose wavefronts are at 93.9 %."""
+    numbers = {name: number for name, number in PLAIN.items() if name != "sol_dram"}
+    full = {**numbers, "sol_memory": 93.9, "l1_wavefronts": 93.9, "l1_requests": 40}
+    answers = find_bottlenecks(launch_metrics(full, OPCODES, "sm_110"), {})
+    limit = next(one for one in answers if one.id == "limit:memory")
+    assert isinstance(limit, Statement)
+    assert limit.valid
+    assert {"sol_memory": 93.9, "l1_wavefronts": 93.9}.items() <= {
+        metric.concept: metric.number for metric in limit.inputs
+    }.items()
+    assert not {"limit", "level"} & {one.id for one in answers}
+    unknown = {**full, "l1_wavefronts": 20}
+    answers = find_bottlenecks(launch_metrics(unknown, OPCODES, "sm_110"), {})
+    assert {"limit:memory", "level"} <= {one.id for one in answers}
+    assert "limit" not in {one.id for one in answers}
+
+
+def test_one_is_counted_in_the_singular() -> None:
+    assert [quantity_text("blocks", number) for number in (1.0, 2.0)] == ["1 block", "2 blocks"]
+    assert [quantity_text("waves", number) for number in (1.0, 0.5)] == ["1 wave", "0.500 waves"]
+    advised = apply_rule(
+        next(rule for rule in RULES if rule.id == "grid:small"),
+        launch_metrics({**PLAIN, "grid_size": 1, "sm_count": 20}, OPCODES, "sm_80"),
+    )
+    assert isinstance(advised, Advised)
+    assert advised.finding.startswith("1 block for 20 SMs")
 
 
 @pytest.mark.parametrize("issue_active", [20.0, 90.0])

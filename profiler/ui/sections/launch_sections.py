@@ -39,7 +39,7 @@ def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoi
     st.html(launch_head.tiles(document, choice.info))
     st.html(
         markup.section_head(
-            "What it says", "each statement with its numbers; at most: what its cause could save"
+            "What it says", "each statement with its numbers, and the share of time that it concerns"
         )
     )
     st.html(launch_head.statements(document))

@@ -42,7 +42,7 @@ def table(
     if not rows:
         return markup.note("Nothing stands out in these numbers.")
     has_levers = any(statement.lever for statement in actionable)
-    columns = (Column("try" if has_levers else "", wrap=True), Column("of its time, at most", right=True))
+    columns = (Column("try" if has_levers else "", wrap=True), Column("of its time", right=True))
     return markup.table("what next", columns if has_shares else columns[:1], rows)
 
 

@@ -110,7 +110,7 @@ def statements(document: LaunchDocument) -> Html:
         Column(""),
         Column("kind", wide=True),
         Column("statement and its numbers", wrap=True),
-        Column("at most", right=True),
+        Column("concerns", right=True),
         Column("next", wrap=True),
     )
     return markup.table("what it says", columns, rows, "says")
