@@ -11,6 +11,7 @@ import numpy as np
 from profiler.compare.clock_drift import CYCLES, HEADLINE, TIME_CONCEPTS, explain_by_clock
 from profiler.compare.comparability import MEASUREMENT, Difference, find_differences, find_libraries_alone
 from profiler.compare.counter_noise import CounterKey, CounterNoise, CounterNoiseLookup
+from profiler.compare.executed_code import doubt_equal_code
 from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
 from profiler.compare.latency import LatencyComparison, compare_latencies
 from profiler.compare.match_launches import (
@@ -200,8 +201,9 @@ def compare(
             if is_chosen(pair.a) or is_chosen(pair.b)
         )
     ambiguous = (group for matching in matchings for group in matching.ambiguous)
-    together = judge_by_neighbours(judge_counters_together(pairs), table)
-    judged = tuple(sorted(together, key=_longest_first))
+    longest = sorted(judge_counters_together(pairs), key=_longest_first)
+    together = judge_by_neighbours(doubt_equal_code(longest, a, b), table)
+    judged = tuple(together)
     return Comparison(
         a,
         b,

@@ -223,6 +223,19 @@ def launch_code_change(a: Launch, b: Launch) -> CodeChange:
     Another name, signature, number of registers or size of static shared memory is other code. Else the mix
     of the executed opcodes decides; as other data shift it somewhat, a small difference leaves it unknown.
     """
+    if changed := build_change(a, b):
+        return changed
+    distance = _mix_distance(a, b)
+    if distance is None:
+        return CodeChange(UNKNOWN, "no opcodes on both sides; what else is known of the code is the same")
+    why = f"{100 * distance:.1f} % of the executed instructions are of other opcodes"
+    if distance >= _OTHER_MIX:
+        return CodeChange(CHANGED, why)
+    return CodeChange(SAME if distance <= _SAME_MIX else UNKNOWN, why)
+
+
+def build_change(a: Launch, b: Launch) -> CodeChange | None:
+    """That name, signature, registers or static shared memory tell other code; None where they do not."""
     if generated_stem(a.base_name) != generated_stem(b.base_name):
         return CodeChange(CHANGED, f"{a.base_name} and {b.base_name}")
     if plain_template(a) != plain_template(b):
@@ -234,13 +247,7 @@ def launch_code_change(a: Launch, b: Launch) -> CodeChange:
         fact_a, fact_b = a.values.number(name), b.values.number(name)
         if fact_a is not None and fact_b is not None and fact_a != fact_b:
             return CodeChange(CHANGED, f"{label} {fact_a:g} → {fact_b:g}")
-    distance = _mix_distance(a, b)
-    if distance is None:
-        return CodeChange(UNKNOWN, "no opcodes on both sides; what else is known of the code is the same")
-    why = f"{100 * distance:.1f} % of the executed instructions are of other opcodes"
-    if distance >= _OTHER_MIX:
-        return CodeChange(CHANGED, why)
-    return CodeChange(SAME if distance <= _SAME_MIX else UNKNOWN, why)
+    return None
 
 
 def describe_sizes(a: Sized, b: Sized) -> str:
