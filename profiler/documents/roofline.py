@@ -44,9 +44,9 @@ class RooflineDocument(Document):
         sentences = []
         kernels_by_reason: dict[str, list[str]] = {}
         for (label, launch), roofline in zip(self.selection.launches, self.rooflines, strict=True):
-            if roofline.nearest is not None:
-                share = percent(roofline.nearest.share)
-                sentences.append(f"{label}: nearest roof {roofline.nearest.name}, {share} of it reached")
+            if (nearest := roofline.nearest_known) is not None:
+                words = roofline.rank_words(nearest)
+                sentences.append(f"{label}: {words} {nearest.name}, {percent(nearest.share)} of it reached")
             if reason := why_no_point(roofline):
                 kernels_by_reason.setdefault(reason, []).append(launch.base_name)
         for reason, kernels in kernels_by_reason.items():
@@ -61,6 +61,7 @@ class RooflineDocument(Document):
     def rows(self) -> list[tuple[object, ...]]:
         """A row a roof of a launch: FLOP/s, op/s or byte/s, the share of the peak from 0 to 1.
 
+        None is the nearest where the share of one is unknown.
         The points under the roofs stand in `rooflines`.
         """
         return [
@@ -88,6 +89,7 @@ class RooflineDocument(Document):
                     "points": [_point_dict(point) for point in roofline.points],
                     "why_no_point": why_no_point(roofline) or None,
                     "nearest_roof": roofline.nearest.name if roofline.nearest else None,
+                    "nearest_known_roof": roofline.nearest_known.name if roofline.nearest_known else None,
                     "missing": [
                         {"roof": roof, "metric": metric, "state": state}
                         for roof, metrics in roofline.missing.items()

@@ -154,9 +154,25 @@ class Roofline:
 
     @property
     def nearest(self) -> Roof | None:
-        """The roof of which the largest share was reached."""
+        """The roof of which the largest share was reached; None where one that is unknown may be nearer."""
+        return None if self.unknown else self.nearest_known
+
+    @property
+    def nearest_known(self) -> Roof | None:
+        """The roof of which the largest share was reached, of those whose share is known."""
         complete = [roof for roof in self.roofs if roof.share is not None]
         return max(complete, key=lambda roof: roof.share or 0.0, default=None)
+
+    @property
+    def unknown(self) -> tuple[Roof, ...]:
+        """The roofs that the launch has, as far as is known, and whose share is not."""
+        return tuple(roof for roof in self.roofs if roof.share is None and roof.state != UNUSED)
+
+    def rank_words(self, roof: Roof) -> str:
+        """`nearest roof`, or of the known ones alone; "" for all but that one."""
+        if roof is not self.nearest_known:
+            return ""
+        return "nearest of the known roofs" if self.unknown else "nearest roof"
 
     @property
     def missing(self) -> dict[str, tuple[tuple[str, str], ...]]:

@@ -50,5 +50,5 @@ def test_a_launch_that_reached_a_roof_has_its_table_though_it_has_no_point(
     pytest.importorskip("ncu_report")
     assert main(["roofline", report(tmp_path / "two.ncu-rep", {}, {DRAM_SHARE: 25.0})]) == Exit.UNJUDGED
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert "DRAM 320 GB/s 1.28 TB/s 25.0 % nearest roof" in printed
+    assert "DRAM 320 GB/s 1.28 TB/s 25.0 % nearest of the known roofs" in printed
     assert sum(line.startswith("roof reached") for line in printed) == 1

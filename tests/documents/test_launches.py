@@ -98,8 +98,9 @@ class TestRooflines:
         assert set(frame.kind) == {"arithmetic", "memory"}
         nearest = [roofline.nearest for roofline in document.rooflines]
         assert frame.nearest.sum() == sum(roof is not None for roof in nearest)
-        of_launches = [sentence for sentence in document.sentences if "nearest roof" in sentence]
-        assert len(of_launches) == sum(roof is not None for roof in nearest)
+        known = [roofline.nearest_known for roofline in document.rooflines]
+        of_launches = [sentence for sentence in document.sentences if ": nearest " in sentence]
+        assert len(of_launches) == sum(roof is not None for roof in known)
 
     def test_without_a_complete_roof_the_sentence_says_so_and_nobody_can_judge(self) -> None:
         document = rooflines_of_side(side(1), TABLE)

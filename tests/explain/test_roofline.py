@@ -25,8 +25,9 @@ from profiler.evidence import (
     metric_table,
     tensor_paths,
 )
+from profiler.evidence.rollups import Rate
 from profiler.evidence.values import pack_values
-from profiler.explain import Roofline, roofline_of
+from profiler.explain import Roof, Roofline, roofline_of
 from profiler.explain.roofline import UNKNOWN, UNUSED, USED
 from profiler.reports import read as reports_read
 from tests import made
@@ -281,8 +282,22 @@ def test_work_traffic_and_knee_of_a_made_launch() -> None:
     assert point.knee == pytest.approx(2.0)
     assert point.attainable == pytest.approx(5e11)
     assert (point.bound, point.share) == ("memory", pytest.approx(0.5))
-    assert roofline.nearest is not None
-    assert roofline.nearest.name == "DRAM"
+    assert roofline.nearest_known is not None
+    assert roofline.nearest_known.name == "DRAM"
+    assert "L1" in {roof.name for roof in roofline.unknown}
+    assert roofline.nearest is None
+
+
+def test_a_roof_is_the_nearest_only_where_no_other_is_unknown() -> None:
+    """DRAM at 2.4 % is not the nearest where nobody counted L1; a precision that is not used is no roof."""
+    dram = Roof("DRAM", "byte/s", Rate(569e9), Rate(13.7e9))
+    l2, fp16 = Roof("L2", "byte/s", Rate(2e12), Rate(1e11)), Roof("fp16", "FLOP/s", Rate(None), Rate(None))
+    for unknown in (Roof("L1", "byte/s", Rate(5e12), Rate(None)), fp16):
+        roofline = Roofline((unknown,), (l2, dram), ())
+        assert (roofline.nearest, roofline.nearest_known) == (None, l2)
+        assert roofline.unknown == (unknown,)
+    full = Roofline((replace(fp16, state=UNUSED),), (l2, dram), ())
+    assert (full.nearest, full.nearest_known, full.unknown) == (l2, l2, ())
 
 
 @pytest.mark.parametrize("lost", [PER_CYCLE.format("fadd"), "dram__bytes.sum.per_second"])

@@ -22,8 +22,8 @@ def roofs(roofline: Roofline) -> Html:
         # A precision that the launch does not use is no roof of it: those are named in one line below.
         if roof.state == UNUSED or (roof.rate.number is None and roof.peak.number is None):
             continue
-        nearest = markup.tag("b", "nearest roof") if roof is roofline.nearest else ""
-        name = markup.join((roof.name, nearest))
+        words = roofline.rank_words(roof)
+        name = markup.join((roof.name, markup.tag("b", words) if words else ""))
         share = roof.share
         names = ", ".join((*roof.rate.names, *roof.peak.names))
         rows.append(
