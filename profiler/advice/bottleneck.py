@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from profiler.advice.levers import FEWER_INSTRUCTIONS_LEVER, MORE_BYTES_IN_FLIGHT, next_register_step
-from profiler.advice.quantities import quantity_text, read_quantity
+from profiler.advice.quantities import Reading, quantity_text, read_quantity
 from profiler.advice.rules import (
     DEBUG_BUILD,
     LIMIT_PCT,
@@ -52,7 +52,16 @@ _MAX_STALL_RATIO = 1.2  # of the stalls' sum to the latency: 1.14 was seen, of a
 _MORE_CONFLICTS = 1.05  # times the baseline's conflicts: from here on the rise deserves an explanation
 _L1 = "L1/TEX and shared memory"
 _MAIN_QUESTIONS = ("limit", "waiting")
-_COMPUTE_PARTS = ("issue_slots", "pipe_fp64", "pipe_fma", "pipe_alu", "pipe_xu", "pipe_lsu", "tensor_busy")
+_COMPUTE_PARTS = (
+    "issue_slots",
+    "pipe_fp64",
+    "pipe_fma",
+    "pipe_alu",
+    "pipe_xu",
+    "pipe_lsu",
+    "pipe_adu",
+    "tensor_busy",
+)
 
 
 def find_bottlenecks(
@@ -137,7 +146,10 @@ def _limiting_unit(metrics: LaunchMetrics) -> _Answers:
     inputs = (compute, memory, *(level for level in levels if level.valid))
     shares = f"compute at {compute.text}, memory at {memory.text} of peak"
     share = max(compute.number, memory.number) / 100
-    if share * 100 < LIMIT_PCT:
+    where_active = read_quantity("compute_of_active", metrics)
+    if share * 100 < LIMIT_PCT and (where_active.number or 0.0) >= LIMIT_PCT:
+        yield _limit_of_active(metrics, inputs, where_active)
+    elif share * 100 < LIMIT_PCT:
         yield _latency_or_one_unit(metrics, inputs, shares, share)
     elif memory.number >= compute.number:
         yield from _limiting_level(metrics, memory, levels, inputs, shares)
@@ -151,6 +163,28 @@ def _limiting_unit(metrics: LaunchMetrics) -> _Answers:
             (*inputs, *pipes),
             share=share,
         )
+
+
+def _limit_of_active(
+    metrics: LaunchMetrics, inputs: tuple[MetricInput, ...], where_active: Reading
+) -> Statement:
+    """That compute limits the SMs that have work, which the average over all SMs and the time hides."""
+    assert where_active.number is not None
+    compute, memory = inputs[:2]
+    text, pipes = _busiest_pipe(metrics, compute.number)
+    busy = quantity_text("compute_of_active", where_active.number)
+    active, elapsed = metrics.of("sm_cycles_active", "cycles")
+    working = format_share(min(active.number / elapsed.number, 1.0))
+    return _statement(
+        metrics,
+        "limit:compute",
+        BOTTLENECK,
+        f"Compute limits the SMs that have work: {busy} of peak there. They have work for {working} of the "
+        f"time; over all SMs and the whole time "
+        f"compute is at {compute.text}, memory at {memory.text} of peak{text}",
+        tuple({metric.name: metric for metric in (*inputs, active, elapsed, *pipes)}.values()),
+        share=where_active.number / 100,
+    )
 
 
 def _latency_or_one_unit(

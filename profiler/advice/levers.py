@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from profiler.advice.statement import LaunchMetrics, MetricInput, SpecificLever, all_valid, doubted
+from collections.abc import Mapping
+
+from profiler.advice.statement import (
+    LaunchMetrics,
+    MetricInput,
+    SpecificLever,
+    all_valid,
+    doubted,
+    format_share,
+)
 from profiler.build.occupancy import occupancy
-from profiler.evidence import ARCHITECTURES, find_architecture
+from profiler.evidence import ADU_OPCODES, ARCHITECTURES, XU_OPCODES, find_architecture
 
 SWIZZLE = "swizzle or pad the shared-memory tile"
 LESS_DRAM = (
@@ -36,7 +45,22 @@ SECOND_PRODUCT = "the products that are still scalar on the tensor cores too"
 WGMMA = "wgmma on tiles that TMA loads, in place of mma.sync"
 IN_REGISTERS = "keep intermediate results in registers: mma.sync and ldmatrix, whose layout is documented"
 ONE_MORE_STAGE = "one more stage of asynchronous copies, where shared memory has room for it"
+FEWER_FUNCTIONS = (
+    "fewer special functions: exp2 on scaled values, one division for many, rsqrt in place of 1/sqrt"
+)
+FEWER_CONVERSIONS = "fewer conversions: each value in one type throughout, converted once outside the loop"
+FEWER_BIT_COUNTS = (
+    "fewer bit counts and searches (__popc, __ffs, __clz, __brev): several bits a step, or a table"
+)
+_OF_XU = dict(zip(XU_OPCODES, (FEWER_FUNCTIONS, FEWER_CONVERSIONS, FEWER_BIT_COUNTS), strict=True))
 CONSTANTS_BY_THREAD = "constants that threads index apart in shared memory or registers, not in __constant__"
+FEWER_INDIRECT_BRANCHES = (
+    "fewer indirect branches: a switch as predicates or selects, no calls through pointers"
+)
+FEWER_BLOCK_BARRIERS = "fewer barriers: several elements a thread before each __syncthreads"
+_OF_ADU = dict(
+    zip(ADU_OPCODES, (CONSTANTS_BY_THREAD, FEWER_BLOCK_BARRIERS, FEWER_INDIRECT_BRANCHES), strict=True)
+)
 OPTIMISED_BUILD = "build without -G (and with -O3): this looks like a debug build"
 _TENSOR_CORES = "matrix products on the tensor cores"
 
@@ -46,6 +70,31 @@ def tensor_cores_lever(chip: str | None) -> str:
     architecture = find_architecture(chip)
     how = f": {architecture.matrix_instruction}" if architecture else ""
     return f"{_TENSOR_CORES}{how} (the precision changes: fp16, bf16 or tf32 operands)"
+
+
+def xu_lever(metrics: LaunchMetrics) -> SpecificLever:
+    """The lever against a busy XU pipe: by which of its instructions ran most; none where no mix says."""
+    return _of_what_ran(metrics, XU_OPCODES, _OF_XU)
+
+
+def adu_lever(metrics: LaunchMetrics) -> SpecificLever:
+    """The lever against a busy ADU pipe: by which of its instructions ran most; none where no mix says."""
+    return _of_what_ran(metrics, ADU_OPCODES, _OF_ADU)
+
+
+def _of_what_ran(
+    metrics: LaunchMetrics, opcodes: Mapping[str, tuple[str, ...]], levers: Mapping[str, str]
+) -> SpecificLever:
+    counts = {kind: metrics.opcodes(*names) for kind, names in opcodes.items()}
+    inputs = tuple(counts.values())
+    if not all_valid(inputs):
+        return SpecificLever("", inputs)
+    total = sum(count.number for count in inputs)
+    if not total:  # of a pipe that was busy
+        return SpecificLever("", doubted(*inputs))
+    most = max(counts, key=lambda kind: counts[kind].number)
+    words = f"{most} are {format_share(counts[most].number / total)} of what the pipe executes"
+    return SpecificLever(f"{levers[most]} ({words})", inputs)
 
 
 def blocks_lever(waves: float) -> str:

@@ -93,6 +93,16 @@ def _idle(active: float, elapsed: float, waves: float) -> float | None:
     return max(1 - active / elapsed, 0.0)
 
 
+def _where_sms_work(busy: float, active: float, elapsed: float) -> float | None:
+    """Of a unit of each SM, the share of its peak over the cycles in which SMs have work, in per cent.
+
+    100 at most: the cycles of a short launch are counted in other passes, up to a tenth apart.
+    """
+    if not (active and elapsed) or active > MAX_PART * elapsed:
+        return None
+    return min(busy * elapsed / active, 100.0)
+
+
 def _partial_warp(block: float) -> float | None:
     return 1 - block / (LANES * math.ceil(block / LANES)) if block else None
 
@@ -116,8 +126,24 @@ _LOCAL_AND_GLOBAL = (
 )
 _WAIT_FOR_SHARED = ("warp_latency", "stall_short_scoreboard", "stall_mio_throttle")
 
+# Of a unit that every SM has: ncu's share is the average over all SMs and the whole time, idle ones too.
+_UNITS_OF_AN_SM = {
+    "compute": ("compute throughput", "sol_compute"),
+    "fp64": ("FP64 pipe", "pipe_fp64"),
+    "fma": ("FMA pipe", "pipe_fma"),
+    "alu": ("ALU pipe", "pipe_alu"),
+    "xu": ("XU pipe", "pipe_xu"),
+    "adu": ("ADU pipe", "pipe_adu"),
+    "tensor": ("tensor pipe", "tensor_busy"),
+}
 QUANTITIES = {
-    "compute": Quantity("compute throughput", ("sol_compute",), unit="%"),
+    **{name: Quantity(words, (concept,), unit="%") for name, (words, concept) in _UNITS_OF_AN_SM.items()},
+    **{
+        f"{name}_of_active": Quantity(
+            f"{words} where SMs have work", (concept, "sm_cycles_active", "cycles"), _where_sms_work, "%"
+        )
+        for name, (words, concept) in _UNITS_OF_AN_SM.items()
+    },
     "memory": Quantity("memory throughput", ("sol_memory",), unit="%"),
     "dram": Quantity("DRAM throughput", ("sol_dram",), unit="%"),
     "l2": Quantity("L2 throughput", ("sol_l2",), unit="%"),
@@ -175,12 +201,6 @@ QUANTITIES = {
         "issue slots below compute throughput", ("sol_compute", "issue_slots"), lambda a, b: a - b
     ),
     "issue_active": Quantity("cycles in which schedulers issue", ("issue_active",), unit="%"),
-    "fp64": Quantity("FP64 pipe", ("pipe_fp64",), unit="%"),
-    "fma": Quantity("FMA pipe", ("pipe_fma",), unit="%"),
-    "alu": Quantity("ALU pipe", ("pipe_alu",), unit="%"),
-    "xu": Quantity("XU pipe", ("pipe_xu",), unit="%"),
-    "adu": Quantity("ADU pipe", ("pipe_adu",), unit="%"),
-    "tensor": Quantity("tensor pipe", ("tensor_busy",), unit="%"),
     "matrix_instructions": Quantity("tensor-core instructions", ("opcodes:*MMA",)),
     "multiply_adds": Quantity(
         "FFMA and HFMA2, of all instructions",

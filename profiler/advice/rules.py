@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from profiler.advice.levers import (
-    CONSTANTS_BY_THREAD,
     EVEN_BLOCKS,
     FEWER_INSTRUCTIONS_LEVER,
     FUSE_LAUNCHES,
@@ -26,8 +25,10 @@ from profiler.advice.levers import (
     SWIZZLE,
     THREAD_TILE,
     WIDER_ACCESSES,
+    adu_lever,
     room_lever,
     tensor_cores_lever,
+    xu_lever,
 )
 from profiler.advice.quantities import QUANTITIES, quantity_text, read_quantity
 from profiler.advice.statement import (
@@ -52,6 +53,7 @@ from profiler.advice.techniques import (
     PRECISION,
     REGISTER_TILING,
     SHARED_TILING,
+    SYNCHRONISATION,
     TENSOR_CORES,
     VECTORISED,
 )
@@ -117,15 +119,22 @@ def below(quantity: str, bound: float) -> Condition:
     return Condition(quantity, below=bound)
 
 
-# L1 is the busiest unit: no other level explains the memory throughput.
+# L1 is as busy as any unit, or nearly: no other level explains the memory throughput alone.
 _L1_BUSIEST = (
     at_least("l1_limit", BUSY_PCT),
     below("l1_below_memory", NEAR_PP),
     at_least("memory_over_compute", -1.0),
 )
+# Wavefronts a request: accesses of 16 bytes a lane take 4; within a sixteenth of that none is to widen.
+_WIDE = 3.75
 _NO_SHARED_MEMORY = below("shared_bytes", 1.0)
 _SHARED_MEMORY = at_least("shared_bytes", 1.0)
-_NO_UNIT_LIMITS = (below("compute", LIMIT_PCT), below("memory", LIMIT_PCT))
+# Nor does one on the SMs that have work: an average over idle SMs hides a unit that is busy on the others.
+_NO_UNIT_LIMITS = (
+    below("compute", LIMIT_PCT),
+    below("memory", LIMIT_PCT),
+    below("compute_of_active", LIMIT_PCT),
+)
 _DRAM_BUSIEST = (at_least("memory_over_compute", 0.0), below("dram_below_memory", NEAR_PP))
 # Code of nvcc -G: values are moved before each use, and no instruction is scheduled into another's latency.
 DEBUG_BUILD = (at_least("fixed_latency", 8.0), at_least("moves", 0.3))
@@ -133,7 +142,7 @@ DEBUG_BUILD = (at_least("fixed_latency", 8.0), at_least("moves", 0.3))
 _FULL_FP64 = frozenset(name for name, chip in ARCHITECTURES.items() if chip.fp64_operations >= 32)
 _SLOW_FP64 = frozenset(ARCHITECTURES) - _FULL_FP64
 
-RULES = (
+_DECLARED = (
     # --- the launch: block and grid
     Rule(
         "block:partial",
@@ -283,7 +292,7 @@ RULES = (
         "l1",
         (SHARED_TILING,),
         (*_L1_BUSIEST, below("wavefronts_per_request", 8.0), _NO_SHARED_MEMORY),
-        "L1 is the busiest unit ({l1_limit} of its peak), and no block uses shared memory.",
+        "L1 is at {l1_limit} of its peak, no unit is much busier, and no block uses shared memory.",
         SHARED_TILE,
         "l1_limit",
         "each value is used once, so that a tile saves no load",
@@ -294,7 +303,7 @@ RULES = (
         "l1",
         (REGISTER_TILING,),
         (*_L1_BUSIEST, below("wavefronts_per_request", 8.0)),
-        "L1 is the busiest unit ({l1_limit} of its peak): too few operations for each access.",
+        "L1 is at {l1_limit} of its peak, no unit is much busier: too few operations for each access.",
         THREAD_TILE,
         "l1_limit",
         "the accesses for each result fall and the time does not",
@@ -304,9 +313,9 @@ RULES = (
         "l1:narrow_shared",
         "l1",
         (VECTORISED,),
-        (*_L1_BUSIEST, below("wavefronts_per_request", 4.0), _SHARED_MEMORY),
-        "L1 is the busiest unit ({l1_limit} of its peak) with {wavefronts_per_request} a request: "
-        "one of 16 bytes a lane takes 4.",
+        (*_L1_BUSIEST, below("wavefronts_per_request", _WIDE), _SHARED_MEMORY),
+        "L1 is at {l1_limit} of its peak, no unit is much busier, with {wavefronts_per_request} a "
+        "request: one of 16 bytes a lane takes 4.",
         WIDER_ACCESSES,
         "l1_limit",
         "accesses of 16 bytes a lane take as long",
@@ -317,8 +326,8 @@ RULES = (
         "l1",
         (VECTORISED,),
         (*_L1_BUSIEST, below("wavefronts_per_request", 2.0), _NO_SHARED_MEMORY),
-        "L1 is the busiest unit ({l1_limit} of its peak) with {wavefronts_per_request} a request: "
-        "one of 16 bytes a lane takes 4.",
+        "L1 is at {l1_limit} of its peak, no unit is much busier, with {wavefronts_per_request} a "
+        "request: one of 16 bytes a lane takes 4.",
         WIDER_ACCESSES,
         "l1_limit",
         "accesses of 16 bytes a lane take as long",
@@ -353,7 +362,7 @@ RULES = (
         "l2",
         (SHARED_TILING,),
         (at_least("memory_over_compute", 0.0), at_least("l2", LIMIT_PCT), below("l2_below_memory", 1.0)),
-        "L2 is the busiest unit, at {l2} of its peak.",
+        "L2 is at {l2} of its peak, no unit is much busier.",
         LESS_L2,
         "l2",
         "fewer sectors from L2 take as long",
@@ -397,8 +406,8 @@ RULES = (
         "shared",
         (BANK_CONFLICTS,),
         (at_least("excess_wavefronts", 0.1), *_L1_BUSIEST),
-        "{excess_wavefronts} of the shared-memory wavefronts are excess, and L1 is the busiest unit "
-        "({l1_limit} of its peak).",
+        "{excess_wavefronts} of the shared-memory wavefronts are excess, with L1 at {l1_limit} of its peak "
+        "and no unit much busier.",
         SWIZZLE,
         "excess_wavefronts_at_the_limit",
         "the excess falls and the time does not",
@@ -485,7 +494,7 @@ RULES = (
             below("issue_below_compute", NEAR_PP),
             below("memory_over_compute", 0.0),
         ),
-        "Issue slots are the busiest unit, at {issue_slots} of their peak.",
+        "Issue slots are at {issue_slots} of their peak, no unit is much busier.",
         FEWER_INSTRUCTIONS_LEVER,
         "issue_slots",
         "the instructions fall and the time does not",
@@ -522,13 +531,13 @@ RULES = (
     ),
     Rule(
         "pipe:xu",
-        "pipes",
+        "xu",
         (FEWER_INSTRUCTIONS,),
         (at_least("compute", LIMIT_PCT), at_least("xu", LIMIT_PCT)),
         "The XU pipe is busy for {xu} of the time.",
-        "fewer exp and rcp: exp2 on scaled values, one division a row, some by polynomial",
+        xu_lever,
         "xu",
-        "fewer special functions take as long",
+        "fewer of these instructions take as long",
         0.5,
     ),
     Rule(
@@ -556,13 +565,13 @@ RULES = (
     ),
     Rule(
         "pipe:adu",
-        "pipes",
-        (CACHE_HINTS,),
-        (at_least("compute", LIMIT_PCT), at_least("adu", LIMIT_PCT)),
-        "The ADU pipe is busy for {adu} of the time: constants are indexed by what only the run knows.",
-        CONSTANTS_BY_THREAD,
         "adu",
-        "no constant array is indexed in the loop",
+        (CACHE_HINTS, SYNCHRONISATION),
+        (at_least("compute", LIMIT_PCT), at_least("adu", LIMIT_PCT)),
+        "The ADU pipe is busy for {adu} of the time.",
+        adu_lever,
+        "adu",
+        "fewer of these instructions take as long",
     ),
     Rule(
         "atomics",
@@ -613,6 +622,38 @@ RULES = (
         asks=False,
     ),
 )
+# Rules on a pipe of an SM, by the pipe.
+_OF_PIPES = {
+    "fp64:slow": "fp64",
+    "fp64:fewer": "fp64",
+    "fp64:precision": "fp64",
+    "pipe:alu": "alu",
+    "pipe:xu": "xu",
+    "pipe:fma": "fma",
+    "pipe:tensor": "tensor",
+    "pipe:adu": "adu",
+}
+
+
+def _where_sms_work(rule: Rule, pipe: str) -> Rule:
+    """The rule for a pipe that is busy on the SMs that have work, but not on the average over all of them."""
+    (bound,) = (condition.at_least for condition in rule.when if condition.quantity == pipe)
+    assert bound is not None
+    return replace(
+        rule,
+        id=f"{rule.id}:active",
+        when=(below(pipe, bound), at_least(f"{pipe}_of_active", LIMIT_PCT)),
+        finding=f"The {QUANTITIES[pipe].words} is busy for {{{pipe}_of_active}} of the time in which SMs "
+        f"have work ({{{pipe}}} over all SMs and the whole time).",
+        at_stake=f"{pipe}_of_active",
+        asks=False,
+    )
+
+
+RULES = (
+    *_DECLARED,
+    *(_where_sms_work(rule, _OF_PIPES[rule.id]) for rule in _DECLARED if rule.id in _OF_PIPES),
+)
 # By the id of the statement: what an optimised build takes away by itself.
 OF_THE_BUILD = frozenset({"issue", "waiting:wait", *(rule.id for rule in RULES if rule.of_the_build)})
 # What rules that share a topic leave open where counters are missing.
@@ -628,6 +669,8 @@ QUESTIONS = {
     "exchange": "whether threads exchange values through global memory",
     "local": "whether local memory is used",
     "pipes": "which arithmetic pipe is busy",
+    "xu": "what the XU pipe executes: special functions (exp, rcp), conversions or bit counts",
+    "adu": "what the ADU pipe executes: indexed constants, barriers or indirect branches",
     "issue": "whether instructions are the limit",
     "tensor": "whether the tensor cores are used",
     "atomics": "whether atomics are waited for",

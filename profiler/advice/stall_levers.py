@@ -7,6 +7,7 @@ the entry names a function that reads them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import NamedTuple
 
 from profiler.advice.levers import (
@@ -16,11 +17,12 @@ from profiler.advice.levers import (
     MORE_BYTES_IN_FLIGHT,
     REDUCE_FIRST,
     SWIZZLE,
+    xu_lever,
 )
 from profiler.advice.quantities import read_quantity
 from profiler.advice.rules import BUSY_PCT, LIMIT_PCT
 from profiler.advice.statement import MAX_PART, LaunchMetrics, MetricInput, all_valid, doubted, format_share
-from profiler.evidence import find_architecture
+from profiler.evidence import XU_OPCODES, find_architecture
 
 
 class Advice(NamedTuple):
@@ -96,15 +98,16 @@ def _wait_for_shared_memory(metrics: LaunchMetrics) -> Advice:
 
 
 def _wait_for_functions(metrics: LaunchMetrics, shared: tuple[MetricInput, ...]) -> Advice:
-    """Where no shared memory is accessed: by whether special functions ran."""
-    functions = metrics.opcodes("MUFU")
-    inputs = (*shared, functions)
-    if not functions.valid:
-        return Advice("", "no shared memory is accessed; whether special functions ran is unknown", inputs)
-    if not functions.number:
-        return Advice("", "no shared memory is accessed, and no special function ran", inputs)
-    lever = "fewer special functions: exp2 on scaled values, one division for many, rsqrt in place of 1/sqrt"
-    return Advice(lever, f"{functions.count} special functions, and no shared memory", inputs)
+    """Where no shared memory is accessed: by what ran on the XU pipe, whose results are waited for alike."""
+    every = metrics.opcodes(*chain.from_iterable(XU_OPCODES.values()))
+    inputs = (*shared, every)
+    if not every.valid:
+        return Advice("", "no shared memory is accessed; whether the XU pipe was used is unknown", inputs)
+    if not every.number:
+        return Advice("", "no shared memory is accessed, and nothing ran on the XU pipe", inputs)
+    lever = xu_lever(metrics)
+    words = f"{every.count} instructions ran on the XU pipe, and no shared memory is accessed"
+    return Advice(lever.lever, words, (*inputs, *lever.inputs))
 
 
 def _drain_stores(metrics: LaunchMetrics) -> Advice:
@@ -150,7 +153,9 @@ _MOSTLY_EXCESS = 0.5  # of sectors
 _ATOMIC_SHARE = 0.1  # of the accesses to global memory: an atomic of a warp to few addresses takes many turns
 STALL_REASONS = {
     "long_scoreboard": StallReason("data from L1, L2 or DRAM", _wait_for_data),
-    "short_scoreboard": StallReason("shared memory or special functions (exp, rcp)", _wait_for_shared_memory),
+    "short_scoreboard": StallReason(
+        "shared memory or the XU pipe (special functions, conversions, bit counts)", _wait_for_shared_memory
+    ),
     "mio_throttle": StallReason(
         "a full queue to shared memory and special functions", _wait_for_shared_memory
     ),

@@ -74,6 +74,8 @@ _OF_LEVERS = {
     "overlap wgmma": (PREFETCH,),
     "fewer texture": (FEWER_INSTRUCTIONS,),
     "fewer special functions": (FEWER_INSTRUCTIONS,),
+    "fewer conversions": (FEWER_INSTRUCTIONS,),
+    "fewer bit counts": (FEWER_INSTRUCTIONS,),
     "a smaller loop body": (FEWER_INSTRUCTIONS,),
     "read constants": (CACHE_HINTS,),
     "fewer branches": (DIVERGENCE,),

@@ -42,9 +42,11 @@ if TYPE_CHECKING:
     from profiler.evidence.one_measurement import is_one_measurement as is_one_measurement
     from profiler.evidence.one_measurement import key_launch as key_launch
     from profiler.evidence.one_measurement import shared_digits as shared_digits
+    from profiler.evidence.opcodes import ADU_OPCODES as ADU_OPCODES
     from profiler.evidence.opcodes import CLASS_NAMES as CLASS_NAMES
     from profiler.evidence.opcodes import OPCODE_CLASSES as OPCODE_CLASSES
     from profiler.evidence.opcodes import TENSOR_OPCODES as TENSOR_OPCODES
+    from profiler.evidence.opcodes import XU_OPCODES as XU_OPCODES
     from profiler.evidence.opcodes import base_opcode as base_opcode
     from profiler.evidence.opcodes import class_shares as class_shares
     from profiler.evidence.opcodes import is_matrix_multiply as is_matrix_multiply
@@ -80,8 +82,8 @@ __getattr__ = lazy(
     naming="brief_list natural_key nearest_first plain_template_arguments",
     ncu_release="NcuRelease",
     one_measurement="agreeing_digits is_one_measurement key_launch shared_digits",
-    opcodes="CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES base_opcode class_shares is_matrix_multiply "
-    "opcode_class operation",
+    opcodes="ADU_OPCODES CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES XU_OPCODES base_opcode "
+    "class_shares is_matrix_multiply opcode_class operation",
     rollups="CounterRates Rate",
     side="EarlierCounters Latency Side",
     tensor_pipes="TensorPath declared_tensor_metrics tensor_paths",

@@ -19,6 +19,19 @@ TENSOR_OPCODES: Mapping[str, str] = {
 # called REDG, and since sm_100 there are fp32 operations on pairs.
 _SAME_OPERATION = {"REDG": "RED", "FFMA2": "FFMA", "FMUL2": "FMUL", "FADD2": "FADD"}
 
+# What the XU and the ADU pipe execute, by kind. Source: Nsight Compute Profiling Guide, "Pipelines"; for bit
+# counts arXiv 2503.20481.
+XU_OPCODES: Mapping[str, tuple[str, ...]] = {
+    "special functions": ("MUFU",),
+    "conversions": ("I2F", "F2I", "F2F", "FRND", "I2I"),
+    "bit counts": ("POPC", "FLO", "BREV"),
+}
+ADU_OPCODES: Mapping[str, tuple[str, ...]] = {
+    "indexed constants": ("LDC",),
+    "barriers": ("BAR",),
+    "indirect branches": ("BRX", "JMX"),
+}
+
 TENSOR_CORE, OTHER = "tensor core", "integer, control …"
 # Source: CUDA Binary Utilities, "Instruction Set Reference", Volta to Blackwell; what it does not list and
 # nvdisasm 13.2 prints is sorted by the PTX instruction that it comes from.

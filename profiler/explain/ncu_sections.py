@@ -28,7 +28,7 @@ _PIPES = {
     "FP64 pipe": f"sm__pipe_fp64_cycles_active{_ELAPSED}",
     "FP16 pipe": f"sm__inst_executed_pipe_fp16{_ELAPSED}",
     "uniform pipe": f"sm__inst_executed_pipe_uniform{_ELAPSED}",
-    "ADU pipe (addresses)": f"sm__inst_executed_pipe_adu{_ELAPSED}",
+    "ADU pipe (LDC, BAR, BRX …)": f"sm__inst_executed_pipe_adu{_ELAPSED}",
     "CBU pipe (branches)": f"sm__inst_executed_pipe_cbu_pred_on_any{_ELAPSED}",
     "TEX pipe": f"sm__inst_executed_pipe_tex{_ELAPSED}",
     "TMA pipe": f"sm__pipe_tma_cycles_active{_ELAPSED}",
@@ -36,7 +36,7 @@ _PIPES = {
 _DECLARED_PIPES = {
     "pipe_fma": "FMA pipe",
     "pipe_alu": "ALU pipe",
-    "pipe_xu": "XU pipe (exp, rcp)",
+    "pipe_xu": "XU pipe (MUFU, I2F, POPC …)",
     "pipe_lsu": "LSU pipe",
     "tensor_busy": "tensor pipe",
 }

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from enum import IntEnum
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
-from profiler.evidence import Architecture, GpuPart, base_opcode
+from profiler.evidence import XU_OPCODES, Architecture, GpuPart, base_opcode
 
 
 class Pipe(IntEnum):
@@ -58,7 +59,7 @@ def _words(text: str) -> frozenset[str]:
 _FP64 = _words("DADD DMUL DFMA DSETP DMNMX DMMA")
 _FP32 = _words("FFMA FMUL FADD FFMA32I FMUL32I FADD32I")
 _HALF = _words("HADD2 HMUL2 HFMA2 HSETP2 HSET2 HMNMX2 HADD2_32I HFMA2_32I")
-_SPECIAL = _words("MUFU I2F F2I F2F FRND POPC FLO BREV I2I")
+_SPECIAL = frozenset(chain.from_iterable(XU_OPCODES.values()))
 # From and to 64-bit types they are as slow as 64-bit sums. Source: CUDA C++ Programming Guide, "Throughput of
 # Native Arithmetic Instructions".
 _CONVERSIONS = _words("I2F F2I F2F FRND")

@@ -10,9 +10,17 @@ import pytest
 
 from profiler.advice.bottleneck import find_bottlenecks
 from profiler.advice.insights import rank_statements
+from profiler.advice.levers import (
+    CONSTANTS_BY_THREAD,
+    FEWER_BIT_COUNTS,
+    FEWER_BLOCK_BARRIERS,
+    FEWER_CONVERSIONS,
+    FEWER_FUNCTIONS,
+    FEWER_INDIRECT_BRANCHES,
+)
 from profiler.advice.quantities import QUANTITIES, quantity_text, read_quantity
 from profiler.advice.rules import QUESTIONS, RULES, Advised, Rule, apply_rule, apply_rules, rules_digest
-from profiler.advice.statement import LaunchMetrics, Statement
+from profiler.advice.statement import OPCODE_MIX, LaunchMetrics, OpenQuestion, Statement
 from profiler.advice.techniques import TECHNIQUES
 from profiler.advice.track_record import CHIPS, HELPED, RULES_DIGEST
 from profiler.evidence import Value, load_metrics
@@ -76,7 +84,7 @@ PLAIN: Mapping[str, float] = {
 }
 OPCODES: Mapping[str, float] = {"IMAD": 70, "LDG": 20, "STG": 10}
 L1 = {"sol_memory": 80, "l1_wavefronts": 80}
-HOLDS: Mapping[str, Mapping[str, float]] = {
+HOLDS: dict[str, Mapping[str, float]] = {
     "block:partial": {"block_size": 1},
     "grid:small": {"grid_size": 54},
     "idle:grid": {"waves": 0.5, "sm_cycles_active": 500},
@@ -117,10 +125,26 @@ HOLDS: Mapping[str, Mapping[str, float]] = {
     "latency:independent": {"occupancy": 80},
     "memory:scattered": {"sol_memory": 50, "l1_wavefronts": 40},
 }
+# Two SMs of five have no work: on the average over all a pipe is at 51 % where it is at 86 % on the others.
+IDLE = {"sm_cycles_active": 600, "sm_cycles_active_max": 605, "sol_compute": 51, "waves": 0.6}
+HOLDS |= {
+    "fp64:slow:active": {**IDLE, "pipe_fp64": 49},
+    "fp64:fewer:active": {**IDLE, "pipe_fp64": 49},
+    "fp64:precision:active": {**IDLE, "pipe_fp64": 49},
+    "pipe:alu:active": {**IDLE, "pipe_alu": 51},
+    "pipe:xu:active": {**IDLE, "pipe_xu": 51},
+    "pipe:fma:active": {**IDLE, "pipe_fma": 51},
+    "pipe:tensor:active": {**IDLE, "tensor_busy": 51},
+    "pipe:adu:active": {**IDLE, "pipe_adu": 51},
+}
 MIXES: Mapping[str, Mapping[str, float]] = {
     "tensor:unused": {"FFMA": 80, "LDG": 20},
     "atomics": {"RED": 30, "IMAD": 70},
     "debug:local": {"MOV": 50, "IMAD": 50},
+    "pipe:xu": {"MUFU": 30, "FFMA": 70},
+    "pipe:xu:active": {"MUFU": 30, "FFMA": 70},
+    "pipe:adu": {"LDC": 30, "FFMA": 70},
+    "pipe:adu:active": {"LDC": 30, "FFMA": 70},
 }
 
 
@@ -434,6 +458,90 @@ def test_levers_are_of_the_chip() -> None:
     }
     assert "fp64:slow" in ids["sm_86"] - ids["sm_80"], "FP64 at a 64th of FP32's rate"
     assert "fp64:precision" in ids["sm_80"] - ids["sm_86"]
+
+
+@pytest.mark.parametrize(
+    ("pipe", "mix", "lever"),
+    [
+        ("xu", {"MUFU.EX2": 20, "I2F": 5}, FEWER_FUNCTIONS),
+        ("xu", {"MUFU.RCP": 5, "I2F.U32": 15, "F2I": 4}, FEWER_CONVERSIONS),
+        ("xu", {"FLO.U32": 20, "POPC": 10, "MUFU": 1}, FEWER_BIT_COUNTS),
+        ("xu", {}, None),
+        ("xu", {"IADD3": 40}, None),
+        ("adu", {"LDC.64": 20, "BAR.SYNC": 5}, CONSTANTS_BY_THREAD),
+        ("adu", {"LDC": 2, "BAR.SYNC": 5}, FEWER_BLOCK_BARRIERS),
+        ("adu", {"BRX": 5}, FEWER_INDIRECT_BRANCHES),
+        ("adu", {}, None),
+    ],
+)
+def test_what_a_pipe_of_many_uses_executes_is_counted_or_asked_for(
+    pipe: str, mix: Mapping[str, float], lever: str | None
+) -> None:
+    rule = next(rule for rule in RULES if rule.id == f"pipe:{pipe}")
+    numbers = {**PLAIN, **HOLDS[rule.id]}
+    answer = apply_rule(rule, launch_metrics(numbers, mix, "sm_86"))
+    if lever is None:
+        assert isinstance(answer, OpenQuestion)
+        assert {metric.name.partition("[")[0] for metric in answer.invalid_inputs} == {OPCODE_MIX}
+    else:
+        assert isinstance(answer, Advised)
+        assert answer.lever.startswith(lever)
+
+
+@pytest.mark.parametrize(
+    ("active", "expected", "busy"), [(1000, "limit:latency", 0.51), (600, "limit:compute", 0.858)]
+)
+def test_a_pipe_that_is_busy_where_sms_have_work_limits_them(
+    active: float, expected: str, busy: float
+) -> None:
+    numbers = {**PLAIN, **IDLE, "sol_compute": 51, "pipe_fp64": 51, "sm_cycles_active": active}
+    found = statements({**numbers, "occupancy": 16})
+    limit = next(one for name, one in found.items() if name.startswith("limit"))
+    assert limit.id == expected
+    assert limit.share == pytest.approx(1 - busy if expected == "limit:latency" else busy, abs=0.01)
+    # More warps are advised only where no unit of a working SM is near its peak.
+    assert ("occupancy:block" in found) is (expected == "limit:latency")
+    assert read_quantity("fp64_of_active", launch_metrics(numbers, OPCODES, "sm_80")).number == pytest.approx(
+        51 * 1010 / active
+    )
+
+
+def test_an_idle_share_that_cannot_be_true_makes_no_pipe_busy() -> None:
+    numbers = {**PLAIN, "pipe_fp64": 49}
+    for cycles in ({"sm_cycles_active": 0}, {"cycles": 0}, {"sm_cycles_active": 1100}):
+        metrics = launch_metrics({**numbers, **cycles}, OPCODES, "sm_80")
+        assert read_quantity("fp64_of_active", metrics).number is None
+    short = launch_metrics({**numbers, "pipe_fp64": 98, "sm_cycles_active": 950}, OPCODES, "sm_80")
+    assert read_quantity("fp64_of_active", short).number == 100, "counted in two passes"
+
+
+@pytest.mark.parametrize(("wavefronts", "advised"), [(60, True), (111, True), (118, False), (150, False)])
+def test_accesses_as_wide_as_they_can_be_are_not_made_wider(wavefronts: float, advised: bool) -> None:
+    """As many per cent of requests as of wavefronts are two wavefronts a request: 118 of 60 are 3.93."""
+    shares = {"sol_memory": wavefronts / 2, "l1_wavefronts": wavefronts / 2, "l1_requests": 30}
+    numbers = {**PLAIN, **shares, "sol_compute": 20}
+    rules = {rule for rule, _ in levers(launch_metrics({**numbers, "shared_static": 99}, OPCODES, "sm_80"))}
+    assert ("l1:narrow_shared" in rules) is advised
+
+
+@pytest.mark.parametrize(
+    ("l1", "l2", "dram", "busiest"),
+    [(76, 74, 20, 76), (70, 74, 20, 74), (70, 20, 76, 76), (30, 20, 20, 77), (None, 20, 20, 77)],
+)
+def test_the_busiest_level_is_the_one_with_the_highest_number(
+    l1: float | None, l2: float, dram: float, busiest: float
+) -> None:
+    numbers = {**PLAIN, "sol_memory": 77.0, "sol_l2": l2, "sol_dram": dram, "l1_wavefronts": l1}
+    numbers = {name: number for name, number in numbers.items() if number is not None}
+    limit = statements(numbers)["limit:memory"]
+    assert f": {busiest:.1f} % of its peak (" in limit.text
+    named = {metric.concept for metric in limit.inputs}
+    assert ("l1_wavefronts" in named) is (busiest == l1)
+
+
+def test_no_rule_calls_a_unit_the_busiest_that_another_may_exceed() -> None:
+    for rule in RULES:
+        assert "busiest unit" not in rule.finding, rule.id
 
 
 def test_one_block_is_no_blocks() -> None:

@@ -118,10 +118,20 @@ def test_atomics_that_fill_the_queue_are_not_made_wider(name: str) -> None:
         (
             {"MUFU.EX2": 40.0, "FMUL": 5.0},
             "fewer special functions",
-            "40 special functions, and no shared memory",
+            "40 instructions ran on the XU pipe, and no shared memory is accessed",
         ),
-        ({"S2R": 3.0}, "", "no shared memory is accessed, and no special function ran"),
-        ({}, "", "no shared memory is accessed; whether special functions ran is unknown"),
+        (
+            {"POPC": 30.0, "FLO.U32": 12.0, "MUFU.RCP": 1.0},
+            "fewer bit counts",
+            "43 instructions ran on the XU pipe, and no shared memory is accessed",
+        ),
+        (
+            {"I2F.U32": 30.0, "MUFU.RCP": 1.0},
+            "fewer conversions",
+            "31 instructions ran on the XU pipe, and no shared memory is accessed",
+        ),
+        ({"S2R": 3.0}, "", "no shared memory is accessed, and nothing ran on the XU pipe"),
+        ({}, "", "no shared memory is accessed; whether the XU pipe was used is unknown"),
     ],
 )
 def test_without_shared_memory_its_accesses_are_not_made_wider(

@@ -188,7 +188,7 @@ def _short(value: Value) -> Value:
 
 
 def _unit_name(number: LaunchNumber) -> str:
-    """The unit of a throughput, without what it counts: `XU pipe`, not `XU pipe (exp, rcp)`."""
+    """The unit of a throughput, without what it counts: `XU pipe`, not `XU pipe (MUFU, I2F, POPC …)`."""
     return number.label.partition(" (")[0].partition(",")[0]
 
 
