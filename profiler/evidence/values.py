@@ -102,6 +102,7 @@ class Value(NamedTuple):
 NOT_COLLECTED = Value(None, state=State.NOT_COLLECTED)
 NCU_DURATION = "gpu__time_duration.sum"  # how long a launch took under ncu; not its latency
 _TIME = "gpu__time_duration."
+_PEAK, _OF_A_BLOCK = ".peak_sustained", "__maximum_warps_"  # what a unit can sustain; the occupancy
 _WHOLE_PCT = 100.05  # as it is shown, 100.0 %
 
 
@@ -169,6 +170,22 @@ class Values(Mapping[str, Value]):
         """The number as float, or None where there is none; for code that has already shown the state."""
         number = self.value(name).number
         return None if number is None else float(number)
+
+
+def is_placeholder(name: str, number: float, has_block: bool) -> bool:
+    """Whether a number stands for one that ncu does not have.
+
+    That is 0 as a time or as the peak that a unit can sustain, and the occupancy of what is launched without
+    a block, of which ncu writes one warp (2025.3, for a build of OptiX).
+    """
+    if _OF_A_BLOCK in name:
+        return not has_block
+    return number <= 0 and may_be_placeholder(name)
+
+
+def may_be_placeholder(name: str) -> bool:
+    """Whether `is_placeholder` may say so of a metric."""
+    return is_duration(name) or name.endswith(_PEAK) or _OF_A_BLOCK in name
 
 
 def is_duration(name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import TextIO
 from profiler.errors import UnreadableReport
 from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, Value, Values
 from profiler.evidence.launch import kernel_base_name, one_line
-from profiler.evidence.values import is_duration, pack_values
+from profiler.evidence.values import is_duration, is_placeholder, pack_values
 from profiler.reports.csv_numbers import CommaDecimals, NumberForm, Unusable, base_unit, cut, is_scaled
 from profiler.reports.reader_process import UNITS
 
@@ -60,7 +60,7 @@ _OTHER_PAGES = {
 # A launch that ran took time and cycles. In scaled units ncu prints NaN as 0 or 0.000000 (2024.1, 2024.2).
 _NEVER_ZERO = re.compile(r"gpu__time_duration\..*|(gpc|sm|smsp)__cycles_elapsed\..*")
 # What is known before a launch runs: 0 is 0 there though it failed.
-_NOT_COUNTED = re.compile(r"(launch|device|nvlink|numa|profiler)__.*|.*\.peak_sustained")
+_NOT_COUNTED = re.compile(r"(launch|device|nvlink|numa|profiler)__.*")
 # Names whose numbers ncu prints with a unit. Source: 1,396 names of 20 exports of ncu 2020 to 2026.
 _HAS_UNIT = re.compile(r"gpu__time_.*|.*(pct|bytes|cycles_elapsed|per_second).*")
 
@@ -536,6 +536,11 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
         for name, value in values.items():
             if value.number is not None and value.number <= 0 and not _NOT_COUNTED.fullmatch(name):
                 values[name] = Value(None, value.unit, state=State.FAILED)
+    # Whoever leaves the column out says nothing of the block.
+    has_block = "Block Size" not in cells or _dimensions(cells, "Block Size") is not None
+    for name, value in values.items():
+        if value.number is not None and is_placeholder(name, value.number, has_block):
+            values[name] = Value(None, value.unit, state=State.FAILED)
     capability = _matched(_CAPABILITY, cells, "CC")
     if values and capability:
         for part, text in zip(("major", "minor"), capability.groups(), strict=True):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from profiler.errors import UnreadableReport
 from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, Values
 from profiler.evidence.launch import one_line
-from profiler.evidence.values import SLOT, SLOT_BYTES, is_duration
+from profiler.evidence.values import SLOT, SLOT_BYTES, is_placeholder, may_be_placeholder
 from profiler.reports import file_format, memory_limit, reader_client, report_parts
 from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_csv_worker, borrow_worker
 from profiler.reports.selected_file import SelectedFile
@@ -354,8 +354,9 @@ class _Assembly:
         for body in head["sets"]:  # the parts of a report have equal ones
             metric_set = MetricSet(tuple(body["names"]), tuple(body["units"]), body["kinds"])
             sets.append(self._sets.setdefault(metric_set, metric_set))
-        durations = [
-            [index for index, name in enumerate(metric_set.names) if is_duration(name)] for metric_set in sets
+        doubted = [
+            [index for index, name in enumerate(metric_set.names) if may_be_placeholder(name)]
+            for metric_set in sets
         ]
         launches: list[Launch] = []
         at = 0
@@ -367,12 +368,15 @@ class _Assembly:
             at += count * (SLOT_BYTES + 1)
             texts = {index: self._shared(text) for index, text in zip(*body["texts"], strict=True)}
             values = Values(metric_set, slots, states, texts)
-            for index in durations[body["set"]]:  # nothing takes no time: ncu failed to measure it
-                number = values.number(metric_set.names[index])
-                if number is not None and number <= 0:
+            launch = self._launch(body, values, len(self._launches) + len(launches))
+            has_block = launch.block is not None or bool(values.number("launch__block_size"))
+            for index in doubted[body["set"]]:
+                name = metric_set.names[index]
+                number = values.number(name)
+                if number is not None and is_placeholder(name, number, has_block):
                     values.states = values.states.copy()  # what was read is read-only
                     values.states[index] = State.FAILED
-            launches.append(self._launch(body, values, len(self._launches) + len(launches)))
+            launches.append(launch)
         if at != len(blob):
             raise ValueError("columns left over")
         return launches

@@ -57,6 +57,8 @@ def test_a_wide_csv_holds_what_the_report_holds(reports: Path, name: str) -> Non
             if value.number is not None and other.number is not None:
                 assert abs(value.number - other.number) <= 0.005 + 1e-12 * abs(value.number), metric
                 numbers += 1
+            elif value.state is State.FAILED and metric.endswith((".peak_sustained", "per_active_cycle")):
+                numbers += 1  # ncu prints a placeholder: tests/reports/test_oracle.py
     assert numbers == printed_numbers(reports, name)
 
 

@@ -510,6 +510,20 @@ def test_nan_infinity_and_no_value_are_states_of_their_own(tmp_path: Path) -> No
     assert all(values[name].number is None for name in list(metrics)[1:4])
 
 
+def test_what_stands_for_a_number_is_none(tmp_path: Path) -> None:
+    """A peak of 0, and an occupancy without a block: as ncu writes of a build of OptiX."""
+    peak, warps = "smsp__warps_active.avg.peak_sustained", "smsp__maximum_warps_avg_per_active_cycle"
+    ffma = "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained"
+    metrics = {made.DURATION: math.nan, ffma: 0.0, peak: 12.0, warps: 1.0}
+    for block, occupancy in (((0, 0, 0), State.FAILED), ((128, 1, 1), State.PRESENT)):
+        launch = LaunchResult("build", "build()", "_Z5build", metrics, block=block)
+        path = tmp_path / "v1.ncu-rep"
+        path.write_bytes(ReportFile([launch]).to_bytes())
+        values = read.read_report(path).launches[0].values
+        states = [values[name].state for name in (ffma, peak, warps)]
+        assert states == [State.FAILED, State.PRESENT, occupancy]
+
+
 def test_of_a_report_some_metrics_are_read_as_all_of_it_has_them(good_reports: list[Path]) -> None:
     wanted = ("gpu__time_duration.sum", "sm__warps_active.avg.pct_of_peak_sustained_active", "inst_executed")
     for path, lean in zip(good_reports, read.read_reports(good_reports, metrics=wanted), strict=True):
