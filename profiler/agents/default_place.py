@@ -5,36 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from profiler.catalog import load_catalog, load_problem
 from profiler.catalog.problem import acceptance_workloads
 from profiler.compare.resolve_names import find_run, resolve_family_version
 from profiler.errors import ProfilerError
-from profiler.evidence import DEFAULT_PART, Evidence, find_part
+from profiler.evidence import DEFAULT_PART, Cell, Evidence, find_part
 from profiler.store import Store
-
-
-class Place(NamedTuple):
-    """A workload and a GPU or architecture; None: nobody named one."""
-
-    workload: str | None
-    gpu: str | None
-    evidence: Evidence
 
 
 @dataclass(frozen=True)
 class ChosenPlace:
     """The place that is shown, and of how many."""
 
-    place: Place
+    place: Cell
     count: int
     headline: str
 
     @property
     def sentence(self) -> str:
         """What was chosen, and how to choose another."""
-        where = " on ".join(filter(None, self.place[:2]))
+        where = " on ".join(filter(None, (self.place.workload, self.place.gpu)))
         return (
             f"Shown is {where} ({self.place.evidence}), the nearest to the headline {self.headline} of "
             f"{self.count} places: workload and gpu choose another."
@@ -57,16 +48,20 @@ def choose_place(store: Store, name: str) -> ChosenPlace | None:
     except (ProfilerError, IndexError):
         return None
     rows = store.results(family=family, version=version)
-    places = list(dict.fromkeys(Place(row.workload, row.gpu, row.evidence) for row in rows))
+    places = list(
+        dict.fromkeys(
+            Cell(workload=row.workload or "", gpu=row.gpu or "", evidence=row.evidence) for row in rows
+        )
+    )
     if len(places) < 2:
         return None
     size = headline.sizes().get("head_dim")
     arch = find_part(DEFAULT_PART).arch
 
-    def distance(place: Place) -> tuple[int, bool, bool, bool]:
+    def distance(place: Cell) -> tuple[int, bool, bool, bool]:
         kinds: Sequence[Evidence] = (Evidence.MEASURED, Evidence.STATIC, Evidence.MODELLED)
         is_near = place.workload in (headline.label, f"head dim {size}")
-        has_size = bool(re.search(rf"x{size}\b", place.workload or ""))
-        return kinds.index(place.evidence), not is_near, not has_size, not (place.gpu or "").startswith(arch)
+        has_size = bool(re.search(rf"x{size}\b", place.workload))
+        return kinds.index(place.evidence), not is_near, not has_size, not place.gpu.startswith(arch)
 
     return ChosenPlace(min(places, key=distance), len(places), headline.label)

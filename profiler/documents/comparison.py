@@ -44,6 +44,7 @@ from profiler.documents.gate import GateDocument
 from profiler.errors import CannotJudge, Exit
 from profiler.evidence import (
     NCU_DURATION,
+    CellFilter,
     Evidence,
     Latency,
     Launch,
@@ -53,7 +54,7 @@ from profiler.evidence import (
     Value,
     formatting,
 )
-from profiler.gate import CellFilter, gate_comparisons
+from profiler.gate import gate_comparisons
 from profiler.history.without_results import versions_without_results_explained
 from profiler.statistics import Verdict, heaviest
 

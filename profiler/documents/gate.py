@@ -17,8 +17,8 @@ from profiler.documents.document import Document
 from profiler.documents.junit import junit_xml
 from profiler.documents.regressions import load_worse_now, worse_now_dict
 from profiler.errors import Exit
-from profiler.evidence import Evidence, MetricTable
-from profiler.gate import CellFilter, Finding, GateReport, Outcome, run_gate
+from profiler.evidence import CellFilter, Evidence, MetricTable
+from profiler.gate import Finding, GateReport, Outcome, run_gate
 from profiler.gate.finding import TITLES
 
 if TYPE_CHECKING:

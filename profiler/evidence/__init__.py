@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.evidence.cell import EVERY_CELL as EVERY_CELL
+    from profiler.evidence.cell import Cell as Cell
+    from profiler.evidence.cell import CellFilter as CellFilter
     from profiler.evidence.derived_forms import DerivedForm as DerivedForm
     from profiler.evidence.derived_forms import formula_names as formula_names
     from profiler.evidence.gpu_arch import ARCHITECTURES as ARCHITECTURES
@@ -72,6 +75,7 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
+    cell="EVERY_CELL Cell CellFilter",
     derived_forms="DerivedForm formula_names",
     gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
     gpu_parts="DEFAULT_PART GPU_PARTS GpuPart find_part part_of_device part_of_launch",

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from profiler.gate.finding import Finding as Finding
     from profiler.gate.finding import Outcome as Outcome
     from profiler.gate.finding import Verdicts as Verdicts
-    from profiler.gate.inventory import CellFilter as CellFilter
     from profiler.gate.judgement import judge as judge
     from profiler.gate.judgement import judge_comparisons as judge_comparisons
     from profiler.gate.pins import set_baseline as set_baseline
@@ -35,7 +34,6 @@ __getattr__ = lazy(
     list_acknowledgements others_of parse_limit withdraw""",
     comparison_pairs="ComparisonPair find_pairs pair_of_sides",
     finding="Check Finding Outcome Verdicts",
-    inventory="CellFilter",
     judgement="judge judge_comparisons",
     pins="set_baseline unset_baseline",
     report="GateReport gate_comparisons run_gate",

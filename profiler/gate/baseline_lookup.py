@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from profiler.compare import is_file_name, resolve_all
 from profiler.compare.resolve_names import RESULT_KINDS, resolve_family_version
 from profiler.errors import CannotJudge
-from profiler.evidence import Side
-from profiler.gate.inventory import Cell, Inventory, VersionResults, cell_of
+from profiler.evidence import Cell, Side
+from profiler.gate.inventory import Inventory, VersionResults, cell_of
 from profiler.history import Baseline, Baselines, lineage
 from profiler.history.baselines import BEST, IMPLICIT, PINNED, TORCH, run_before
 from profiler.store import Rows
@@ -36,6 +36,9 @@ class CellBaselines(NamedTuple):
     refused: Collection[Cell] = ()  # cells whose baseline is gone or unknown, and must not be replaced
     before: Collection[Cell] = ()  # cells whose baseline is the run before, which no person chose
     on_any_gpu: bool = True  # False: results on GPUs that the version was never run on are not missed
+
+
+_PLACE = ("workload", "gpu", "evidence")
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,11 @@ class BaselineLookup:
         )
         rows = load()
         if rows.truncated:  # the newest rows may be cut off
-            rows = Rows(row for cell in subject.run_ids for row in load(**cell._asdict()))
+            rows = Rows(
+                row
+                for cell in subject.run_ids
+                for row in load(workload=cell.workload, gpu=cell.gpu, evidence=cell.evidence)
+            )
         created = {row.run_id: row.created for row in rows}
         runs_by_cell: dict[Cell, dict[str, datetime]] = {}
         for row in sorted(rows, key=lambda row: (row.created, row.run_id)):

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from profiler.bundles import bundle
 from profiler.compare import is_file_name, refuse_unused_filters, resolve_all
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, Side, brief_list, natural_key
+from profiler.evidence import Cell, CellFilter, Evidence, Side, brief_list, natural_key
 from profiler.gate.baseline_lookup import BaselineLookup, CellBaseline, CellBaselines
-from profiler.gate.inventory import Cell, CellFilter, Inventory, VersionResults
+from profiler.gate.inventory import Inventory, VersionResults
 from profiler.history.baselines import BEST
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def pair_of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Comparis
         a.run_id is None and is_file_name(a.label) and _is_report_of(b, b.label, a.label, opener)
     ):
         pair = _same_results(pair, noted=False)
-    cell = Cell(pair.workload, pair.gpu, b.evidence)
+    cell = Cell(workload=pair.workload, gpu=pair.gpu, evidence=b.evidence)
     inventory = Inventory(opener(), root)
     finder = PairFinder(BaselineLookup(inventory, None, opener), CellFilter())
     subject, run = VersionResults(b.family, b.version, {cell: b.run_id}), inventory.store.run(b.run_id)
@@ -117,7 +117,7 @@ def pair_of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Comparis
 
 def _file_pair(a: Side, b: Side, name: str, cells: CellFilter) -> ComparisonPair:
     """The pair of a report and its baseline. A file names no workload: only GPU and evidence count."""
-    if not cells._replace(workload=None).matches(Cell("", b.gpu or "", b.evidence)):
+    if not cells._replace(workload=None).matches(Cell(gpu=b.gpu or "", evidence=b.evidence)):
         gpu = b.gpu or "a GPU that it does not name"
         why = f"{name} is {b.evidence} on {gpu}, and that was not asked for"
         return ComparisonPair(name, a.label, None, None, why=why)
@@ -288,7 +288,7 @@ class PairFinder:
             )
             command = "" if is_dropped else self.rerun_command(subject, cell)
             yield ComparisonPair(
-                subject.name, "", None, None, *cell, why=why, noted=is_dropped, next_command=command
+                subject.name, "", None, None, *cell.place, why=why, noted=is_dropped, next_command=command
             )
 
     def _may_lack_kind(self, subject: VersionResults, gap: Cell, kinds: Collection[Evidence]) -> bool:
@@ -330,7 +330,7 @@ class PairFinder:
             "",
             None,
             self._side(subject, cell),
-            *cell,
+            *cell.place,
             why=why,
             noted=cell not in baselines.refused and (is_shared or not of_kind),
             next_command=command,
@@ -342,7 +342,7 @@ class PairFinder:
         why = f"nothing {cell.evidence} of {subject.name}, where {baseline} has it"
         command = self.rerun_command(subject, cell)
         return ComparisonPair(
-            subject.name, baseline, None, None, *cell, why=why, noted=noted, next_command=command
+            subject.name, baseline, None, None, *cell.place, why=why, noted=noted, next_command=command
         )
 
     def _pair(
@@ -362,7 +362,7 @@ class PairFinder:
             baseline,
             a,
             self._side(subject, cell, other=baseline_results),
-            *cell,
+            *cell.place,
             rerun_command=self.rerun_command(subject, cell, a),
             created=subject.created.get(cell),
             diff_names=diff_names,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from profiler.bundles import IMPORT, Labels, bundle, decisions
 from profiler.compare import VersionRef
 from profiler.compare.resolve_names import RESULT_KINDS, find_run, resolve_family_version
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import Evidence
+from profiler.evidence import Cell, Evidence
 
 if TYPE_CHECKING:
     from profiler.bundles import Root
@@ -21,38 +21,6 @@ if TYPE_CHECKING:
 FAILED = "failed"  # the status of what was run and gave no result
 _RUN_ID_TIME = "%Y%m%dT%H%M%S"  # the start of a run id
 _CLOCK_SKEW = timedelta(hours=1)  # how far the clocks of two machines may differ
-
-
-class Cell(NamedTuple):
-    """A workload, a GPU or architecture, and evidence; "" for what nobody named."""
-
-    workload: str
-    gpu: str  # for static facts the architecture
-    evidence: Evidence
-
-
-class CellFilter(NamedTuple):
-    """Which cells to compare; None or empty for all."""
-
-    workload: str | None = None
-    gpu: str | None = None
-    evidence: Collection[Evidence] = ()
-
-    def matches(self, cell: Cell) -> bool:
-        """Whether a cell was asked for."""
-        return (
-            self.workload in (None, cell.workload)
-            and self.gpu in (None, cell.gpu)
-            and (not self.evidence or cell.evidence in self.evidence)
-        )
-
-    @property
-    def words(self) -> str:
-        """The filter in words; "" for all cells."""
-        return ", ".join(filter(None, (" or ".join(self.evidence), self.workload, self.gpu)))
-
-
-EVERY_CELL = CellFilter()
 
 
 _Build = tuple[str | None, tuple[str, ...]]  # hash of the source, and flags
@@ -111,7 +79,7 @@ def is_wrong(row: ResultInfo) -> bool:
 
 def cell_of(row: ResultInfo) -> Cell:
     """The cell of a result row."""
-    return Cell(row.workload or "", row.gpu or "", row.evidence)
+    return Cell(workload=row.workload or "", gpu=row.gpu or "", evidence=row.evidence)
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,11 @@ from profiler.compare import (
     kernel_filter,
 )
 from profiler.errors import Exit, UnknownName
-from profiler.evidence import MetricTable, brief_list, nearest_first
+from profiler.evidence import EVERY_CELL, CellFilter, MetricTable, brief_list, nearest_first
 from profiler.gate.acknowledgement import list_acknowledgements
 from profiler.gate.comparison_pairs import ComparisonPair, find_pairs, pair_of_sides
 from profiler.gate.finding import TITLES, Outcome, Verdicts
-from profiler.gate.inventory import EVERY_CELL, CellFilter, Inventory
+from profiler.gate.inventory import Inventory
 from profiler.gate.judgement import judge, judge_comparisons
 from profiler.history.without_results import versions_without_results_explained
 from profiler.statistics import Verdict, change_text

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from profiler.history.trend import load_latency_trends as load_latency_trends
     from profiler.history.trend import load_trends as load_trends
     from profiler.history.version_grid import GridCell as GridCell
-    from profiler.history.version_grid import Place as Place
     from profiler.history.version_grid import build_grid as build_grid
     from profiler.history.version_latency import VersionLatency as VersionLatency
 
@@ -81,6 +80,6 @@ __getattr__ = lazy(
     speedups="Speedup load_speedups",
     stall_shares="MixPoint stall_mix",
     trend="LATENCY Trend TrendPoint load_latency_trends load_trends",
-    version_grid="GridCell Place build_grid",
+    version_grid="GridCell build_grid",
     version_latency="VersionLatency",
 )

@@ -6,23 +6,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from profiler.evidence import Value
+from profiler.evidence import Cell, Value
 from profiler.history.version_latency import mode_rank
 from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
     from profiler.history.change_points import History, Step
     from profiler.history.trend import Trend, TrendPoint
-
-
-class Place(NamedTuple):
-    """A version on a workload and GPU; "" for what no report names."""
-
-    version: str
-    workload: str
-    gpu: str
 
 
 @dataclass(frozen=True)
@@ -54,7 +46,7 @@ class GridCell:
 
 def build_grid(
     trends: Sequence[Trend], histories: Sequence[History], since: datetime | None = None
-) -> dict[Place, GridCell]:
+) -> dict[Cell, GridCell]:
     """The cells of one metric, of each workload and GPU by the series that is read first.
 
     That is the one in the timing mode that versions are compared in, of several kernels the first given.
@@ -63,7 +55,7 @@ def build_grid(
     chosen: dict[tuple[str, str], Trend] = {}
     for trend in sorted(trends, key=lambda trend: mode_rank(trend.mode)):
         chosen.setdefault((trend.workload or "", trend.gpu or ""), trend)
-    cells: dict[Place, GridCell] = {}
+    cells: dict[Cell, GridCell] = {}
     for (workload, gpu), trend in chosen.items():
         own = {
             history.version: history
@@ -72,7 +64,7 @@ def build_grid(
             and (history.series.part, history.series.mode) == (trend.part, trend.mode)
         }
         for version, points in _by_version(trend, since).items():
-            cells[Place(version, workload, gpu)] = _cell(points, own.get(version), since)
+            cells[Cell(version=version, workload=workload, gpu=gpu)] = _cell(points, own.get(version), since)
     return cells
 
 

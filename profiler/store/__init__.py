@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from profiler.store.pruning import prune_runs as prune_runs
     from profiler.store.rows import ROW_LIMIT as ROW_LIMIT
     from profiler.store.rows import WORKLOAD_CLASSES as WORKLOAD_CLASSES
-    from profiler.store.rows import CellInfo as CellInfo
     from profiler.store.rows import DamagedIndex as DamagedIndex
     from profiler.store.rows import Environment as Environment
     from profiler.store.rows import IndexNotWritable as IndexNotWritable
@@ -65,7 +64,7 @@ __getattr__ = lazy(
     import_files="AlreadyImported Imported ImportSummary",
     index="Store",
     pruning="PruneSummary plan_pruning prune_runs",
-    rows="""ROW_LIMIT WORKLOAD_CLASSES CellInfo DamagedIndex Environment IndexNotWritable LatencyInfo
+    rows="""ROW_LIMIT WORKLOAD_CLASSES DamagedIndex Environment IndexNotWritable LatencyInfo
     MedianLatency NoisePair PartArrays Point ResultInfo Rows RunInfo SampleArrays Series VersionInfo
     WorkloadInfo WriteConflict workload_class""",
     run_decisions="forget_run relabel relabel_run",

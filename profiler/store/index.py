@@ -15,7 +15,7 @@ from sqlalchemy.exc import DatabaseError
 
 from profiler.bundles import DecidedLabels, Json, Labels, Run
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence, Launch, Report, Side, brief_list
+from profiler.evidence import Cell, Evidence, Launch, Report, Side, brief_list
 from profiler.store import (
     answers,
     engine,
@@ -34,7 +34,6 @@ from profiler.store import (
 from profiler.store.folder_families import ImportFolder
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import (
-    CellInfo,
     Environment,
     LatencyInfo,
     MedianLatency,
@@ -310,7 +309,7 @@ class Store:
         with engine.reading(self._engine) as connection:
             return listing.workloads(connection, family)
 
-    def cells(self, family: str | None = None) -> Rows[CellInfo]:
+    def cells(self, family: str | None = None) -> Rows[Cell]:
         """Which evidence there is of which version, on which workload and GPU, sorted in that order."""
         with engine.reading(self._engine) as connection:
             return listing.cells(connection, self._cache, family)

@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, bindparam, func, select
 
 from profiler.bundles import FAMILY_GIVEN, FOLDER, IMPORT, Json, ReportFile
-from profiler.evidence import Evidence
+from profiler.evidence import Cell, Evidence
 from profiler.store import schema
 from profiler.store.folder_families import ImportFolder
 from profiler.store.lookup_cache import LookupCache
-from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo, capabilities
+from profiler.store.rows import ROW_LIMIT, Rows, RunInfo, VersionInfo, WorkloadInfo, capabilities
 from profiler.store.statements import capped, key_batches, moment
 
 _new_info = partial(tuple.__new__, RunInfo)  # from a tuple of its fields: five times as fast
@@ -128,13 +128,13 @@ def workloads(connection: Connection, family: str | None) -> Rows[WorkloadInfo]:
     return Rows(infos, combinations.truncated)
 
 
-def cells(connection: Connection, cache: LookupCache, family: str | None) -> Rows[CellInfo]:
+def cells(connection: Connection, cache: LookupCache, family: str | None) -> Rows[Cell]:
     """See Store.cells. A page asks for them with nearly every series."""
     infos = cache.cell_infos.get(data_version(connection), family, lambda: _cells(connection, family))
     return Rows(infos, infos.truncated)
 
 
-def _cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
+def _cells(connection: Connection, family: str | None) -> Rows[Cell]:
     result, config, version = schema.result.c, schema.config.c, schema.version.c
     # In two steps, lest a database take the family first and then all results that its configs ever had.
     kinds = (*schema.VALUED, "latency")
@@ -149,7 +149,7 @@ def _cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
     if family is not None:
         statement = statement.where(config.family == family)
     rows = capped(connection, statement.distinct().order_by(*columns))
-    infos = (CellInfo(row[0], row[1], row[2], row[3], Evidence(row[4])) for row in rows)
+    infos = (Cell(row[0], row[1], row[2], row[3], Evidence(row[4])) for row in rows)
     return Rows(infos, rows.truncated)
 
 

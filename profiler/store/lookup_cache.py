@@ -9,9 +9,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Select, select
 
-from profiler.evidence import MetricSet
+from profiler.evidence import Cell, MetricSet
 from profiler.store import schema
-from profiler.store.rows import CellInfo, Environment, Rows, VersionInfo, capabilities
+from profiler.store.rows import Environment, Rows, VersionInfo, capabilities
 from profiler.store.statements import key_batches
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class LookupCache:
         self.versions = _Lookup(select(version.id, version.name), version.id, str)
         self.named_points = _NamedPoints()
         self.version_infos: _OfOneState[str | None, Rows[VersionInfo]] = _OfOneState()  # by family
-        self.cell_infos: _OfOneState[str | None, Rows[CellInfo]] = _OfOneState()  # by family
+        self.cell_infos: _OfOneState[str | None, Rows[Cell]] = _OfOneState()  # by family
 
 
 class _NamedPoints:

@@ -124,16 +124,6 @@ class Environment(NamedTuple):
         return self.gpus.get(gpu or "") or self.compute_capability
 
 
-class CellInfo(NamedTuple):
-    """A version, workload, GPU and evidence of which there are results; "" for what nobody named."""
-
-    family: str
-    version: str
-    workload: str
-    gpu: str  # for static facts the architecture that they were compiled for
-    evidence: Evidence
-
-
 class ResultInfo(NamedTuple):  # tens of thousands of a long history: a dataclass takes five times as long
     """One result row without its values: a launch, facts of a part, or the latencies of a call."""
 

@@ -13,8 +13,8 @@ import pytest
 
 from profiler.bundles import Result, open_root
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import Evidence
-from profiler.gate import CellFilter, ComparisonPair, find_pairs, set_baseline
+from profiler.evidence import CellFilter, Evidence
+from profiler.gate import ComparisonPair, find_pairs, set_baseline
 from profiler.gate.inventory import Inventory
 from profiler.store import Store, forget_run, import_paths, open_store, rebuild_index
 from tests import lineages

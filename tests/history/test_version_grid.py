@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from profiler.history import History, Place, build_grid
+from profiler.evidence import Cell
+from profiler.history import History, build_grid
 from profiler.history.change_points import RUNS
 from profiler.statistics import Verdict
 from tests.ui.views.test_history_steps import history, series
 
-HERE = Place("c3", "", "H100")
+HERE = Cell(version="c3", workload="", gpu="H100")
 
 
 def one_version(levels: tuple[float, float]) -> History:

@@ -6,50 +6,48 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from profiler.evidence import Evidence, natural_key
-from profiler.store import CellInfo, RunInfo
+from profiler.evidence import Cell, Evidence, natural_key
+from profiler.store import RunInfo
 
 # Workload and GPU (of static facts the architecture); an empty text stands for what no report says.
 WorkloadOnGpu = tuple[str, str]
 _MEASURED_FIRST = (Evidence.MEASURED, Evidence.STATIC, Evidence.MODELLED)
 
 
-class Cell(NamedTuple):
-    """One workload on one GPU of which a version or run has evidence of one kind."""
+class NamedCell(NamedTuple):
+    """A cell of which a version or run has evidence, by the name that pages call it."""
 
     name: str  # family/version, or a run id
-    workload: str
-    gpu: str  # of static facts the architecture
-    evidence: Evidence
+    cell: Cell
 
 
-def cells_of_versions_and_runs(infos: Sequence[CellInfo], runs: Sequence[RunInfo]) -> list[Cell]:
+def cells_of_versions_and_runs(cells: Sequence[Cell], runs: Sequence[RunInfo]) -> list[NamedCell]:
     """The cells of every version, and of every run."""
-    cells = [Cell(f"{info.family}/{info.version}", info.workload, info.gpu, info.evidence) for info in infos]
+    named = [NamedCell(f"{cell.family}/{cell.version}", cell) for cell in cells]
     for run in runs:
         for workload in run.workloads or ("",):
-            cells += [
-                Cell(run.run_id, workload, gpu, kind)
+            named += [
+                NamedCell(run.run_id, Cell(workload=workload, gpu=gpu, evidence=kind))
                 for gpu in run.gpu_names or ("",)
                 for kind in run.evidence
             ]
-    return cells
+    return named
 
 
-def evidence_of_all(cells: Sequence[Cell], names: Sequence[str]) -> list[Evidence]:
+def evidence_of_all(cells: Sequence[NamedCell], names: Sequence[str]) -> list[Evidence]:
     """The evidence that all of the named have, measured first; what any has where they share none."""
-    kinds = [{cell.evidence for cell in cells if cell.name == name} for name in names]
+    kinds = [{cell.evidence for of, cell in cells if of == name} for name in names]
     present = (set.intersection(*kinds) or set.union(*kinds)) if kinds else set()
     return [kind for kind in _MEASURED_FIRST if kind in present]
 
 
-def evidence_of_family(cells: Sequence[Cell], family: str) -> list[Evidence]:
+def evidence_of_family(cells: Sequence[NamedCell], family: str) -> list[Evidence]:
     """The evidence that any version of a family has, measured first."""
-    present = {cell.evidence for cell in cells if cell.name.startswith(f"{family}/")}
+    present = {cell.evidence for name, cell in cells if name.startswith(f"{family}/")}
     return [kind for kind in _MEASURED_FIRST if kind in present]
 
 
-def why_nothing_shared(cells: Sequence[Cell], names: Sequence[str]) -> str:
+def why_nothing_shared(cells: Sequence[NamedCell], names: Sequence[str]) -> str:
     """Why the named cannot be compared: each has evidence, and none is of one kind. "" where they can."""
     kinds = {name: evidence_of_all(cells, (name,)) for name in names}
     if not all(kinds.values()) or set.intersection(*map(set, kinds.values())):
@@ -58,7 +56,9 @@ def why_nothing_shared(cells: Sequence[Cell], names: Sequence[str]) -> str:
     return f"{sides}: no evidence of one kind, nothing to compare"
 
 
-def workloads_on_gpus(cells: Sequence[Cell], names: Sequence[str], evidence: Evidence) -> list[WorkloadOnGpu]:
+def workloads_on_gpus(
+    cells: Sequence[NamedCell], names: Sequence[str], evidence: Evidence
+) -> list[WorkloadOnGpu]:
     """Where any of the named has that evidence; what most of them have first."""
     counts = _count(cells, names, evidence)
     newest_first = evidence is Evidence.STATIC  # the newest architecture has the highest number
@@ -67,17 +67,17 @@ def workloads_on_gpus(cells: Sequence[Cell], names: Sequence[str], evidence: Evi
 
 
 def shared_workloads_on_gpus(
-    cells: Sequence[Cell], names: Sequence[str], evidence: Evidence
+    cells: Sequence[NamedCell], names: Sequence[str], evidence: Evidence
 ) -> list[WorkloadOnGpu]:
     """Where all of the named have that evidence."""
     counts = _count(cells, names, evidence)
     return [pair for pair in workloads_on_gpus(cells, names, evidence) if counts[pair] == len(set(names))]
 
 
-def _count(cells: Sequence[Cell], names: Sequence[str], evidence: Evidence) -> Counter[WorkloadOnGpu]:
+def _count(cells: Sequence[NamedCell], names: Sequence[str], evidence: Evidence) -> Counter[WorkloadOnGpu]:
     """How many of the named have each workload and GPU."""
     pairs_of: dict[str, set[WorkloadOnGpu]] = {name: set() for name in names}
-    for cell in cells:
-        if cell.name in pairs_of and cell.evidence is evidence:
-            pairs_of[cell.name].add((cell.workload, cell.gpu))
+    for name, cell in cells:
+        if name in pairs_of and cell.evidence is evidence:
+            pairs_of[name].add((cell.workload, cell.gpu))
     return Counter(pair for pairs in pairs_of.values() for pair in pairs)

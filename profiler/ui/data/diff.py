@@ -12,7 +12,7 @@ from profiler.evidence import Evidence
 from profiler.explain import Explanation
 from profiler.ui import addresses
 from profiler.ui.data import comparisons, index
-from profiler.ui.data.cells import Cell, why_nothing_shared
+from profiler.ui.data.cells import NamedCell, why_nothing_shared
 from profiler.ui.data.index import DataVersion
 from profiler.ui.data.pair_choice import choose_mode, choose_pair
 from profiler.ui.data.version_source import VersionSource
@@ -25,7 +25,7 @@ class OpenedDiff:
 
     data_version: DataVersion
     view: addresses.Diff
-    cells: Sequence[Cell]
+    cells: Sequence[NamedCell]
     evidence: Evidence
     comparison: Comparison
     pair: PairComparison | None  # of launches, or of kernel functions
@@ -46,7 +46,7 @@ class OpenedDiff:
 
 
 def open_diff(
-    data_version: DataVersion, view: addresses.Diff, cells: Sequence[Cell], evidence: Evidence
+    data_version: DataVersion, view: addresses.Diff, cells: Sequence[NamedCell], evidence: Evidence
 ) -> OpenedDiff:
     """Compare the two; UnknownName where a name means nothing, or they share no evidence."""
     if reason := why_nothing_shared(cells, (view.a, view.b)):

@@ -154,7 +154,7 @@ def modelled_traffic(data_version: DataVersion, key: CompiledKey) -> Mapping[str
 
 def compiled_versions(data_version: DataVersion) -> list[str]:
     """Every version (family/version) that a compiler made something of, in the order of all pages."""
-    compiled = {cell.name for cell in results.cells(data_version) if cell.evidence is Evidence.STATIC}
+    compiled = {name for name, cell in results.cells(data_version) if cell.evidence is Evidence.STATIC}
     return [name for name in map(version_name, lineages.versions(data_version)) if name in compiled]
 
 

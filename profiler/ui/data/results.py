@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from profiler.bundles import Run, load_run, open_root
-from profiler.evidence import Launch
+from profiler.evidence import Cell, Launch
 from profiler.reports import LaunchDetail
 from profiler.reports import launch_detail as read_launch_detail
 from profiler.store import (
@@ -21,7 +21,7 @@ from profiler.store import (
     relabel,
 )
 from profiler.ui import addresses
-from profiler.ui.data.cells import Cell, cells_of_versions_and_runs
+from profiler.ui.data.cells import NamedCell, cells_of_versions_and_runs
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, store
 
 
@@ -60,12 +60,12 @@ def bundled_run(data_version: DataVersion, run_id: str) -> Run:
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
-def cells(data_version: DataVersion) -> list[Cell]:
+def cells(data_version: DataVersion) -> list[NamedCell]:
     """What every version and run was measured or examined on."""
     return cells_of_versions_and_runs(store().cells(), runs(data_version))
 
 
-def cells_with_runs_of(data_version: DataVersion, names: Sequence[str]) -> list[Cell]:
+def cells_with_runs_of(data_version: DataVersion, names: Sequence[str]) -> list[NamedCell]:
     """All cells, and those of each name that means a version as one run has it."""
     every_cell = list(cells(data_version))
     for name in dict.fromkeys(names):
@@ -77,7 +77,7 @@ def cells_with_runs_of(data_version: DataVersion, names: Sequence[str]) -> list[
             row for row in rows if f"{row.family}/{row.version}" == parsed.without_run and row.kind != "cell"
         ]
         keys = dict.fromkeys((row.workload or "", row.gpu or "", row.evidence) for row in of_version)
-        every_cell += [Cell(name, *key) for key in keys]
+        every_cell += [NamedCell(name, Cell(workload=key[0], gpu=key[1], evidence=key[2])) for key in keys]
     return every_cell
 
 

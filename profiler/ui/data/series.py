@@ -12,7 +12,7 @@ import streamlit as st
 
 from profiler.bundles import open_root
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence
+from profiler.evidence import Cell, Evidence
 from profiler.explain import RooflinePath, load_roofline_path
 from profiler.explain.roofline_path import LAUNCH_METRIC
 from profiler.history import (
@@ -20,7 +20,6 @@ from profiler.history import (
     GridCell,
     History,
     Lineage,
-    Place,
     RunSpread,
     Trend,
     build_grid,
@@ -87,7 +86,7 @@ def histories(
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
 def version_grid(
     data_version: DataVersion, metric: str, family: str, evidence: Evidence, since: datetime | None
-) -> dict[Place, GridCell]:
+) -> dict[Cell, GridCell]:
     """How every version changed on every workload and GPU since a moment, by one metric."""
     if metric == LATENCY:
         found = family_latencies(data_version, family)

@@ -9,7 +9,7 @@ from profiler.evidence import Evidence
 from profiler.history import Lineage
 from profiler.store import VersionInfo
 from profiler.ui.addresses import version_name
-from profiler.ui.data.cells import Cell, WorkloadOnGpu, shared_workloads_on_gpus
+from profiler.ui.data.cells import NamedCell, WorkloadOnGpu, shared_workloads_on_gpus
 
 _LOOK_BACK = 8  # versions of a family among which a pair is looked for
 NamedPair = tuple[str, str]  # two names, family/version
@@ -44,7 +44,7 @@ def lineage_pairs(versions: Sequence[VersionInfo], lineage: Lineage) -> list[Nam
 
 
 def measured_pairs(
-    versions: Sequence[VersionInfo], family: str, cells: Sequence[Cell]
+    versions: Sequence[VersionInfo], family: str, cells: Sequence[NamedCell]
 ) -> list[tuple[NamedPair, WorkloadOnGpu]]:
     """The last pairs of a family that share measured results, the last first, and where they share them."""
     names = [version_name(version) for version in versions if version.family == family][-_LOOK_BACK:]

@@ -12,8 +12,8 @@ import plotly.graph_objects
 import streamlit as st
 
 from profiler.compare import NoiseModel
-from profiler.evidence import Evidence
-from profiler.history import LATENCY, Place, RunSpread, TrendPoint, opcode_mix, stall_mix
+from profiler.evidence import Cell, Evidence
+from profiler.history import LATENCY, RunSpread, TrendPoint, opcode_mix, stall_mix
 from profiler.ui import addresses, controls, late_fields, markup
 from profiler.ui.charts import share_areas, style
 from profiler.ui.charts.style import Figure
@@ -310,9 +310,9 @@ def _show_grid(
         if len(columns) < 2 and all(cell.numbers < 2 for cell in cells.values()):
             return  # one number a version, which the chart shows
         key = drawing.lines.key_of(drawing.isolated)
-        shown = Place(key[2] or "" if key else "", choice.workload, choice.gpu)
+        shown = Cell(version=key[2] or "" if key else "", workload=choice.workload, gpu=choice.gpu)
 
-        def address(place: Place) -> str:
+        def address(place: Cell) -> str:
             over = choice.over if choice.is_over_runs else TIME
             return filters.address(
                 workload=place.workload, gpu=place.gpu, isolate=place.version, over=over, at=""

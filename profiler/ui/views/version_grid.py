@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from profiler.evidence import formatting, natural_key
-from profiler.history import GridCell, Place, step_words
+from profiler.evidence import Cell, formatting, natural_key
+from profiler.history import GridCell, step_words
 from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.markup import Html
@@ -16,12 +16,10 @@ ROWS_SHOWN = 30
 NOT_MEASURED = "not measured"
 _LEAST_TINT, _MOST_TINT = 12, 45  # per cent of the verdict's colour
 _TINT_PER_SHARE = 250  # per cent of colour for a change of all of it: 10 % more is a quarter of the colour
-CellAddress = Callable[[Place], str]
+CellAddress = Callable[[Cell], str]
 
 
-def table(
-    cells: Mapping[Place, GridCell], versions: Sequence[str], shown: Place, address: CellAddress
-) -> Html:
+def table(cells: Mapping[Cell, GridCell], versions: Sequence[str], shown: Cell, address: CellAddress) -> Html:
     """A row a version, a column a workload by GPU; `shown` is what the chart above shows and isolates."""
     places = sorted(
         {(place.gpu, place.workload) for place in cells},
@@ -45,7 +43,7 @@ def table(
     )
 
 
-def caption(cells: Mapping[Place, GridCell], versions: Sequence[str]) -> str:
+def caption(cells: Mapping[Cell, GridCell], versions: Sequence[str]) -> str:
     """What the numbers are, and what is cut off."""
     rows = sum(any(place.version == version for place in cells) for version in versions)
     cut = f"the first {ROWS_SHOWN} of {rows} versions; " if rows > ROWS_SHOWN else ""
@@ -58,15 +56,17 @@ def caption(cells: Mapping[Place, GridCell], versions: Sequence[str]) -> str:
 def _row(
     version: str,
     places: Sequence[tuple[str, str]],
-    cells: Mapping[Place, GridCell],
+    cells: Mapping[Cell, GridCell],
     is_shown: bool,
     address: CellAddress,
-    shown: Place,
+    shown: Cell,
 ) -> str:
-    row = [cells.get(Place(version, workload, gpu)) for gpu, workload in places]
-    shown_cell = markup.link(address(Place(version, shown.workload, shown.gpu)), markup.code(version))
+    row = [cells.get(Cell(version=version, workload=workload, gpu=gpu)) for gpu, workload in places]
+    shown_cell = markup.link(
+        address(Cell(version=version, workload=shown.workload, gpu=shown.gpu)), markup.code(version)
+    )
     tds = "".join(
-        _cell(cell, address(Place(version, workload, gpu)))
+        _cell(cell, address(Cell(version=version, workload=workload, gpu=gpu)))
         for cell, (gpu, workload) in zip(row, places, strict=True)
     )
     css = ' class="sel"' if is_shown else ""

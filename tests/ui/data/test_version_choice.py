@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from profiler.evidence import Evidence
+from profiler.evidence import Cell, Evidence
 from profiler.store import VersionInfo
 from profiler.ui.data import version_choice
-from profiler.ui.data.cells import Cell
+from profiler.ui.data.cells import NamedCell
 
 
 def version(name: str, day: int, family: str = "f") -> VersionInfo:
@@ -16,8 +16,8 @@ def version(name: str, day: int, family: str = "f") -> VersionInfo:
 VERSIONS = [version("x", 9, "g"), version("v1", 1), version("v2", 2), version("v3", 3)]
 
 
-def measured(name: str, workload: str = "big") -> Cell:
-    return Cell(f"f/{name}", workload, "H100", Evidence.MEASURED)
+def measured(name: str, workload: str = "big") -> NamedCell:
+    return NamedCell(f"f/{name}", Cell(workload=workload, gpu="H100", evidence=Evidence.MEASURED))
 
 
 def test_the_last_pair_is_of_the_first_family_that_has_two_versions() -> None:

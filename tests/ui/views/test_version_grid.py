@@ -2,20 +2,24 @@
 
 import re
 
-from profiler.evidence import Value
-from profiler.history import GridCell, Place, build_grid
+from profiler.evidence import Cell, Value
+from profiler.history import GridCell, build_grid
 from profiler.ui.views import version_grid
 from tests.history.test_version_grid import HERE, one_version
 
 
-def address(place: Place) -> str:
+def at(version: str, workload: str, gpu: str) -> Cell:
+    return Cell(version=version, workload=workload, gpu=gpu)
+
+
+def address(place: Cell) -> str:
     return f"./trends?isolate={place.version}&workload={place.workload}"
 
 
 def test_a_verdict_tints_its_cell_and_no_other() -> None:
     found = one_version((5e6, 6e6))
     cells = build_grid([found.series], [found])
-    cells[Place("c3", "big", "H100")] = GridCell(Value(1.0, "ns"), Value(1.02, "ns"), 40, None, "")
+    cells[at("c3", "big", "H100")] = GridCell(Value(1.0, "ns"), Value(1.02, "ns"), 40, None, "")
     table = str(version_grid.table(cells, ["c3"], HERE, address))
     assert table.count("color-mix") == 1
     assert re.search(r"! \+(19|20)\.\d", table)
@@ -26,9 +30,9 @@ def test_a_verdict_tints_its_cell_and_no_other() -> None:
 
 def test_what_is_missing_is_hatched_with_its_reason_and_no_number() -> None:
     cells = {
-        Place("a", "w", "g"): GridCell(Value(1.0, "ns"), Value(1.0, "ns"), 9, None, ""),
-        Place("b", "w", "g"): GridCell(Value(None, "ns"), Value(None, "ns"), 0, None, "", "wrong"),
-        Place("a", "x", "g"): GridCell(Value(1.0, "ns"), Value(1.0, "ns"), 9, None, ""),
+        at("a", "w", "g"): GridCell(Value(1.0, "ns"), Value(1.0, "ns"), 9, None, ""),
+        at("b", "w", "g"): GridCell(Value(None, "ns"), Value(None, "ns"), 0, None, "", "wrong"),
+        at("a", "x", "g"): GridCell(Value(1.0, "ns"), Value(1.0, "ns"), 9, None, ""),
     }
     table = str(version_grid.table(cells, ["a", "b", "c"], HERE, address))
     assert table.count('class="miss"') == 2
@@ -40,8 +44,8 @@ def test_what_is_missing_is_hatched_with_its_reason_and_no_number() -> None:
 
 def test_one_run_shows_its_number_and_few_are_unclear() -> None:
     cells = {
-        Place("a", "w", "g"): GridCell(Value(5e3, "ns"), Value(5e3, "ns"), 1, None, "1 of 8"),
-        Place("a", "x", "g"): GridCell(Value(5e3, "ns"), Value(6e3, "ns"), 2, None, "2 of 8"),
+        at("a", "w", "g"): GridCell(Value(5e3, "ns"), Value(5e3, "ns"), 1, None, "1 of 8"),
+        at("a", "x", "g"): GridCell(Value(5e3, "ns"), Value(6e3, "ns"), 2, None, "2 of 8"),
     }
     table = str(version_grid.table(cells, ["a"], HERE, address))
     assert "5.00" in table
