@@ -11,17 +11,13 @@ from profiler.cli.output import (
     note_forgotten,
     open_store,
     print_document,
-    print_lines,
-    print_table,
     say,
 )
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import LaunchesDocument, LaunchSelection
-    from profiler.evidence import Launch, Value
-
-SHOWN = 10  # launches that a terminal gets unasked
+    from profiler.documents import LaunchSelection
+    from profiler.evidence import Launch
 
 _DESCRIPTION = """\
 The metrics of every launch in a report file, run or version, by group; what has no number is named last, with
@@ -45,7 +41,7 @@ def add(commands: Commands) -> None:
     )
     show.add_argument("--sections", action="store_true", help="one launch, section by section")
     show.add_argument(
-        "--against", metavar="BASELINE", help="with --sections: what to hold the launch against"
+        "--against", metavar="BASELINE", help="with --sections: what to compare the launch with"
     )
     add_filters(show, "kernel", "top", "workload", "gpu")
     shape = show.add_mutually_exclusive_group()
@@ -64,12 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_sections(arguments)
     for option in ("against", "markdown"):
         if getattr(arguments, option):
-            raise UnknownName(f"--{option} is of one launch: add --sections")
+            raise UnknownName(f"--{option} needs --sections")
     options = {name: getattr(arguments, name) for name in ("workload", "gpu", "kernel", "top")}
     options["every_metric"] = arguments.all
     document = launches_of_name(arguments.name, load_metrics(), open_store, **options)
     note_forgotten((arguments.name,), open_store)
-    return print_document(document, arguments, print_text)
+    return print_document(document, arguments)
 
 
 def _run_sections(arguments: argparse.Namespace) -> int:
@@ -80,25 +76,11 @@ def _run_sections(arguments: argparse.Namespace) -> int:
 
     for option in ("all", "top"):
         if getattr(arguments, option):
-            raise UnknownName(f"--{option} is of all launches: leave it out, or --sections")
+            raise UnknownName(f"--{option} does not go with --sections")
     options = {name: getattr(arguments, name) for name in ("against", "workload", "gpu", "kernel")}
     document = launch_of_name(arguments.name, load_metrics(), open_store, **options)
     note_forgotten([name for name in (arguments.name, arguments.against) if name], open_store)
     return print_document(document, arguments, print_sections)
-
-
-def print_text(document: LaunchesDocument, arguments: argparse.Namespace) -> None:
-    """Print the launches; without --top at most SHOWN of them, the longest."""
-    say(document.title)
-    print_lines(document.sentences)
-    selection = document.selection.longest(None if arguments.top else SHOWN)
-    for label, launch in selection.launches:
-        print_launch_head(label, launch)
-        if document.every_metric:
-            _print_every_metric(launch)
-        else:
-            _print_groups(document, launch)
-    print_hidden(selection)
 
 
 def print_launch_head(label: str, launch: Launch) -> None:
@@ -113,45 +95,3 @@ def print_hidden(selection: LaunchSelection) -> None:
     """Print how many launches were left out."""
     if selection.hidden:
         say(f"\nand {selection.hidden} shorter launches: --top N, or --kernel PATTERN")
-
-
-def _unit(name: str, value: Value, unit: str) -> str:
-    """The unit as it is printed, with a mark where the number is over its peak."""
-    from profiler.evidence import is_over_peak
-
-    return f"{unit} (over its peak)" if is_over_peak(name, value) else unit
-
-
-def _print_every_metric(launch: Launch) -> None:
-    from profiler.evidence import State, formatting
-
-    rows = []
-    for name, value in launch.values.items():
-        if value.state is not State.PRESENT:
-            rows.append((name, formatting.state_words(value), ""))
-        else:
-            number = value.text or "" if value.number is None else str(value.number)
-            rows.append((name, number, _unit(name, value, value.unit)))
-    print_table(("metric", "value", "unit"), rows, right=(1,))
-
-
-def _print_groups(document: LaunchesDocument, launch: Launch) -> None:
-    """The metrics of metrics.txt group by group; what has no number is named below, by the reason."""
-    from profiler.evidence import State, formatting
-
-    rows: list[tuple[str, ...]] = []
-    concepts_by_state: dict[str, list[str]] = {}
-    last_group = ""
-    for concept, name, value in document.metrics(launch):
-        metric = document.table.by_concept[concept]
-        if value.state is not State.PRESENT:
-            words = formatting.state_words(value, explained=True)
-            concepts_by_state.setdefault(words, []).append(concept)
-            continue
-        quantity = formatting.quantity(value)
-        group = metric.group if metric.group != last_group else ""
-        last_group = metric.group
-        rows.append((group, metric.label, quantity.number, _unit(name, value, quantity.unit), name))
-    print_table(("group", "metric", "value", "", "ncu metric"), rows, right=(2,))
-    for state, concepts in concepts_by_state.items():
-        say(f"  {state}: {', '.join(concepts)}")

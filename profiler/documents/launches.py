@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.compare import is_file_name, kernel_filter, launch_labels, refuse_unused_filters, resolve
+from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
 from profiler.evidence import (
@@ -31,6 +32,9 @@ from profiler.history.without_results import versions_without_results_explained
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
+
+SHOWN = 10  # launches that people get unasked
+_METRICS_HEAD = ("group", "metric", "value", "", "ncu metric")
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class LaunchesDocument(Document):
     every_metric: bool = False
     concepts: frozenset[str] | None = None  # of metrics.txt, the only ones shown; None: all
     all_read: bool = True  # whether the values of those that are not shown were read of a report, too
+    top: int | None = None  # how many launches were asked for; None: all, of which people get SHOWN
 
     columns = ("kernel", "group", "concept", "metric", "value", "unit", "state")
 
@@ -81,10 +86,15 @@ class LaunchesDocument(Document):
     @property
     def title(self) -> str:
         """The side, its GPU, and when and by what it was profiled."""
+        return f"{self.side.label}{self._origin}"
+
+    @property
+    def _origin(self) -> str:
+        """Its GPU, and when and by what it was profiled."""
         side = self.side
         made = formatting.timestamp(side.launch_session.created)
         ncu = side.launch_session.ncu_version or "unknown"
-        return f"{side.label}: {', '.join(side.gpus) or 'GPU unknown'}, ncu {ncu}, made {made}"
+        return f": {', '.join(side.gpus) or 'GPU unknown'}, ncu {ncu}, made {made}"
 
     @property
     def sentences(self) -> Sequence[str]:
@@ -205,6 +215,36 @@ class LaunchesDocument(Document):
             "hidden_launches": self.selection.hidden,
         }
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A table a launch, group by group; what has no number is named below it, by the reason.
+
+        With `everything` every metric of the report. Without `top` the SHOWN launches that take longest.
+        """
+        yield Heading((Name(self.side.label), self._origin), 1)
+        yield from map(Line, self.sentences)
+        selection = self.selection.longest(self.top or SHOWN)
+        for label, launch in selection.launches:
+            yield Heading(launch_heading(label, launch))
+            yield from _metric_blocks(launch) if everything or self.every_metric else self._groups(launch)
+        yield from hidden_blocks(selection)
+
+    def _groups(self, launch: Launch) -> Iterator[Block]:
+        rows: list[tuple[str, ...]] = []
+        concepts_by_state: dict[str, list[str]] = {}
+        last_group = ""
+        for concept, name, value in self.metrics(launch):
+            metric = self.table.by_concept[concept]
+            if value.state is not State.PRESENT:
+                words = formatting.state_words(value, explained=True)
+                concepts_by_state.setdefault(words, []).append(concept)
+                continue
+            quantity = formatting.quantity(value)
+            group = metric.group if metric.group != last_group else ""
+            last_group = metric.group
+            rows.append((group, metric.label, quantity.number, _unit(name, value, quantity.unit), name))
+        yield Table(_METRICS_HEAD, rows, right=(2,))
+        yield Notes([f"{state}: {', '.join(concepts)}" for state, concepts in concepts_by_state.items()])
+
     def _rows(self, launch: Launch) -> Iterator[tuple[object, ...]]:
         if self.every_metric:
             for name, value in launch.values.items():
@@ -285,7 +325,7 @@ def launches_of_name(
     def read(metrics: Collection[str] | None, all_read: bool = True) -> LaunchesDocument:
         side = resolve_with_reason(name, store_opener, workload, gpu, data, metrics)
         selection = select_launches(side, kernel, top)
-        return LaunchesDocument(selection, table, every_metric, concepts, all_read)
+        return LaunchesDocument(selection, table, every_metric, concepts, all_read, top)
 
     if whole or every_metric:
         return read(None)
@@ -322,6 +362,18 @@ def select_launches(side: Side, kernel: str | None = None, top: int | None = Non
     return LaunchSelection(side, launches).longest(top)
 
 
+def launch_heading(label: str, launch: Launch) -> tuple[str, ...]:
+    """What a launch is called, and its size."""
+    grid, block = formatting.dimensions(launch.grid), formatting.dimensions(launch.block)
+    return Name(label), f"  grid {grid}, block {block}"
+
+
+def hidden_blocks(selection: LaunchSelection) -> Iterator[Block]:
+    """How many launches were left out."""
+    if selection.hidden:
+        yield Line(f"and {selection.hidden} shorter launches: --top N, or --kernel PATTERN")
+
+
 def timed_calls(side: Side) -> list[Latency]:
     """The newest timed calls of each mode."""
     newest = {latency.mode: latency for latency in reversed(side.latencies) if len(latency.ns)}
@@ -341,6 +393,23 @@ def _value_columns(value: Value) -> tuple[object, str, str]:
     if value.state is not State.PRESENT:
         return None, value.unit, formatting.state_words(value)
     return value.text if value.number is None else value.number, value.unit, "present"
+
+
+def _metric_blocks(launch: Launch) -> Iterator[Block]:
+    """Every metric of a launch as the report has it, in base units."""
+    rows = []
+    for name, value in launch.values.items():
+        if value.state is not State.PRESENT:
+            rows.append((name, formatting.state_words(value), ""))
+        else:
+            number = value.text or "" if value.number is None else str(value.number)
+            rows.append((name, number, _unit(name, value, value.unit)))
+    yield Table(("metric", "value", "unit"), rows, right=(1,))
+
+
+def _unit(name: str, value: Value, unit: str) -> str:
+    """The unit as it is shown, with a mark where the number is over its peak."""
+    return f"{unit} (over its peak)" if is_over_peak(name, value) else unit
 
 
 def _value_dict(name: str, value: Value) -> dict[str, object]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from profiler.compare import side_of_report
+from profiler.documents.blocks import Block
 from profiler.documents.document import Document
 from profiler.documents.launches import LaunchesDocument, select_launches
 from profiler.evidence import Report, load_metrics
@@ -36,12 +37,9 @@ class ReportDocument(Document, Report):
         """A row a metric of a launch, in base units; a state other than present has no value."""
         return self._document(every_metric=True).rows()
 
-    def to_markdown(self) -> str:
-        """The launches for a pull request, with the metrics of metrics.txt."""
-        return self._document(every_metric=False).to_markdown()
-
-    def _repr_html_(self) -> str:
-        return self._document(every_metric=False)._repr_html_()
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """The launches with the metrics of metrics.txt, with `everything` every metric."""
+        return self._document(every_metric=everything).blocks()
 
     def _content(self) -> dict[str, object]:
         return self._document(every_metric=True)._content()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from profiler.cli import main
-from profiler.cli.show import print_text
+from profiler.cli.output import text_of
 from profiler.documents import (
     LaunchesDocument,
     insights_of_name,
@@ -42,7 +41,7 @@ class TestLaunches:
         answer = assert_same_as_printed(whole, capsys, "show", ncar[0], "--all")
         assert len(whole.rows()) == sum(len(launch["metrics"]) for launch in answer["launches"])
 
-    def test_what_is_derived_says_so_in_text_json_and_rows(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_what_is_derived_says_so_in_text_json_and_rows(self) -> None:
         values = {
             "gpu__time_duration.sum": Value(1e6, "ns"),
             "gpc__cycles_elapsed.max": Value(1.5e6, "cycle"),
@@ -50,8 +49,7 @@ class TestLaunches:
         }
         of_one = replace(side(1).launches[0], values=pack_values(values))
         document = LaunchesDocument(select_launches(replace(side(1), launches=(of_one,))), TABLE)
-        print_text(document, Namespace(top=None))
-        text = capsys.readouterr().out
+        text = text_of(document.blocks())
         assert "derived from sm__cycles_elapsed.avg" in text
         words = "stand-in: gpc__cycles_elapsed.max / gpu__time_duration.sum * 1e9, seen up to 1.5 % off"
         assert words in text
