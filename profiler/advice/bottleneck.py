@@ -46,6 +46,8 @@ LOCAL_SHARE, _LITTLE_LOCAL = 0.1, 0.01  # of local and global sectors: with a le
 _DRAM_LIMIT_PCT = 85.0  # of its peak: below it more bytes in flight help
 _NO_BOUND = "no bound: what goes takes its instructions and their latency with it"
 _WAITING_ALONE = "less of this waiting alone saves that; instructions that go with it come on top"
+# Stall reasons whose levers change instructions, and leave what L2 and DRAM move.
+_LEAVE_TRAFFIC = ("barrier", "membar", "sleeping", "branch_resolving", "no_instruction", "imc_miss")
 _MAX_WAITS = 2  # stall reasons with a statement
 _STALL_SLACK = 0.1  # of the latency: how far the stalls' sum and the latency may lie apart
 _MAX_STALL_RATIO = 1.2  # of the stalls' sum to the latency: 1.14 was seen, of a launch of 11 µs
@@ -321,8 +323,11 @@ def _wait(
     known = f"{_known(f'waiting:{reason}', refuted_by)}; " if advice.lever else ""
     waiting = min(share, 1 - issue.number / 100, advice.at_most)
     techniques = techniques_of(advice.lever)
-    leaves_work = advice.lever == MORE_BYTES_IN_FLIGHT or PREFETCH in techniques
-    bounding = busiest_unit(metrics) if leaves_work else None
+    bounding = None
+    if advice.lever == MORE_BYTES_IN_FLIGHT or PREFETCH in techniques:
+        bounding = busiest_unit(metrics)
+    elif advice.lever and reason in _LEAVE_TRAFFIC:
+        bounding = busiest_unit(metrics, ("sol_dram", "sol_l2"))
     bound, words = _bound(bounding, _WAITING_ALONE)
     inputs = (stall, latency, issue, *advice.inputs, *(bounding.inputs if bounding else ()))
     return _statement(

@@ -720,9 +720,18 @@ def unit_loads(metrics: LaunchMetrics) -> tuple[UnitLoad, ...]:
     return tuple(loads)
 
 
-def busiest_unit(metrics: LaunchMetrics, *, for_bound: bool = True) -> UnitLoad | None:
-    """The busiest unit of those that were counted; `for_bound`: whose work bounds the time."""
-    loads = [load for load in unit_loads(metrics) if load.is_bound or not for_bound]
+def busiest_unit(
+    metrics: LaunchMetrics, units: Collection[str] = (), *, for_bound: bool = True
+) -> UnitLoad | None:
+    """The busiest unit of those that were counted; `for_bound`: whose work bounds the time.
+
+    `units` are the concepts of the throughputs to look at; empty: all.
+    """
+    loads = [
+        load
+        for load in unit_loads(metrics)
+        if (load.is_bound or not for_bound) and (not units or load.inputs[0].concept in units)
+    ]
     return max(loads, default=None, key=lambda load: load.share)
 
 

@@ -375,8 +375,15 @@ def test_prefetching_saves_what_a_full_unit_leaves_and_less_waiting_alone_has_no
     numbers = {**PLAIN, "stall_long_scoreboard": 8, "sol_compute": 90, "pipe_alu": 20}
     found = statements(numbers)["waiting:long_scoreboard"]
     assert (found.share, found.saves_at_most) == (pytest.approx(0.1), pytest.approx(0.1))
-    barrier = statements({**PLAIN, "stall_barrier": 8})["waiting:barrier"]
-    assert (barrier.share, barrier.saves_at_most) == (pytest.approx(0.8), None)
+    throttled = statements({**PLAIN, "stall_math_pipe_throttle": 8})["waiting:math_pipe_throttle"]
+    assert (throttled.share, throttled.saves_at_most) == (pytest.approx(0.8), None)
+
+
+@pytest.mark.parametrize(("dram", "share"), [(5.0, 0.8), (97.7, 0.023)])
+def test_fewer_barriers_leave_the_bytes_and_so_what_dram_needs_for_them(dram: float, share: float) -> None:
+    numbers = {**PLAIN, "stall_barrier": 8, "sol_dram": dram, "sol_memory": max(dram, 40), "sol_compute": 99}
+    barrier = statements(numbers)["waiting:barrier"]
+    assert (barrier.share, barrier.saves_at_most) == (pytest.approx(share), pytest.approx(1 - dram / 100))
 
 
 @pytest.mark.parametrize(
