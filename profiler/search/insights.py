@@ -136,9 +136,10 @@ def _occupancy(record: SearchRecord) -> Iterator[Insight]:
 def _few_blocks(record: SearchRecord) -> Iterator[Insight]:
     blocks, sms = _number(record, "blocks"), _number(record, "sms")
     if blocks and sms and blocks < sms:
+        counted = f"{blocks:.0f} block{'s' * (blocks != 1)}"
         yield Insight(
             "few blocks",
-            f"{blocks:.0f} blocks for {sms:.0f} SMs: {1 - blocks / sms:.0%} of the SMs have nothing to do",
+            f"{counted} for {sms:.0f} SMs: {1 - blocks / sms:.0%} of the SMs have nothing to do",
             (GRID_SIZE,),
             _linked(record, "blocks", "sms"),
             0.4 * (1 - blocks / sms),
