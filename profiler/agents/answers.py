@@ -186,7 +186,6 @@ def _find(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _show(arguments: Arguments, roots: Roots) -> Draft:
-    from profiler.agents.default_place import choose_place
     from profiler.compare import is_file_name
     from profiler.documents import launches_of_name
     from profiler.evidence import load_metrics
@@ -196,6 +195,8 @@ def _show(arguments: Arguments, roots: Roots) -> Draft:
         options = _given(arguments, "workload", "gpu", "kernel")
         chosen = None
         if not {"workload", "gpu"} & options.keys() and not is_file_name(arguments["name"]):
+            from profiler.agents.default_place import choose_place
+
             chosen = choose_place(opener(), arguments["name"])
         if chosen is not None:
             place = {"workload": chosen.place.workload, "gpu": chosen.place.gpu}

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from profiler.catalog import load_catalog, load_problem
 from profiler.catalog.problem import acceptance_workloads
 from profiler.compare.resolve_names import find_run, resolve_family_version
 from profiler.errors import ProfilerError
 from profiler.evidence import DEFAULT_PART, Cell, Evidence, find_part
-from profiler.store import Store
+
+if TYPE_CHECKING:
+    from profiler.store import Store
 
 
 @dataclass(frozen=True)

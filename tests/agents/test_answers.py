@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,19 @@ def roots(committed_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return find_roots([])
 
 
+_ASK = """
+import json, sys
+from pathlib import Path
+from profiler.agents.answers import answer
+from profiler.agents.roots import Roots
+from profiler.agents.toolset import READING
+asked, arguments = json.loads(sys.argv[1])
+(tool,) = (tool for tool in READING if tool.name == asked)
+answer(asked, tool.check(arguments), Roots((Path.cwd(),), str(Path.cwd() / "data")))
+print("sqlalchemy" in sys.modules)
+"""
+
+
 def ask(roots: Roots, tool: str, **arguments: Any) -> dict[str, Any]:
     return answer(tool, TOOLS[tool].check(arguments), roots)
 
@@ -52,6 +68,20 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("source_lines", {"a": "v2d_a", "b": "v2d_b"}),
     ("gate", {"names": ["example-join/after"], "baseline": "example-join/before"}),
 ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tool", "names"),
+    [("show", ["name"]), ("compare", ["a", "b"]), ("explain", ["a", "b"]), ("insights", ["name", "against"])],
+    ids=str,
+)
+def test_an_answer_about_files_loads_no_index(tool: str, names: list[str], tmp_path: Path) -> None:
+    """SQLAlchemy takes a quarter of a second, for which the first call of a client would wait."""
+    question = json.dumps([tool, dict(zip(names, (str(AFTER), str(BEFORE)), strict=False))])
+    asked = [sys.executable, "-c", _ASK, question]
+    done = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 @pytest.mark.parametrize(("tool", "arguments"), QUESTIONS, ids=str)
