@@ -6,6 +6,7 @@ schemas out of Python signatures and words refusals over several lines that repe
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -63,6 +64,8 @@ class ProfilerServer:
 
     def protocol(self) -> Server[Any]:
         """The SDK's server with these tools. Raises ProfilerError where the SDK is not installed."""
+        self._pool.warm()  # it loads what answers need while the SDK is loaded here
+        gc.disable()  # of what the SDK makes nothing is garbage
         try:
             import mcp_types as types
             from mcp.server import Server
@@ -70,6 +73,9 @@ class ProfilerServer:
             raise ProfilerError(
                 f"no MCP SDK ({error}): pip install 'attention-kernel-profiler[agents]'"
             ) from None
+        finally:
+            gc.freeze()
+            gc.enable()
 
         async def list_tools(
             _context: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
@@ -89,7 +95,7 @@ class ProfilerServer:
         @asynccontextmanager
         async def lifespan(_server: Server[Any]) -> AsyncIterator[Mapping[str, Any]]:
             try:
-                await self._pool.warm()
+                self._pool.warm()
                 yield {}
             finally:
                 await self._pool.close()

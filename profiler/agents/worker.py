@@ -39,6 +39,7 @@ def main() -> int:
 
 def _load() -> None:
     """Load what most calls need, while nobody waits yet; a call that needs it says what is wrong with it."""
+    gc.disable()
     with contextlib.suppress(ProfilerError, ImportError, OSError):
         from profiler.agents import answers  # noqa: F401
         from profiler.documents import launches_of_name  # noqa: F401
@@ -48,6 +49,7 @@ def _load() -> None:
         start_reader()
         load_metrics()
     gc.freeze()  # what is loaded stays
+    gc.enable()
     gc.set_threshold(_COLLECT_AFTER)
 
 

@@ -364,6 +364,28 @@ def test_the_process_of_a_call_that_takes_too_long_is_gone(committed_data: Path,
     assert "error" not in quick, "another process answers"
 
 
+def test_the_first_process_is_started_before_there_is_a_loop_to_wait_in(
+    committed_data: Path, folder: Path
+) -> None:
+    """It loads what answers need while this process loads the SDK."""
+    before = set(_children(os.getpid()))
+    pool = WorkerPool(Roots((folder,), str(committed_data)), 60)
+    pool.warm()
+    (worker,) = set(_children(os.getpid())) - before
+
+    async def run() -> dict[str, Any]:
+        reply = await pool.ask("find", {"words": "v2d" * 100_000, "offset": 0}, 4000)
+        assert set(_children(os.getpid())) - before == {worker}, "it is the one that answers"
+        os.kill(int(worker), signal.SIGKILL)
+        lost = await pool.ask("find", {"words": "v2d", "offset": 0}, 4000)
+        assert "ended in the middle" in lost["error"]
+        await pool.close()
+        return reply
+
+    assert "answer" in anyio.run(run)
+    assert set(_children(os.getpid())) <= before
+
+
 def test_what_is_printed_while_a_call_is_answered_is_no_message(committed_data: Path, folder: Path) -> None:
     """An answer during which a library prints, and starts a program that reads stdin."""
     program = (
