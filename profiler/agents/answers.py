@@ -13,7 +13,7 @@ from profiler.agents import next_calls, toolset, views
 from profiler.agents.search import find_names
 from profiler.agents.size_budget import DEFAULT_BUDGET, Selected, compact, cut, holds_words, select
 from profiler.agents.tool import Refused
-from profiler.agents.untrusted import MAPPINGS, PLAIN, clean, names_in, printable, quote_names
+from profiler.agents.untrusted import LEAVES, MAPPINGS, clean, names_in, printable, quote_names
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def answer(tool: str, arguments: Arguments, roots: Roots, budget: int = DEFAULT_
 
 def clean_selected(value: Any) -> Any:
     """`clean`, which keeps how long a list is of which only a selection is shown."""
-    if value is None or isinstance(value, PLAIN):
-        return clean(value)
+    if type(value) in LEAVES:
+        return clean(value) if type(value) is str else value
     if isinstance(value, Selected):
         return Selected([clean_selected(item) for item in value], value.total)
     if isinstance(value, MAPPINGS):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profiler.agents.tool import Refused, echo
-from profiler.agents.untrusted import MAPPINGS, NUMBERS, PLAIN
+from profiler.agents.untrusted import LEAVES, MAPPINGS, NUMBERS
 
 LEAST_BUDGET, DEFAULT_BUDGET, MOST_BUDGET = 1_000, 4_000, 40_000
 _INNER = (
@@ -53,18 +53,19 @@ def compact(value: Any) -> Any:
 
     An entry that is null, empty or a list of nothing says no more than its absence.
     """
-    if isinstance(value, float):
+    kind = type(value)
+    if kind is float:
         return _shorter(value)
-    if value is None or isinstance(value, PLAIN):  # before what takes longer to find out
+    if kind in LEAVES:  # before what takes longer to find out
         return value
     if isinstance(value, MAPPINGS):
         shorter = {key: compact(item) for key, item in value.items()}
-        return {key: item for key, item in shorter.items() if item not in (None, "", [], {})}
+        return {key: item for key, item in shorter.items() if item or item == 0}
     if isinstance(value, Selected):
         return Selected([compact(item) for item in value], value.total)
     if isinstance(value, list | tuple):
         return [compact(item) for item in value]
-    return value
+    return _shorter(value) if isinstance(value, float) else value
 
 
 def _shorter(number: float) -> float | int | None:
@@ -107,7 +108,10 @@ def cut(envelope: Mapping[str, Any], key: str, budget: int) -> dict[str, Any]:
     """
     document = envelope[key]
     longest = max((len(items) for items in _outermost(document)), default=0)
+    cutter = None
     for inner in _INNER:
+        if cutter is not None and inner > _WANTED and inner >= cutter.longest:
+            continue  # it would cut nothing more than the last one, which was too much
         cutter = _Cutter(inner)
 
         def shown(outer: int, cutter: _Cutter = cutter) -> dict[str, Any] | None:
@@ -160,6 +164,7 @@ class _Cutter:
 
     def __init__(self, inner: int) -> None:
         self._inner = inner
+        self.longest = 0  # items of a list within those that were cut
         self._items: dict[str, tuple[Any, LeftOut]] = {}  # by path
 
     def cut(self, value: Any, path: str, outer: int, left_out: LeftOut, first: int) -> Any:
@@ -186,19 +191,18 @@ class _Cutter:
 
     def _within(self, value: Any, path: str, left_out: LeftOut) -> Any:
         if isinstance(value, MAPPINGS):
+            if type(value) is dict and LEAVES.issuperset(map(type, value.values())):
+                return value
             return {
-                name: item
-                if item is None or isinstance(item, PLAIN)
-                else self._within(item, f"{path}.{name}", left_out)
+                name: item if type(item) in LEAVES else self._within(item, f"{path}.{name}", left_out)
                 for name, item in value.items()
             }
         if not isinstance(value, list):
             return value
+        self.longest = max(self.longest, len(value))
         kept = value[: _limit(value, self._inner)]
         shown = [
-            item
-            if item is None or isinstance(item, PLAIN)
-            else self._within(item, f"{path}[{index}]", left_out)
+            item if type(item) in LEAVES else self._within(item, f"{path}[{index}]", left_out)
             for index, item in enumerate(kept)
         ]
         _count_list(left_out, value, path, len(shown), 0)

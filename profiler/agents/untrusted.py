@@ -12,10 +12,9 @@ from typing import Any
 
 # What a document is made of, for isinstance, which is asked of every value: dict first, as it is quickest.
 NUMBERS = (int, float)
-PLAIN = (str, *NUMBERS)
+LEAVES = frozenset((str, *NUMBERS, bool, type(None)))  # types of most values: one look-up tells them
 MAPPINGS = (dict, Mapping)
 _LISTS = (list, tuple)
-_HOLDERS = (*_LISTS, *MAPPINGS)
 LONGEST_TEXT = 400  # characters of one text of an answer
 _PLAIN = re.compile(r"[\w.:/~#@+\-]{1,48}", re.ASCII)  # what may stand in a sentence, in quotes
 _NAME_KEYS = {
@@ -53,7 +52,7 @@ def clean(value: Any) -> Any:
         text = printable(value)
         hidden = len(text) - LONGEST_TEXT
         return text if hidden <= 0 else f"{text[:LONGEST_TEXT]}… ({hidden} characters more)"
-    if value is None or isinstance(value, NUMBERS):  # before what takes longer to find out
+    if type(value) in LEAVES:  # before what takes longer to find out
         return value
     if isinstance(value, MAPPINGS):
         return {clean(str(key)): clean(item) for key, item in value.items()}
@@ -78,7 +77,7 @@ def _collect(value: Any, is_name: bool, names: set[str]) -> None:
         for key, item in value.items():
             is_of_name = key in _NAME_KEYS and not (is_metric and key in ("label", "name"))
             # Of other keys only what holds keys of its own can have names.
-            if is_of_name or isinstance(item, _HOLDERS):
+            if is_of_name or type(item) not in LEAVES:
                 _collect(item, is_of_name, names)
     elif isinstance(value, _LISTS):
         for item in value:
