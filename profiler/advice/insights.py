@@ -33,6 +33,7 @@ from profiler.evidence import (
     brief_list,
     chip_of,
     is_library_launch,
+    libraries_of,
     library_kernels_alone,
     place_of_most_time,
 )
@@ -147,7 +148,8 @@ def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenL
     ]
     own = [entry for entry in fitting if not is_library_launch(entry[0])] if kernel is None else fitting
     candidates = own or fitting
-    passed_over = len(fitting) - len(candidates)
+    is_of_library = own and kernel is None
+    passed_over = [launch for launch, _ in fitting if is_of_library and is_library_launch(launch)]
     if not candidates:
         present = brief_list(sorted({launch.base_name for launch in side.launches}))
         problem = f"no kernel matches {kernel!r}" if kernel else "no launch"
@@ -169,7 +171,7 @@ def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenL
         if without_time := len(candidates) - len(times):
             why += f"; {without_time} without a duration"
     if passed_over:
-        why += f"; {passed_over} of PyTorch and cuBLAS passed over"
+        why += f"; {len(passed_over)} of {libraries_of(passed_over)} passed over"
     return ChosenLaunch(launch, label, why)
 
 

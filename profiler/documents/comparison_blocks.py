@@ -34,7 +34,7 @@ def time_blocks(comparison: Comparison) -> Iterator[Block]:
         rows = [(Name(kernel), *cells) for kernel, *cells in text.duration_rows(comparison)]
         yield Table(text.DURATION_HEAD, rows, right=(1, 2, 3))
     elif comparison.a.launches or comparison.b.launches or not comparison.latency:
-        yield Line(text.NO_PARTNER)
+        yield Line(text.no_partner(comparison))
 
 
 def note_blocks(comparison: Comparison) -> Iterator[Block]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from profiler.compare import Comparison, MetricChange, PairComparison, PairedBy, latency_words
-from profiler.evidence import NCU_DURATION, Launch, Value, formatting
+from profiler.evidence import NCU_DURATION, Launch, Value, brief_list, formatting
 from profiler.statistics import Verdict, change_text, share_text
 
 NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
@@ -16,6 +16,14 @@ LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
 DURATION_HEAD = ("kernel", "A", "B", "change", "verdict")
 PAIRS_SHOWN = 25  # that a terminal or a pull request gets unasked
 _LAUNCHES_LISTED = 6  # without a partner, that a line describes
+
+
+def no_partner(comparison: Comparison) -> str:
+    """Why there is no pair: no launch of A has a partner, or those that may be partners are ambiguous."""
+    if not comparison.ambiguous:
+        return NO_PARTNER
+    names = brief_list(list(dict.fromkeys(group.base_name for group in comparison.ambiguous)))
+    return f"no pair is certain: which launches of {names} are partners is ambiguous"
 
 
 def latency_rows(comparison: Comparison) -> list[tuple[str, ...]]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from profiler.evidence.launch import only as only
     from profiler.evidence.launch import place_of_most_time as place_of_most_time
     from profiler.evidence.library_kernels import is_library_launch as is_library_launch
+    from profiler.evidence.library_kernels import libraries_of as libraries_of
     from profiler.evidence.library_kernels import library_kernels_alone as library_kernels_alone
     from profiler.evidence.metric_table import Metric as Metric
     from profiler.evidence.metric_table import MetricTable as MetricTable
@@ -80,7 +81,7 @@ __getattr__ = lazy(
     gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
     gpu_parts="DEFAULT_PART GPU_PARTS GpuPart find_part part_of_device part_of_launch",
     launch="Launch Report Rule Session only place_of_most_time",
-    library_kernels="is_library_launch library_kernels_alone",
+    library_kernels="is_library_launch libraries_of library_kernels_alone",
     metric_table="Metric MetricTable load_metrics",
     name_pattern="BadPattern Expression compile_expression compile_wildcards",
     naming="brief_list natural_key nearest_first plain_template_arguments",

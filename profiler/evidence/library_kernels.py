@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 
 from profiler.evidence.launch import Launch
@@ -18,7 +20,7 @@ _LIBRARY_NAME = re.compile(
 _PREPARATION = re.compile(r"at::native::\S*(FillFunctor|random|distribution|normal_|uniform_)")
 _LIBRARY_NAMESPACE = re.compile(r"^(?:void |static )*(?:cublas\w*|cudnn\w*|cask\w*)::")
 # thrust and cub run what they are given: a function of the program makes it the program's.
-_LAUNCHER = re.compile(r"^(?:void |static )*(?:\w+::)*(?:thrust|cub)::")
+_LAUNCHER = re.compile(r"^(?:void |static )*(?:\w+::)*?(thrust|cub)::")
 _LAMBDA = re.compile(r"lambda|__nv_[dh]+l_wrapper")
 _ROOT = re.compile(r"(?<![\w:.])[A-Za-z_]\w*")
 _TYPES = """thrust cub cuda std nv at c10 at_cuda_detail detail void bool char short int long unsigned
@@ -26,14 +28,6 @@ signed float double half __half half2 __nv_bfloat16 __int64 __int128 size_t cons
 true false unnamed anonymous namespace int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
 ptrdiff_t float2 float3 float4 int2 int3 int4"""
 _OF_LIBRARIES = frozenset(_TYPES.split())
-_CUB_VERSION = re.compile(r"CUB_\w+|THRUST_\w+|T\d+")
-_WORD = re.compile(r"[a-z]{3,}")
-# Words of names of families, versions and files that say nothing of a kernel.
-_COMMON = (
-    "kernel kernels cuda gpu torch pytorch ncu rep report csv profile bench test run void float half long"
-)
-_NO_KERNEL = frozenset(_COMMON.split())
-_LIBRARIES = frozenset(_TYPES.split())
 _CUB_VERSION = re.compile(r"CUB_\w+|THRUST_\w+|T\d+")
 _WORD = re.compile(r"[a-z]{3,}")
 # Words of names of families, versions and files that say nothing of a kernel.
@@ -71,6 +65,26 @@ def is_library_launch(launch: Launch) -> bool:
     What thrust and cub run for a program, a lambda or functor of its own, is the program's.
     """
     return _is_library_kernel(launch.base_name, launch.demangled)
+
+
+def libraries_of(launches: Iterable[Launch]) -> str:
+    """The libraries that launches are of, in words, the one with most launches first: `Thrust and CUB`.
+
+    They are what `is_library_launch` tells; what it does not know by its namespace is built for cuBLAS.
+    """
+    counts = Counter(_library(launch.base_name, launch.demangled) for launch in launches)
+    *others, last = [name for name, _ in counts.most_common()] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+@lru_cache(maxsize=4096)
+def _library(base_name: str, demangled: str) -> str:
+    if launcher := _LAUNCHER.match(demangled):
+        return "CUB" if launcher[1] == "cub" else "Thrust"
+    if _PREPARATION.search(demangled) or base_name.startswith("distribution_elementwise"):
+        return "PyTorch"
+    named = _LIBRARY_NAMESPACE.match(demangled)
+    return "cuDNN" if re.search("cudnn|cask|convolve", named[0] if named else base_name) else "cuBLAS"
 
 
 @lru_cache(maxsize=4096)

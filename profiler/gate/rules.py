@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from profiler.compare import (
     CORRECTNESS,
     HEADLINE,
+    OWN_KERNELS,
     Comparison,
     LatencyComparison,
     MetricChange,
@@ -86,6 +87,8 @@ class PairRules:
             yield self._finding(Check.CORRECTNESS, Outcome.PASSED, Verdict.BETTER, line)
         if blocks := [item.words for item in comparison.blocked_by if item.field != CORRECTNESS]:
             line = f"not comparable: {'; '.join(blocks)}"
+            if any(item.field == OWN_KERNELS for item in comparison.blocked_by):
+                line += "; --kernel names one of these, --pair A=B two names of one kernel"
             yield self._finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.NOT_COMPARABLE, line)
             return
         # A property that neither side says is no sign of a difference; one that a single side says may be.
@@ -169,13 +172,14 @@ class PairRules:
 
     def _unmatched_launches(self, comparison: Comparison, timed: bool) -> Iterator[Finding]:
         """Findings of launches without a partner. A new one takes time, which only timed calls include."""
-        for launch in comparison.only_in_a:
-            line = f"{comparison.label(launch)} is not there any more: the baseline has it"
+        for words, is_one in _by_kernel(comparison, comparison.only_in_a):
+            gone = "is not there any more: the baseline has it"
+            line = f"{words} {gone if is_one else 'are not there any more: the baseline has them'}"
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
         # Without timed calls nobody knows what a new launch costs.
         untimed = comparison.b.evidence is Evidence.MEASURED and not timed
-        for launch in comparison.only_in_b:
-            line = f"{comparison.label(launch)} is new: the baseline has no such launch"
+        for words, is_one in _by_kernel(comparison, comparison.only_in_b):
+            line = f"{words} {'is' if is_one else 'are'} new: the baseline has no such launch"
             outcome = Outcome.UNJUDGED if untimed else Outcome.NOTED
             command = self.pair.rerun_command if untimed else ""
             yield self._finding(Check.MISSING, outcome, Verdict.MISSING, line, next_command=command)
@@ -363,6 +367,16 @@ class PairRules:
             detectable=change.noise_share,
             next_command=self.pair.rerun_command if outcome is Outcome.UNJUDGED else "",
         )
+
+
+def _by_kernel(comparison: Comparison, launches: Iterable[Launch]) -> Iterator[tuple[str, bool]]:
+    """Launches in words, those of one kernel together, and whether it is one alone: `28 launches of spmv`."""
+    by_kernel: dict[str, list[Launch]] = {}
+    for launch in launches:
+        by_kernel.setdefault(launch.base_name, []).append(launch)
+    for kernel, of_kernel in by_kernel.items():
+        is_one = len(of_kernel) == 1
+        yield comparison.label(of_kernel[0]) if is_one else f"{len(of_kernel)} launches of {kernel}", is_one
 
 
 def _outcome(verdict: Verdict) -> Outcome:

@@ -159,10 +159,12 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
         ) from None
     except Unusable as error:
         raise UnreadableReport(f"{path}: {error}") from None
-    for launch in launches:
+    for launch, draft in zip(launches, drafts, strict=True):
         if not launch.values:
+            # By label: "DRAM Frequency". The details page has no names unless it is asked for them.
+            problem = "names metrics by their labels alone" if draft.rows.seen else "names no metric"
             raise UnreadableReport(
-                f"{path}: launch {launch.ordinal} ({launch.base_name}) names no metric; "
+                f"{path}: launch {launch.ordinal} ({launch.base_name}) {problem}; "
                 "export with --page raw, or with --print-metric-name name"
             )
     return Report(path.name, sha256, size, form, Session(), launches, _first(warnings))

@@ -489,9 +489,18 @@ def test_what_only_prepares_or_stands_for_comparison_is_passed_over_where_there_
     mine = replace(whole, launches=(*other, named("my_gemm", 7e6)))
     chosen = choose_launch(mine, TABLE, None)
     assert chosen.launch.function == "my_gemm"
-    assert chosen.why == "the only launch; 2 of PyTorch and cuBLAS passed over"
+    assert chosen.why == "the only launch; 2 of cuBLAS and PyTorch passed over"
     assert choose_launch(mine, TABLE, "sgemm").launch.function == "ampere_sgemm_128x64_nn"
     assert choose_launch(replace(whole, launches=other), TABLE, None).launch is fill
+    sort = replace(
+        named("_kernel_agent", 8e6),
+        demangled="void thrust::cuda_cub::core::_kernel_agent<thrust::cuda_cub::Agent<int>>(int)",
+    )
+    of_cub = named("DeviceRadixSortKernel", 8e6)
+    of_cub = replace(of_cub, demangled="void cub::CUB_200200_860_NS::DeviceRadixSortKernel<int>(int)")
+    launches = (sort, sort, of_cub, named("my_gemm", 7e6))
+    chosen = choose_launch(replace(whole, launches=launches), TABLE, None)
+    assert chosen.why == "the only launch; 3 of Thrust and CUB passed over"
 
 
 def test_a_launch_without_a_duration_is_not_the_longest(reports: Path) -> None:

@@ -119,7 +119,9 @@ def test_launches_that_do_not_pair_come_with_the_option_that_pairs_them(
     one = write(tmp_path / "one.ncu-rep", "gemm", 1e6, 0)
     two = write(tmp_path / "two.ncu-rep", "gemm", 1e6, 0, launches=2)
     main(["compare", one, two])
-    assert "--pair gemm=gemm pairs what is ambiguous in order" in capsys.readouterr().out
+    said_of_it = capsys.readouterr().out
+    assert "--pair gemm=gemm pairs what is ambiguous in order" in said_of_it
+    assert "has a partner" not in said_of_it, "gemm is in both, and ambiguous"
     assert main(["compare", one, two, "--pair", "gemm=gemm", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert [(pair["a"]["ordinal"], pair["b"]["ordinal"]) for pair in answer["launches"]] == [(0, 0)]

@@ -189,6 +189,24 @@ class TestTime:
             "reduce is not there any more: the baseline has it"
         ]
 
+    def test_launches_that_are_gone_or_new_have_a_line_a_kernel(self, table: MetricTable) -> None:
+        one = side(launch(1e6))
+        more = side(launch(1e6), *(launch(1e6, "spmv", place) for place in (1, 2, 3)), launch(1e6, "sum", 4))
+        assert lines(judged(more, one, table), UNJUDGED) == [
+            "3 launches of spmv are not there any more: the baseline has them",
+            "sum is not there any more: the baseline has it",
+        ]
+        assert lines(judged(one, more, table), UNJUDGED) == [
+            "3 launches of spmv are new: the baseline has no such launch",
+            "sum is new: the baseline has no such launch",
+        ]
+
+    def test_kernels_of_libraries_alone_name_the_options_that_ask_for_them(self, table: MetricTable) -> None:
+        libraries = side(launch(1e6, "ampere_sgemm_128x64_nn"))
+        (line,) = lines(judged(side(launch(1e6)), libraries, table), UNJUDGED)
+        assert line.startswith("not comparable: no kernel of yours was captured")
+        assert {"--kernel", "--pair"} <= set(line.split())
+
     def test_where_the_calls_were_timed_a_new_launch_is_only_noted(self, table: MetricTable) -> None:
         a = side(launch(1e6), latencies=(calls(),), version="zero")
         b = side(launch(1e6), launch(1e6, "reduce", 1), latencies=(calls(seed=2),))

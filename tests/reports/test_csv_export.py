@@ -586,3 +586,15 @@ def test_names_of_any_form_are_looked_through_in_linear_time(tmp_path: Path, tex
         assert csv_export.is_ncu_csv(path)
         csv_export.read_csv(path)
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(("row", "labels"), [('"SOL","DRAM Frequency","hz","3.5",', True), ("", False)])
+def test_a_details_page_that_names_metrics_by_their_labels_is_refused_as_that(
+    tmp_path: Path, row: str, labels: bool
+) -> None:
+    """Where the page has rows of rules alone, no metric is named at all."""
+    rule = '"SOL","","","","Bound","WRN","busy"'
+    with pytest.raises(UnreadableReport, match="export with --page raw") as refused:
+        read(tmp_path, f"{LONG}\n{LAUNCH},{row or rule}\n")
+    assert ("by their labels alone" in str(refused.value)) is labels
+    assert ("names no metric" in str(refused.value)) is not labels
