@@ -531,10 +531,10 @@ def judge(
     seed: int | None = None,
     trust: bool = False,
 ) -> JudgementDocument:
-    """Judge device code that nobody trusts: is it right, what does it cost, is it better than `against`.
+    """Judge untrusted device code: is it right, what does it cost, is it better than `against`.
 
     `candidate` and `against` are a folder with candidate.toml and CUDA C++, PTX or a cubin, or the name of a
-    version. It is compiled and run in isolation, on shapes and inputs drawn anew unless `seed` is given;
+    version. It is compiled and run in isolation, on shapes and random inputs unless `seed` is given;
     `workloads` are labels, the acceptance workloads unless given; `trust` runs it where nothing isolates.
     `valid` is None where it is not known. Raises UnknownName, BadCatalog, and CannotJudge where nothing
     isolates or nvcc is missing.

@@ -429,7 +429,7 @@ def _small_number(value: Any) -> float:
 
 def _latency(value: Any) -> float:
     if not _MIN_NS <= _number(value) <= _MAX_FLOAT32:
-        raise ValueError(f"{value!r} is no time in ns: nothing takes none")
+        raise ValueError(f"{value!r} is no time in ns: it must be greater than 0")
     return float(value)
 
 

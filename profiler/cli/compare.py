@@ -118,9 +118,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.against is not None or len(arguments.names) > 2:
         return _run_table(arguments, files)
     if len(arguments.names) < 2:
-        raise ProfilerError(f"{arguments.names[0]} alone: name what to hold it against, or --against BASE")
+        raise ProfilerError("compare needs two names: add one, or --against BASE")
     if arguments.metrics:
-        raise ProfilerError("--metrics is of a table of many: name a third version, or --against BASE")
+        raise ProfilerError("--metrics needs three or more names, or --against BASE")
     names, opener = tuple(arguments.names), lru_cache(maxsize=1)(open_store)
     chosen = ("workload", "gpu", "kernel", "across", "top", "pairs", "guess", "on")
     options = {name: getattr(arguments, name) for name in chosen} | {"evidence": evidence_of(arguments)}
@@ -139,9 +139,9 @@ def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
     for option, name in _OF_TWO_ALONE.items():
         if getattr(arguments, name):
             raise ProfilerError(
-                f"{option} is of two names: `profiler gate NAME… --baseline BASE` judges many"
+                f"{option} works only with two names: `profiler gate NAME… --baseline BASE` judges many"
                 if option == "--fail"
-                else f"{option} is of two names; a table has --metrics, --workload and --kernel"
+                else f"{option} works only with two names; a table takes --metrics, --workload and --kernel"
             )
     opener = lru_cache(maxsize=1)(open_store)
     chosen = ("against", "metrics", "workload", "gpu", "kernel", "across", "pairs", "guess")

@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
     stepped.set_defaults(handler=index)
     relabelled = commands.add_parser(
         "relabel",
-        help="mend the family, version or workload of an imported run, or of all runs of a family",
+        help="correct the family, version or workload of an imported run, or of all runs of a family",
         description="Mend the family, version or workload of an imported run, or of all imported runs of a "
         "family in one decision. A label may be a template or a rule, as of `profiler import`.",
     )

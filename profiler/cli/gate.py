@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
 _OPTIONS = ("kernel", "workload", "gpu", "on", "across", "allow", "pairs", "guess")  # handed on as they are
 _DESCRIPTION = """\
-Hold versions, a run or reports against a baseline and fail on what got worse. A name is a report file, a run
+Compare versions, a run or reports with a baseline and fail on what got worse. A name is a report file, a run
 id, family/version, a version whose name is unique, or a family, all of its versions; without names the newest
 run is judged, all of it, and what is beside it in its family is said.
 
 Checked: correctness, the rules on facts (spills, stack, registers, barriers, blocks per SM, modelled
 conflicts), the catalogue's budgets, the time and every exact count, data that the baseline has and the
-subject lacks, and whether the two can be compared at all. Time decides: counters that wobble by themselves
-(hit rates, bytes, conflicts) are told and weigh nothing unless --on names them, and exact counts weigh
-nothing where the time is the same or better. Static and modelled evidence and plain reports are enough.
+subject lacks, and whether the two can be compared at all. Time decides: noisy counters (hit rates, bytes,
+conflicts) are reported but do not decide unless --on names them, and exact counts do not decide where the
+time is the same or better. Static and modelled evidence and plain reports are enough.
 
 --baseline: a report, a run id, a version, a torch backend that was collected, parent (the nearest correct
 ancestor in the catalogue) or best (the fastest correct version). Without it: what `profiler baseline` pinned,
@@ -36,8 +36,8 @@ else the last run of the same version before this one.
 
 Whether a version is right and within its budget takes no baseline: a new one, and one that was wrong before,
 fail too, as does a rejected one that the check lets through. What only a GPU can tell may be lacking where
-there is none, unless --evidence asks for it. Results held against themselves, or against a copy of the same
-report, are nothing compared.
+there is none, unless --evidence asks for it. Results compared with themselves, or with a copy of the same
+report, count as nothing compared.
 
 A regression that `profiler acknowledge` recorded is let pass until its end, and is listed. One that
 ended says when and why."""
@@ -81,7 +81,7 @@ def add(commands: Commands) -> None:
         help="let pass what is unclear",
     )
     add_pairing(gate)
-    gate.add_argument("--format", choices=FORMATS, help="how it is told (default: text)")
+    gate.add_argument("--format", choices=FORMATS, help="output format (default: text)")
     for name in list(FORMATS)[1:]:  # text is the default
         gate.add_argument(f"--{name}", action="store_const", dest="format", const=name, help=f"print {name}")
     gate.add_argument(

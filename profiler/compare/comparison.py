@@ -337,7 +337,8 @@ def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
         if metric is None:
             raise UnknownName(f"no concept {concept!r} in {table.path}: `profiler metrics` lists them")
         if metric.better == "-":
-            raise UnknownName(f"nobody judges {concept}: {table.path}:{metric.line} gives it no direction")
+            where = f"{table.path}:{metric.line}"
+            raise UnknownName(f"{concept} has no direction in {where}, so it cannot be judged")
 
 
 def _blocking_counters(a: Side, b: Side, blocking: Sequence[str], across: Collection[str]) -> tuple[str, ...]:

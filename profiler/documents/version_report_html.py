@@ -202,7 +202,7 @@ def _many(table: VersionTableDocument) -> str:
     for row in sorted_rows(table, position):
         if row.is_of_others and not is_headed:
             is_headed = True
-            words = "kernels of others <small>nobody judges them</small>"
+            words = "external baselines <small>not judged</small>"
             body.append(f'<tr class="g"><td colspan="{width}">{words}</td></tr>')
         cells = "".join(_row_cells(table, row, [positions for _, positions in groups]))
         body.append(f"<tr{' class=base' if row.is_baseline else ''}><td>{_row_name(row)}</td>{cells}</tr>")

@@ -130,7 +130,7 @@ def _stand_in_notes(split: TimeSplit) -> Iterator[str]:
         smallest = format_time(most / 100 * split.longer_us, _largest_us(split))
         yield (
             f"where reports hold both, these lay up to {most:g} % off: "
-            f"in the worst case seen a term under {smallest} is an error of theirs"
+            f"in the worst case seen, terms under {smallest} may be measurement error"
         )
     if split.residue_is_made_zero:
         yield "computed from one another they leave no residue: skew between the passes is in balance"

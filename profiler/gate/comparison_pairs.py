@@ -139,7 +139,7 @@ def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool
 
 def _same_results(pair: ComparisonPair, *, noted: bool) -> ComparisonPair:
     """The pair of two equal results; `noted`: it has no weight beside real comparisons."""
-    why = f"held against itself: {pair.baseline} has these very results"
+    why = f"compared with itself: {pair.baseline} is the same result"
     return replace(pair, why=why, same_results=True, noted=noted)
 
 
@@ -316,10 +316,10 @@ class PairFinder:
         why, command = f"{subject.name}: no baseline has {cell.evidence} results there", ""
         if of_kind and not is_shared:
             places = [
-                " ".join(filter(None, (other.workload, other.gpu))) or "of no GPU that anybody named"
+                " ".join(filter(None, (other.workload, other.gpu))) or "GPU not specified"
                 for other in of_kind
             ]
-            why = f"{why}; what there is to hold it against is {brief_list(list(dict.fromkeys(places)))}"
+            why = f"{why}; available baselines: {brief_list(list(dict.fromkeys(places)))}"
         elif not baselines.by_cell:
             why = f"{subject.name} has no baseline: nothing to compare with"
             command = f"profiler baseline set {shlex.quote(subject.family)} RUN_OR_VERSION"

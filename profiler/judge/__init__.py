@@ -1,4 +1,4 @@
-"""Whether a candidate is right, what it costs and whether it is better, for code that nobody trusts."""
+"""Whether a candidate is right, what it costs and whether it is better, for untrusted code."""
 
 from typing import TYPE_CHECKING
 

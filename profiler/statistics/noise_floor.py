@@ -186,7 +186,7 @@ def judge_stored_baseline(
         lack = f"a floor of {floor.pairs} A/A pairs is none: {MIN_FLOOR_PAIRS} are needed" if floor else ""
         reason = (
             f"{change_text(effect)} between {sides}, and {lack or 'no noise floor'}: "
-            "nobody knows how far equal builds lie apart here"
+            "the noise here is unknown"
         )
         pairs = floor.pairs if floor else 0
         return Decision(Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=pairs)

@@ -162,7 +162,7 @@ def test_top_hides_no_regression_from_the_gate(
         (["compare", "nowhere.ncu-rep", "nowhere.ncu-rep"], "nowhere.ncu-rep: no such file"),
         (["compare", "{bad}/truncated_near_end.ncu-rep", "{good}"], "truncated_near_end"),
         (["compare", "{good}", "{good}", "--kernel", "flash"], "no kernel matches 'flash'"),
-        (["compare", "{good}", "{good}", "--fail", "--on", "registers"], "nobody judges registers"),
+        (["compare", "{good}", "{good}", "--fail", "--on", "registers"], "registers has no direction"),
         (["compare", "{good}", "{good}", "--on", "dram_read"], "add --fail, or leave --on out"),
         (["show", ""], "an empty name"),
         (

@@ -240,7 +240,7 @@ def test_a_split_says_what_it_computed_and_where_no_residue_can_be_left() -> Non
     computed, uncertain, no_residue = notes(split)
     assert computed.startswith("computed, as a side lacks the counter: elapsed cycles = time × clock; instr")
     assert uncertain.endswith(
-        "up to 9.6 % off: in the worst case seen a term under 1.9 µs is an error of theirs"
+        "up to 9.6 % off: in the worst case seen, terms under 1.9 µs may be measurement error"
     )
     assert no_residue.startswith("computed from one another they leave no residue")
     counted = split_time(*read_identities(LAUNCH, {**LAUNCH, "duration": Value(10_100, "ns")}, {}))

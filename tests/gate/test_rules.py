@@ -292,7 +292,7 @@ class TestComparability:
     def test_results_held_against_themselves_are_nothing_compared(
         self, table: MetricTable, noted: bool
     ) -> None:
-        why = "held against itself: these very results"
+        why = "compared with itself: these very results"
         verdicts = judged(facts(), facts(), table, same_results=True, noted=noted, why=why)
         assert lines(verdicts, NOTED if noted else UNJUDGED) == [why]
         assert verdicts.compared == 0

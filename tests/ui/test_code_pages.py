@@ -336,9 +336,7 @@ class TestHottest:
         shown = text(app)
         assert "at modelled time conflicts wavefronts ideal access SASS code" in shown
         assert "modelled wavefronts of shared memory on " in shown
-        assert (
-            "Not known of code that nobody ran: samples, stall reasons, executions, excess sectors." in shown
-        )
+        assert "Not available for code that was not run: samples" in shown
         assert "profiler collect v2d_a --full v2d_a" in shown
         first = re.search(r"SASS code [\w.]+:\d+ ([\d.]+) %", shown)
         assert first

@@ -14,7 +14,7 @@ from profiler.ui.views import comparison_head
 
 TOO_FEW = (
     "Nothing to compare yet. Import two reports:",
-    "Only one version so far: there is nothing to hold it against. Import another:",
+    "Only one version so far: there is nothing to compare it with. Import another:",
 )
 
 data_version = index.current_version()

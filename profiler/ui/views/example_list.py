@@ -9,7 +9,7 @@ from profiler.store import RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Html
 
-CAPTION = "a tour: numbers alone of public reports, no source and no machine code; no part of your families"
+CAPTION = "example data: numbers from public reports, no source or machine code; not part of your families"
 
 
 def sources(runs: Sequence[RunInfo]) -> Html:

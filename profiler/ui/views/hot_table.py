@@ -16,7 +16,7 @@ from profiler.ui.views.code_listing import main_stall, source_words
 ROWS_A_PAGE = 400
 BY_TIME, BY_CONFLICTS = ORDERS = ("modelled time", "conflicts")  # of code that nobody ran
 _TO_SASS = "SASS\N{NO-BREAK SPACE}›"
-_MISSING = "Not known of code that nobody ran: samples, stall reasons, executions, excess sectors."
+_MISSING = "Not available for code that was not run: samples, stall reasons, executions, excess sectors."
 _NO_TRAFFIC = (
     "no modelled traffic of this version is kept; bank conflicts by line come from `profiler dissect {}`"
 )

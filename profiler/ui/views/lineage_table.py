@@ -116,7 +116,7 @@ def table(
     rows = [Row((picture, *cells(status))) for status, picture in zip(own, pictures, strict=True)]
     baselines = [status for status in lineage.statuses if status.state == BASELINE]
     if baselines:
-        hint = markup.tag("span", "kernels of others, for the same problem", "cap")
+        hint = markup.tag("span", "external baselines for the same problem", "cap")
         rows.append(markup.group_row(markup.join(("Baselines", hint))))
         rows += [Row((Html(""), *cells(status))) for status in baselines]
     if lineage.uncatalogued:

@@ -42,7 +42,7 @@ def head(document: SearchDocument) -> Html:
     if document.working:
         parts.append("· ending after the candidate in hand" if document.is_stopping else "· running")
     else:
-        parts.append("· nobody works on it")
+        parts.append("· no worker running")
     return markup.join(parts)
 
 

@@ -154,9 +154,7 @@ def table(view: View) -> Html:
     for row in view.rows():
         if row.is_of_others and not is_headed:
             is_headed = True
-            words = markup.join(
-                ("outside baselines", markup.muted("timed beside the others; nobody judges them"))
-            )
+            words = markup.join(("outside baselines", markup.muted("timed in the same run; not judged")))
             body.append(f'<tr class="g"><td colspan="{width}">{words}</td></tr>')
         body.append(_row(view, row, groups, scales))
     head = f"<thead>{''.join(lines)}</thead>"
