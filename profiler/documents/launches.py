@@ -294,10 +294,13 @@ def unread_metrics(metrics: Sequence[Metric], launch: Launch, chip: str | None) 
     if launch.unread is None:
         return None
     stored = launch.unread | launch.values.metric_set.position.keys()
-    there = [metric for metric in metrics if metric.names_for(chip)]
-    unnamed = [metric for metric in there if stored.isdisjoint(metric.names_for(chip))]
-    is_lacking = [not metric.is_in(stored, chip) for metric in unnamed]
-    return UnreadMetrics(len(there), any(is_lacking), not all(is_lacking))
+    count, is_lacking = 0, []
+    for metric in metrics:
+        if names := metric.names_for(chip):
+            count += 1
+            if stored.isdisjoint(names):
+                is_lacking.append(not metric.is_in(stored, chip))
+    return UnreadMetrics(count, any(is_lacking), not all(is_lacking))
 
 
 def launches_of_name(

@@ -6,7 +6,7 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -26,6 +26,7 @@ _OPERATORS = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
+_Step = str | float | Callable[[float, float], float]  # of a computation: an ncu name, a number, an operator
 # A counter of an SM or of one of its schedulers. Both count elapsed cycles alike, and a sum is of all.
 _OF_SM_OR_SCHEDULER = re.compile(r"(?P<unit>smsp|sm)__(?!cycles_elapsed)(?!.*\.(sum|peak_sustained)$).*")
 _BLOCK_SIZE, _BLOCKS, _SMS = (
@@ -46,7 +47,7 @@ class DerivedForm:
     names: tuple[str, ...]  # the ncu metrics that it needs
     chips: frozenset[str]
     line: int  # of metrics.txt
-    expression: ast.expr = field(repr=False, compare=False)
+    steps: tuple[_Step, ...] = field(repr=False, compare=False)  # what it computes, operands before operators
     # Whether an SM's counter stands for a scheduler's or the other way, which takes work for every scheduler.
     between_units: bool = False
 
@@ -83,7 +84,7 @@ class DerivedForm:
                 return None
             numbers[name] = float(value.number)
         try:
-            number = _evaluate(self.expression, numbers)
+            number = _evaluate(self.steps, numbers)
         except (ZeroDivisionError, OverflowError):
             return None
         if not math.isfinite(number) or number < 0:
@@ -100,7 +101,7 @@ def parse_form(formula: str, most_off_pct: float | None, chips: frozenset[str], 
     names = tuple(dict.fromkeys(_names(expression)))
     if not names:
         raise ValueError(f"{text!r} names no ncu metric: {_ALLOWED}")
-    return DerivedForm(Derivation(text, most_off_pct), names, chips, line, expression)
+    return DerivedForm(Derivation(text, most_off_pct), names, chips, line, tuple(_steps(expression)))
 
 
 @lru_cache
@@ -156,10 +157,26 @@ def _dotted(node: ast.expr) -> str:
     raise ValueError(f"{ast.unparse(node)!r} in a formula: {_ALLOWED}")
 
 
-def _evaluate(node: ast.expr, numbers: Mapping[str, float]) -> float:
+def _steps(node: ast.expr) -> Iterator[_Step]:
+    """What an expression computes."""
     if isinstance(node, ast.BinOp):
-        compute = _OPERATORS[type(node.op)]
-        return float(compute(_evaluate(node.left, numbers), _evaluate(node.right, numbers)))
-    if isinstance(node, ast.Constant):
-        return float(node.value)  # type: ignore[arg-type]  # _names let numbers alone through
-    return numbers[_dotted(node)]
+        yield from _steps(node.left)
+        yield from _steps(node.right)
+        yield _OPERATORS[type(node.op)]
+    elif isinstance(node, ast.Constant):
+        yield float(node.value)  # type: ignore[arg-type]  # _names let numbers alone through
+    else:
+        yield _dotted(node)
+
+
+def _evaluate(steps: Iterable[_Step], numbers: Mapping[str, float]) -> float:
+    operands: list[float] = []
+    for step in steps:
+        if isinstance(step, str):
+            operands.append(numbers[step])
+        elif isinstance(step, float):
+            operands.append(step)
+        else:
+            right = operands.pop()
+            operands[-1] = step(operands[-1], right)
+    return operands[0]

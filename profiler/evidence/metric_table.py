@@ -138,13 +138,14 @@ class Metric:
     def is_in(self, names: Container[str], chip: str | None) -> bool:
         """Whether values with these names can have the concept, by a name of its own or by a form."""
         own, forms = self._on(chip)
-        return any(name in names for name in own) or any(
-            all(name in names for name in form.names) for form in forms
-        )
+        for name in own:  # loops: there are one or two of each, and a generator costs more than it saves
+            if name in names:
+                return True
+        return any(all(map(names.__contains__, form.names)) for form in forms)
 
     def resolve(self, values: Mapping[str, Value], chip: str | None) -> tuple[str, Value]:
         """The name by which values have the concept, and its value: see MetricTable.resolve."""
-        names = self.names_for(chip)
+        names, forms = self._on(chip)
         if not names:
             return self.alternatives[0].name, Value(None, self.unit, state=State.NOT_AVAILABLE)
         carried: tuple[str, Value] | None = None
@@ -156,7 +157,7 @@ class Metric:
                 carried = carried or (name, value)
         # A counter that failed says so: no other number takes its place.
         if carried is None or carried[1].state is State.NOT_COLLECTED:
-            for form in self.forms_for(chip):
+            for form in forms:
                 if (derived := form.read(values, self.unit)) is not None:
                     return form.name, derived
         return carried or (names[0], NOT_COLLECTED)

@@ -494,10 +494,13 @@ def _launch_header(result: bytes, at: int, end: int, declared: _Declared) -> Lau
 
 def _without_instances(result: bytes, at: int, end: int) -> bytes | None:
     """A MetricResult as far as its MetricValue; None where nothing stands behind that, or it has none."""
-    value = varint(result, at + 1)[1] if result[at] == _NAME_ID_TAG else end
+    if result[at] != _NAME_ID_TAG:
+        return None
+    value = at + 2 if result[at + 1] < 0x80 else varint(result, at + 1)[1]
     if value >= end or result[value] != _VALUE_TAG:  # without a total: it may have instances
         return None
-    value_end = after(result, 2, value + 1)
+    length = result[value + 1]
+    value_end = value + 2 + length if length < 0x80 else after(result, 2, value + 1)
     if value_end > end:
         raise ValueError("a value is longer than its metric")
     return result[at:value_end] if value_end < end else None
