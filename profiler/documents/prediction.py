@@ -46,7 +46,7 @@ from profiler.model.cubin_run import (
 )
 from profiler.model.error_table import ErrorTable, load_errors
 from profiler.model.launch_model import LaunchModel
-from profiler.model.prediction import CallTimes, LaunchPrediction, WhatIf, predict_inputs, what_ifs
+from profiler.model.prediction import CallTimes, LaunchPrediction, WhatIf, predict_counted, what_ifs
 from profiler.model.stored_predictions import PredictedRatio, predicted_ratio, range_note
 from profiler.model.version_prediction import (
     VersionPrediction,
@@ -367,9 +367,10 @@ def _report_calls(path: Path, errors: ErrorTable, with_what_ifs: bool) -> list[P
         except NoModel as error:
             calls.append(PredictedCall(label, "", None, (), str(error), measured_ns=duration_ns))
             continue
-        hits = report_inputs.counted_hit_rates(launch, LaunchModel(known.inputs))
+        model = LaunchModel(known.inputs)
+        hits = report_inputs.counted_hit_rates(launch, model)
         sources = [line.source for line in known.listing.lines]
-        prediction = predict_inputs(launch.base_name, known.inputs, hits, errors, sources)
+        prediction = predict_counted(launch.base_name, model, hits, errors, sources)
         calls.append(
             PredictedCall(
                 label,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from profiler.errors import UnknownName
@@ -26,7 +27,7 @@ class GpuPart:
     # Matrix products that accumulate in fp32 run at half the rate. Source: NVIDIA's whitepapers of GeForce.
     halves_fp32_accumulation: bool = False
 
-    @property
+    @cached_property
     def architecture(self) -> Architecture:
         """The row of its architecture."""
         architecture = find_architecture(self.arch)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import SimpleNamespace
 from typing import TypeVar
 
@@ -73,6 +74,7 @@ _PREDICATE = re.compile(r"!?U?P(\d|T)")
 _CONSTANT = re.compile(r"c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+)\]")
 _COPIES_LEFT = re.compile(r"SB\d, (0x[0-9a-f]+)")
 _CONSTANT_LINE_BYTES = 64
+_KEPT = 64  # kernels whose texts are looked at once: the launches of a report are mostly of a few
 _Rest = TypeVar("_Rest")
 
 
@@ -141,7 +143,9 @@ class LaunchModel:
         self.inputs = inputs
         self.architecture = inputs.gpu.architecture
         texts = inputs.code.texts
-        uses = [pipes.pipe_use(text, inputs.gpu) for text in texts]
+        opcodes = [opcode_of(text) for text in texts]
+        use_of = {opcode: pipes.pipe_use(opcode, inputs.gpu) for opcode in set(opcodes)}
+        uses = [use_of[opcode] for opcode in opcodes]
         self.pipe = np.array([use.pipe for use in uses], np.int64)
         self.pipe_cycles = np.array([use.cycles for use in uses])
         self.finish = np.zeros(len(texts), np.int64)
@@ -153,9 +157,16 @@ class LaunchModel:
         # Loads that must see what other SMs wrote: L1 is never asked. Source: PTX ISA, "Scope".
         self.is_strong = np.zeros(len(texts), bool)
         self.copy_groups = np.zeros(len(texts), np.int64)
-        for position, text in enumerate(texts):
-            self._set_instruction(position, opcode_of(text), text)
+        for position, (opcode, text) in enumerate(zip(opcodes, texts, strict=True)):
+            self._set_instruction(position, opcode, text)
         self.dram_bytes_per_clock = inputs.gpu.dram_bytes_per_s / inputs.gpu.clock_hz
+
+    def altered(self, **attributes: NDArray[np.float64] | float) -> LaunchModel:
+        """The same launch with other attributes: costs of instructions, of shape [instructions], or rates."""
+        other = copy(self)
+        vars(other).pop("_code", None)  # is made of them
+        vars(other).update(attributes)
+        return other
 
     def _set_instruction(self, position: int, opcode: str, text: str) -> None:
         """How an instruction finishes, and what its request costs."""
@@ -506,14 +517,10 @@ class LaunchModel:
     @cached_property
     def _code(self) -> Code:
         texts = self.inputs.code.texts
-        lines: dict[tuple[str, int], int] = {}
-        constant_line = np.full(len(texts), -1, np.int64)
-        for position, text in enumerate(texts):
-            if match := _CONSTANT.search(text):
-                line = (match[1], int(match[2], 16) // _CONSTANT_LINE_BYTES)
-                constant_line[position] = lines.setdefault(line, len(lines))
         controls = self.inputs.controls or _default_controls(len(texts))
-        even, odd = _bank_reads(texts, controls.reuse)
+        reuse = None if controls.reuse is None else tuple(controls.reuse.tolist())
+        constant_line = _constant_lines(tuple(texts))
+        even, odd = _bank_reads(tuple(texts), reuse)
         return Code(
             self.pipe,
             self.pipe_cycles,
@@ -566,8 +573,21 @@ def _least_wavefronts(base: str, modifiers: str) -> float:
     return 1.0
 
 
+@lru_cache(_KEPT)
+def _constant_lines(texts: tuple[str, ...]) -> NDArray[np.int64]:
+    """Which line of the constant banks each instruction reads, counted from 0; -1: none."""
+    lines: dict[tuple[str, int], int] = {}
+    constant_line = np.full(len(texts), -1, np.int64)
+    for position, text in enumerate(texts):
+        if match := _CONSTANT.search(text):
+            line = (match[1], int(match[2], 16) // _CONSTANT_LINE_BYTES)
+            constant_line[position] = lines.setdefault(line, len(lines))
+    return constant_line
+
+
+@lru_cache(_KEPT)
 def _bank_reads(
-    texts: Sequence[str], reuse: NDArray[np.int64] | None
+    texts: tuple[str, ...], reuse: tuple[int, ...] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The registers that each instruction reads from the even and the odd bank.
 

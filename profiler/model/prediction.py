@@ -261,16 +261,16 @@ def predict_run(run: LaunchRun, inputs: LaunchInputs, errors: ErrorTable) -> Lau
     )
 
 
-def predict_inputs(
+def predict_counted(
     kernel: str,
-    inputs: LaunchInputs,
+    model: LaunchModel,
     hits: HitRates | None,
     errors: ErrorTable,
     sources: Sequence[FileLine | None] = (),
 ) -> LaunchPrediction:
     """The prediction of a launch whose counts a report has; hits: where its accesses are served, if known."""
     bracket = () if hits else (ALL_IN_L2, ALL_FROM_DRAM)
-    return _predict(kernel, "", LaunchModel(inputs), hits, bracket, errors, sources=tuple(sources))
+    return _predict(kernel, "", model, hits, bracket, errors, sources=tuple(sources))
 
 
 def _predict(
@@ -387,19 +387,15 @@ def find_limiter(model: LaunchModel, hits: HitRates, simulated: Outcome) -> tupl
 def _without(model: LaunchModel, resource: str) -> LaunchModel:
     """The same launch on a GPU on which one resource is never busy."""
     if resource == "DRAM":
-        gpu = replace(model.inputs.gpu, dram_bytes_per_s=model.inputs.gpu.dram_bytes_per_s * _UNLIMITED)
-        return LaunchModel(replace(model.inputs, gpu=gpu))
-    changed = LaunchModel(model.inputs)
+        gpu = model.inputs.gpu
+        return model.altered(dram_bytes_per_clock=gpu.dram_bytes_per_s * _UNLIMITED / gpu.clock_hz)
     if resource == "L1 data":
-        changed.wavefronts = np.full_like(model.wavefronts, 1 / _UNLIMITED)
-    elif resource == "L2":
-        changed.sectors = model.sectors / _UNLIMITED
-        changed.packets = model.packets / _UNLIMITED
-    else:
-        pipe = next(pipe for pipe in Pipe if pipe.label == resource)
-        chosen = (model.pipe == pipe) | ((pipe == Pipe.FMA) & (model.pipe == Pipe.FMA_HEAVY))
-        changed.pipe_cycles = np.where(chosen, 1 / _UNLIMITED, model.pipe_cycles)
-    return changed
+        return model.altered(wavefronts=np.full_like(model.wavefronts, 1 / _UNLIMITED))
+    if resource == "L2":
+        return model.altered(sectors=model.sectors / _UNLIMITED, packets=model.packets / _UNLIMITED)
+    pipe = next(pipe for pipe in Pipe if pipe.label == resource)
+    chosen = (model.pipe == pipe) | ((pipe == Pipe.FMA) & (model.pipe == Pipe.FMA_HEAVY))
+    return model.altered(pipe_cycles=np.where(chosen, 1 / _UNLIMITED, model.pipe_cycles))
 
 
 def what_ifs(prediction: LaunchPrediction) -> Iterator[WhatIf]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from profiler.model.pipes import opcode_of
 
 LEAST_TRIPS = 4.0  # of a loop that is cut
 _EVEN = 0.01  # of an execution: what is less uneven counts as even
+_KEPT = 16  # traces, of 1.5 MB at most
 _ENTERED_ONCE = 1.2  # trips below which a loop is taken for code in a row
 
 
@@ -37,16 +39,26 @@ class ExecutedCode:
     counts: NDArray[np.float64]  # executions a warp, on average over the launch
     starts: Sequence[int]  # where each function begins, ascending
     kernel: int = 0  # which of the functions the launch starts
-    # By limit and warps: probes and what-ifs change what instructions cost, and not which are executed.
-    _traces: dict[tuple[int, int], WarpTrace] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     def trace(self, limit: int, warps: int = 1) -> WarpTrace:
-        """As `make_trace`, made once."""
-        if (limit, warps) not in self._traces:
-            self._traces[limit, warps] = make_trace(self, limit, warps)
-        return self._traces[limit, warps]
+        """As `make_trace`, made once for launches, probes and what-ifs that execute the same."""
+        counts = tuple(self.counts.tolist())
+        return _kept_trace(
+            tuple(self.texts), tuple(self.targets), counts, tuple(self.starts), self.kernel, limit, warps
+        )
+
+
+@lru_cache(_KEPT)
+def _kept_trace(
+    texts: tuple[str, ...],
+    targets: tuple[int, ...],
+    counts: tuple[float, ...],
+    starts: tuple[int, ...],
+    kernel: int,
+    limit: int,
+    warps: int,
+) -> WarpTrace:
+    return make_trace(ExecutedCode(texts, targets, np.array(counts), starts, kernel), limit, warps)
 
 
 def make_trace(code: ExecutedCode, limit: int, warps: int = 1) -> WarpTrace:

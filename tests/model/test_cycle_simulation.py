@@ -344,3 +344,21 @@ def test_a_gpu_is_found_by_the_beginning_of_its_name() -> None:
         find_part("h100")
     with pytest.raises(UnknownName, match="V100-SXM2"):
         find_part("B9000")
+
+
+def test_an_altered_model_is_simulated_with_what_it_was_given_and_leaves_the_first_as_it_was() -> None:
+    launch = inputs(["LDS R0, [R2]", "FFMA R4, R0, R5, R4"] * 100, [1] * 200, threads=256, blocks=A100.sms)
+    model = LaunchModel(replace(launch, wavefronts=np.full(200, 8.0)))
+    before = model.simulation(ALL_IN_L2).cycles
+    altered = model.altered(wavefronts=np.ones(200))
+    alone = LaunchModel(replace(launch, wavefronts=np.ones(200))).simulation(ALL_IN_L2).cycles
+    assert altered.simulation(ALL_IN_L2).cycles == alone < before
+    assert model.simulation(ALL_IN_L2).cycles == before
+
+
+def test_launches_that_execute_the_same_share_their_traces() -> None:
+    texts, counts = ["IADD3 R0, R0, 0x1, RZ", "EXIT"], [3.0, 1.0]
+    first, second = (inputs(texts, counts).code for _ in range(2))
+    assert first is not second
+    assert first.trace(100) is second.trace(100)
+    assert inputs(texts, [4.0, 1.0]).code.trace(100) is not first.trace(100)

@@ -12,8 +12,8 @@ from profiler.catalog import load_catalog
 from profiler.documents import PredictionDocument, predict_names
 from profiler.errors import UnknownName
 from profiler.model.error_table import load_errors
-from profiler.model.launch_model import HitRates, LaunchInputs
-from profiler.model.prediction import WAITING, predict_inputs, what_ifs
+from profiler.model.launch_model import HitRates, LaunchInputs, LaunchModel
+from profiler.model.prediction import WAITING, predict_counted, what_ifs
 from profiler.model.version_prediction import with_macros
 from tests.model.test_cycle_simulation import A100, inputs
 from tests.toolchain import needs_gxx, needs_sass
@@ -35,7 +35,7 @@ def conflicting(wavefronts: float) -> LaunchInputs:
 
 
 def test_the_limiter_is_what_the_time_falls_without() -> None:
-    prediction = predict_inputs("k", conflicting(8), HITS, ERRORS)
+    prediction = predict_counted("k", LaunchModel(conflicting(8)), HITS, ERRORS)
     assert prediction.limiter == "L1 data"
     assert prediction.limiter_saves > 0.5
     assert prediction.low_ns < prediction.likely_ns < prediction.high_ns
@@ -44,19 +44,19 @@ def test_the_limiter_is_what_the_time_falls_without() -> None:
     assert "88 % of the shared wavefronts" in no_conflicts.needs
     assert no_conflicts.time_ratio < 0.5
     assert half.time_ratio == pytest.approx(0.5, abs=0.1)
-    free = predict_inputs("k", conflicting(1), HITS, ERRORS)
+    free = predict_counted("k", LaunchModel(conflicting(1)), HITS, ERRORS)
     assert free.likely_ns / prediction.likely_ns == pytest.approx(no_conflicts.time_ratio, rel=0.02)
     assert not any(change.change == "no bank conflicts" for change in what_ifs(free))
 
 
 def test_a_chain_that_waits_has_no_limiter() -> None:
     launch = inputs(["FFMA R0, R0, R3, R4"] * 100, [1] * 100, stall=4)
-    assert predict_inputs("k", launch, HITS, ERRORS).limiter == WAITING
+    assert predict_counted("k", LaunchModel(launch), HITS, ERRORS).limiter == WAITING
     # Eight warps on a partition keep the pipe busy, two cycles an instruction; without it, issue takes half.
     # Two operands, of both banks of registers: three would keep a bank busy for two cycles too.
     long = inputs(["FADD R0, R0, R3"] * 1000, [1] * 1000, stall=4)
     many = replace(long, threads=32 * 32, blocks=A100.sms)
-    busy = predict_inputs("k", many, HITS, ERRORS)
+    busy = predict_counted("k", LaunchModel(many), HITS, ERRORS)
     assert busy.limiter == "FMA"
     assert busy.limiter_saves > 0.3
 
@@ -64,19 +64,24 @@ def test_a_chain_that_waits_has_no_limiter() -> None:
 def test_one_more_block_says_what_it_needs() -> None:
     launch = replace(conflicting(1), registers=128, shared_bytes=40 << 10)
     assert launch.resident_blocks == 2
-    changes = {change.change: change for change in what_ifs(predict_inputs("k", launch, HITS, ERRORS))}
+    changes = {
+        change.change: change for change in what_ifs(predict_counted("k", LaunchModel(launch), HITS, ERRORS))
+    }
     more = changes["3 blocks on an SM instead of 2"]
     assert more.needs == "at most 80 registers a thread instead of 128"
     large = replace(conflicting(1), shared_bytes=80 << 10)
     assert large.resident_blocks == 2
-    changes = {change.change: change for change in what_ifs(predict_inputs("k", large, HITS, ERRORS))}
+    changes = {
+        change.change: change for change in what_ifs(predict_counted("k", LaunchModel(large), HITS, ERRORS))
+    }
     assert changes["3 blocks on an SM instead of 2"].needs == (
         "at most 53.6 KB of shared memory a block instead of 80.0"
     )
     full = replace(conflicting(1), threads=1024)
     assert full.resident_blocks == 2
     assert not any(
-        "blocks on an SM" in change.change for change in what_ifs(predict_inputs("k", full, HITS, ERRORS))
+        "blocks on an SM" in change.change
+        for change in what_ifs(predict_counted("k", LaunchModel(full), HITS, ERRORS))
     )
 
 
@@ -85,7 +90,7 @@ def test_every_input_that_is_taken_away_widens_the_range() -> None:
     known = replace(launch, sectors=np.full(100, 4.0), wavefronts=np.full(100, 1.0))
 
     def spread(inputs_known: LaunchInputs, hits: HitRates | None) -> float:
-        prediction = predict_inputs("k", inputs_known, hits, ERRORS)
+        prediction = predict_counted("k", LaunchModel(inputs_known), hits, ERRORS)
         return prediction.high_ns / prediction.low_ns
 
     whole = spread(known, HITS)

@@ -21,8 +21,8 @@ from profiler.explain import TimeIdentity
 from profiler.explain.time_identity import split_time
 from profiler.history import VersionLatency
 from profiler.model.error_table import load_errors
-from profiler.model.launch_model import HitRates
-from profiler.model.prediction import predict_inputs
+from profiler.model.launch_model import HitRates, LaunchModel
+from profiler.model.prediction import predict_counted
 from profiler.model.stored_predictions import (
     FILE,
     KIND,
@@ -47,7 +47,7 @@ WORKLOAD = ATTENTION.acceptance_workloads("fp16")[0]
 def prediction(version: str, wavefronts: float) -> VersionPrediction:
     """A version whose kernel waits for shared memory."""
     (entry,) = load_catalog().pick([version])
-    launch = predict_inputs("k", conflicting(wavefronts), HitRates(0.0, 1.0, 1.0), ERRORS)
+    launch = predict_counted("k", LaunchModel(conflicting(wavefronts)), HitRates(0.0, 1.0, 1.0), ERRORS)
     lines = tuple(("/elsewhere/v2d.cu", 1 + position % 2) for position in range(200))
     return VersionPrediction(entry, WORKLOAD, A100, "sm_80", (replace(launch, sources=lines),))
 
