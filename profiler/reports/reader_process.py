@@ -254,15 +254,23 @@ def read_report(path: str, details: bool = True) -> tuple[Json, bytes]:
 
 def actions(path: str) -> Iterator[Any]:
     """Every launch of a report, in the order of the file."""
+    return itertools.starmap(action_at, places(path))
+
+
+def places(path: str) -> list[tuple[Any, int]]:
+    """Where each launch of a report is, in the order of the file: its range, and its index there."""
     import ncu_report
 
     context = ncu_report.load_report(loadable(path))
-    for ranges in context:
-        for index in range(len(ranges)):
-            action = ranges.action_by_idx(index)
-            if action is None or not action.name():
-                raise Refused("the report is damaged: a launch has no name")
-            yield action
+    return [(ranges, index) for ranges in context for index in range(len(ranges))]
+
+
+def action_at(ranges: Any, index: int) -> Any:
+    """One launch, which takes the library megabytes; raises Refused."""
+    action = ranges.action_by_idx(index)
+    if action is None or not action.name():
+        raise Refused("the report is damaged: a launch has no name")
+    return action
 
 
 # --- a report with some metrics alone ---
@@ -604,30 +612,32 @@ def rules(action: Any) -> list[list[Any]]:
 
 
 class OpenReport:
-    """The report whose launches were asked for last: the next launch of it need not load it again."""
+    """The report whose launches were asked for last: the next launch of it need not load it again.
+
+    Launches that nobody asked for are not looked at: the process that takes over in the middle of a report
+    does not take the memory for which the one before it was retired.
+    """
 
     def __init__(self) -> None:
         self._opened: object = None
-        self._launches: list[Any] = []
-        self._more: Iterator[Any] = iter(())
+        self._held = contextlib.ExitStack()  # the file of the pieces
+        self._places: list[tuple[Any, int]] = []
+        self._launches: dict[int, Any] = {}
 
     def launch(self, path: str, ordinal: int, pieces: Sequence[Any]) -> Any:
         """One launch of a report, or of the part that the pieces make up; raises Refused."""
         status = os.stat(path)
         opened = path, pieces, status.st_ino, status.st_size, status.st_mtime_ns
         if opened != self._opened:
-            self._opened, self._launches = None, []
-            self._more = self._open(path, pieces)
+            self._opened, self._places, self._launches = None, [], {}
+            self._held.close()
+            self._places = places(self._held.enter_context(part(path, pieces)) if pieces else path)
             self._opened = opened
-        self._launches += itertools.islice(self._more, max(0, ordinal + 1 - len(self._launches)))
-        if not 0 <= ordinal < len(self._launches):
+        if not 0 <= ordinal < len(self._places):
             raise Refused(f"the report has no launch {ordinal}")
+        if ordinal not in self._launches:
+            self._launches[ordinal] = action_at(*self._places[ordinal])
         return self._launches[ordinal]
-
-    @staticmethod
-    def _open(path: str, pieces: Sequence[Any]) -> Iterator[Any]:
-        with part(path, pieces) if pieces else contextlib.nullcontext(path) as path:
-            yield from actions(path)
 
 
 OPENED = OpenReport()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -342,3 +343,25 @@ def test_where_the_reading_process_is_retired_another_reads_the_other_launches(
     monkeypatch.setattr(Worker, "answer", retiring)
     details = read.launch_details(reports / "hyperspec" / "profile.ncu-rep")
     assert [detail.ordinal for detail in details] == list(range(8))
+
+
+def test_a_launch_in_the_middle_is_read_without_those_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[int] = []
+
+    class Ranges:
+        def action_by_idx(self, index: int) -> SimpleNamespace:
+            looked_at.append(index)
+            return SimpleNamespace(name=lambda: f"kernel {index}")
+
+    report = tmp_path / "a.ncu-rep"
+    report.touch()
+    monkeypatch.setattr(reader_process, "places", lambda _: [(Ranges(), index) for index in range(3)])
+    opened = reader_process.OpenReport()
+    names = [opened.launch(str(report), ordinal, ()).name() for ordinal in (2, 2, 0)]
+    assert names == ["kernel 2", "kernel 2", "kernel 0"]
+    assert looked_at == [2, 0]
+    for ordinal in (-1, 3):
+        with pytest.raises(reader_process.Refused, match=f"no launch {ordinal}"):
+            opened.launch(str(report), ordinal, ())
