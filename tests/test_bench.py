@@ -27,6 +27,11 @@ RUNS = [
     pytest.param("history", ["--repeats", "2", "--peer-repeats", "1"], id="history"),
     pytest.param("import_walk", ["1", "REPORTS", "--no-limits"], id="import_walk"),
     pytest.param("predict", ["REPORTS"], id="predict"),
+    pytest.param(
+        "predict_speed",
+        ["REPORTS/mistic/prof1.ncu-rep", "--rounds", "1", "--launches", "3"],
+        id="predict_speed",
+    ),
     pytest.param("mcp_reports", ["REPORTS", "--rounds", "1", "--count", "2"], id="mcp_reports"),
     pytest.param(
         "mutants", ["--most", "1", "--versions", "v1", "--jobs", "1"], id="mutants", marks=(COMPILED, LONG)
