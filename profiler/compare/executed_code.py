@@ -13,7 +13,6 @@ from profiler.compare.workload_change import (
     WorkloadChange,
     build_change,
     instructions_ratio,
-    is_other_grid,
 )
 from profiler.errors import UnreadableReport
 from profiler.evidence import Launch, Side
@@ -64,7 +63,9 @@ def machine_code(side: Side, launch: Launch) -> tuple[str, ...]:
 def _is_asked(pair: PairComparison, a: Side, b: Side) -> bool:
     if a.report_path is None or b.report_path is None or pair.samples or pair.workload_change:
         return False
-    if pair.paired_by is PairedBy.DECLARED or not pair.verdict.traits.moved or is_other_grid(pair.a, pair.b):
+    if pair.paired_by is PairedBy.DECLARED or not pair.verdict.traits.moved:
+        return False
+    if (pair.a.grid, pair.a.block) != (pair.b.grid, pair.b.block):  # another block is tuning
         return False
     work = instructions_ratio(pair.a, pair.b)
     return bool(work and work.moved(_MOVED)) and build_change(pair.a, pair.b) is None

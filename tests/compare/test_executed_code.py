@@ -23,7 +23,9 @@ def _no_store() -> Store:
     raise AssertionError("two files need no store")
 
 
-def report(path: Path, cubin: str, ns: float, executed: int, address: int = 0x7F0000000000) -> Path:
+def report(
+    path: Path, cubin: str, ns: float, executed: int, address: int = 0x7F0000000000, threads: int = 128
+) -> Path:
     code = made.load(cubin, address)
     pcs = [pc for pc, _ in made.instructions(cubin, [code.functions[FUNCTION]])]
     metrics = GPU | {
@@ -33,7 +35,9 @@ def report(path: Path, cubin: str, ns: float, executed: int, address: int = 0x7F
         "lts__t_sectors.sum": 1_000_000,
         "inst_executed": Metric(executed, [(pc, executed // len(pcs)) for pc in pcs]),
     }
-    launch = LaunchResult("v1", "void v1<64>(__half*)", FUNCTION, metrics, (1024, 1, 1), code=code)
+    launch = LaunchResult(
+        "v1", "void v1<64>(__half*)", FUNCTION, metrics, (1024, 1, 1), (threads, 1, 1), code=code
+    )
     path.write_bytes(ReportFile([launch], SessionDetails(created=1_730_000_000 + int(ns))).to_bytes())
     return path
 
@@ -61,6 +65,12 @@ def test_more_of_the_same_machine_code_is_other_data(
     assert back.pairs[0].verdict is (Verdict.BETTER if expected is Verdict.WORSE else expected)
     change = there.pairs[0].workload_change
     assert (change is not None and change.whatever_the_code) is (expected is Verdict.UNCLEAR)
+
+
+def test_another_block_of_the_same_machine_code_is_tuning(tmp_path: Path) -> None:
+    a = report(tmp_path / "a.ncu-rep", "v1", 1.88e6, 100_000, threads=32)
+    b = report(tmp_path / "b.ncu-rep", "v1", 3.08e6, 364_000)
+    assert compared(a, b).pairs[0].verdict is Verdict.WORSE
 
 
 def test_code_is_the_same_wherever_it_was_loaded(tmp_path: Path) -> None:
