@@ -29,6 +29,9 @@ REPORTS = Path(os.environ.get("PROFILER_TEST_REPORTS") or ROOT.parent / "shared"
 # The files that take longest, so that no worker is left alone with one at the end. What the first one builds
 # is then there for all.
 FIRST = ("test_attention_lineage.py", "test_cpu_check.py")
+# Files whose tests take minutes together and share nothing that is dear to make: of these a worker takes one
+# test at a time, after all other files, so that the workers end at about the same time.
+SPREAD = ("test_bench.py", "test_exploits.py", "test_live_registers.py", "test_version_run.py")
 os.environ["PROFILER_TRUST"] = os.sep  # catalogues of tests are their own
 FAMILIES = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")
 
@@ -47,7 +50,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Skip what needs a compiler that is missing here, mark what imports torch, and begin with FIRST."""
+    """Skip what needs a missing compiler, mark what imports torch; FIRST comes first and SPREAD last."""
     for item in items:
         if "torch" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")  # the import takes seconds
@@ -55,7 +58,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         if reason := toolchain.missing(*needed):
             item.add_marker(pytest.mark.skip(reason=reason))
     yield
-    items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
+    items.sort(key=lambda item: _turn(item.path.name))
+
+
+def _turn(file: str) -> int:
+    return FIRST.index(file) if file in FIRST else len(FIRST) + (file in SPREAD)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which a bare GPU machine lacks
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """`--dist loadfile` gives a worker a whole file at a time, but of SPREAD one test."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return taken_at_once(nodeid)
+
+    return Scheduling(config, log)
+
+
+def taken_at_once(nodeid: str) -> str:
+    """What a worker takes together with a test: its file, or of SPREAD the test alone."""
+    file = nodeid.partition("::")[0]
+    return nodeid if Path(file).name in SPREAD else file
 
 
 def pytest_collection() -> None:
