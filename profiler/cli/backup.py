@@ -6,11 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, complain, print_document, print_lines, progress_bar
+from profiler.cli.output import add_json, print_document, progress_bar
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import BackupDocument
 
 
 def add(commands: Commands) -> None:
@@ -18,9 +17,9 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "backup",
         help="write all runs and decisions as one tar.gz",
-        description="Write all runs and decisions as one tar.gz, whole or not at all; every file is held "
-        "against its sha256 on the way. What is damaged is left out and named (exit code 2). "
-        "SHA256SUMS, its last file, is of the form that `sha256sum -c` reads.",
+        description="Write all runs and decisions as one tar.gz, whole or not at all; the sha256 of every "
+        "file is checked on the way. What is damaged is left out and named (exit code 2). `sha256sum -c` "
+        "reads its last file, SHA256SUMS.",
     )
     command.add_argument(
         "out", type=Path, metavar="OUT.tar.gz", help="the file; one that is there is replaced"
@@ -35,9 +34,4 @@ def run(arguments: argparse.Namespace) -> int:
 
     with progress_bar() as progress:
         document = write_backup(arguments.out, progress=progress)
-    return print_document(document, arguments, _print)
-
-
-def _print(document: BackupDocument, _: argparse.Namespace) -> None:
-    print_lines(document.sentences)
-    complain(f"left out: {message}" for _, message in document.summary.left_out)
+    return print_document(document, arguments)

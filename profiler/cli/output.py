@@ -246,7 +246,7 @@ def print_blocks(blocks: Iterable[Block]) -> None:
             case Notes(lines):
                 print_lines(map(plain, lines), "  ")
             case Table(head, rows, right):
-                if not isinstance(before, Line | Heading):
+                if not isinstance(before, Line | Heading | None):
                     say()
                 print_table(head, [[plain(cell) for cell in row] for row in rows], right=list(right))
             case Findings(items, mark):
@@ -290,19 +290,19 @@ def say(text: str = "") -> None:
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> None:
     """Print a table; the columns in `right` hold numbers. Names are folded, never cut.
 
-    A long one is printed without folds and colours.
+    A head of empty names is no line. A long table is printed without folds and colours.
     """
-    rows = [*rows]
+    rows, head = [*rows], [tuple(header)] if any(header) else []
     if len(rows) > _MOST_STYLED:
-        _print_plain([tuple(header), *(tuple(map(printable, row)) for row in rows)], right)
+        _print_plain([*head, *(tuple(map(printable, row)) for row in rows)], right)
         return
     try:
         from rich.table import Table
         from rich.text import Text
     except ImportError:  # a bare GPU machine has torch and no more
-        _print_plain([tuple(header), *(tuple(row) for row in rows)], right)
+        _print_plain([*head, *(tuple(row) for row in rows)], right)
         return
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=bool(head))
     for index, name in enumerate(header):
         table.add_column(name, justify="right" if index in right else "left", overflow="fold")
     for row in rows:
@@ -315,7 +315,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
 
 
 def _print_plain(rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [
             cell.rjust(width) if index in right else cell.ljust(width)

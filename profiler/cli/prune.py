@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, complain, positive, print_document, print_lines, progress_bar
+from profiler.cli.output import add_json, positive, print_document, progress_bar
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import PruneDocument
 
 
 def add(commands: Commands) -> None:
@@ -41,11 +40,4 @@ def run(arguments: argparse.Namespace) -> int:
     options = {"family": arguments.family, "why": arguments.why, "do_it": arguments.yes}
     with progress_bar() as progress:
         document = prune_reports(arguments.older, **options, progress=progress)
-    return print_document(document, arguments, _print)
-
-
-def _print(document: PruneDocument, _: argparse.Namespace) -> None:
-    print_lines(document.sentences)
-    if document.summary.runs and not document.is_done:
-        print("nothing was dropped: `--yes` does it")
-    complain(message for _, message in document.summary.refused)
+    return print_document(document, arguments)

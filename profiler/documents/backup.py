@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profiler.documents.blocks import Block, Line, Notes
 from profiler.documents.document import Document
 from profiler.errors import Exit
 
@@ -52,6 +53,11 @@ class BackupDocument(Document):
             "size_bytes": held.size_bytes,
             "left_out": [{"name": name, "message": message} for name, message in held.left_out],
         }
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """What the file holds, then each that is left out."""
+        yield from map(Line, self.sentences)
+        yield Notes([f"left out: {message}" for _, message in self.summary.left_out])
 
 
 def write_backup(out: Path, *, data: str | None = None, progress: Progress | None = None) -> BackupDocument:

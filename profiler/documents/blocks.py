@@ -59,7 +59,10 @@ class Notes:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under a head; the columns in `right` hold numbers."""
+    """Rows of cells under a head; the columns in `right` hold numbers.
+
+    A head of empty names is not shown: the first cell of each row says what the row is.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[Phrase]]
@@ -164,7 +167,8 @@ def _html_table(head: Sequence[str], rows: Iterable[Sequence[Phrase]], right: Co
         + "</tr>"
         for row in rows
     )
-    return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+    thead = f"<thead><tr>{names}</tr></thead>" if any(head) else ""
+    return f"<table>{thead}<tbody>{body}</tbody></table>"
 
 
 def _written(phrase: Phrase, text: Callable[[str], str], name: Callable[[str], str], link: str) -> str:

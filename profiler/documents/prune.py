@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from profiler.documents.blocks import Block, Line, Notes
 from profiler.documents.document import Document
 from profiler.errors import Exit
 
@@ -57,6 +58,13 @@ class PruneDocument(Document):
             "runs": [dict(zip(self.columns, row, strict=True)) for row in self.rows()],
             "refused": [{"run_id": run_id, "message": message} for run_id, message in self.summary.refused],
         }
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A line a family, how to do it where it was not done, and the runs that keep their reports."""
+        yield from map(Line, self.sentences)
+        if self.summary.runs and not self.is_done:
+            yield Line("nothing was dropped: `--yes` does it")
+        yield Notes([message for _, message in self.summary.refused])
 
 
 def prune_reports(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from profiler.documents.blocks import Block, Line
 from profiler.documents.document import Document
 from profiler.errors import Exit
 
@@ -24,15 +25,15 @@ class VerifyDocument(Document):
 
     @property
     def sentences(self) -> Sequence[str]:
-        """What was looked at, and how much is wrong."""
+        """What was checked, and how much is wrong."""
         seen = self.verification
-        index = "the index" if seen.index_compared else "not the index"
-        looked = (
+        index = "the index" if seen.index_compared else "without the index"
+        checked = (
             f"{seen.runs} runs, {seen.files} files ({seen.size_bytes:,} bytes), "
             f"{seen.decisions} decisions, {index}"
         )
         found = len(seen.findings)
-        return (f"{looked}: {'all as it should be' if not found else f'{found} found'}",)
+        return (f"{checked}: {'all as it should be' if not found else f'{found} found'}",)
 
     @property
     def exit_code(self) -> Exit:
@@ -57,11 +58,16 @@ class VerifyDocument(Document):
             ],
         }
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A line a finding, then what was checked."""
+        yield from (Line(f"{finding.subject}: {finding.message}") for finding in self.verification.findings)
+        yield from map(Line, self.sentences)
+
 
 def verify_data(
     *, quick: bool = False, data: str | None = None, progress: Progress | None = None
 ) -> VerifyDocument:
-    """Hold bundles, decisions, searches and, unless `quick`, the index against what they should be."""
+    """Check bundles, decisions, searches and, unless `quick`, the index."""
     from profiler.bundles import open_root
     from profiler.search.verification import verify_searches
     from profiler.store import Finding

@@ -64,4 +64,4 @@ def test_a_machine_without_a_gpu_has_a_row_an_ability() -> None:
     assert by_ability.loc["latency", "why"] == "no GPU"
     assert document.exit_code == Exit.UNJUDGED
     assert document.to_dict()["counters_reason"] == "no <GPU>"
-    assert "no GPU: latency cannot be measured here" in document._repr_html_()
+    assert "Nothing can be measured on this machine" in document._repr_html_()

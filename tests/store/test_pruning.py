@@ -106,9 +106,9 @@ def test_a_damaged_report_is_kept_and_named(
     assert "reports of 2 runs" in (printed := capsys.readouterr().out)
     assert "nothing was dropped" in printed
     assert cli.main(["prune", "--older", "1", "--family", "mistic", "--yes"]) == 2
-    said = capsys.readouterr()
-    assert "reports of 1 run," in said.out
-    assert "keeps its reports: reports/prof1.ncu-rep has another sha256" in said.err
+    printed = capsys.readouterr().out
+    assert "reports of 1 run," in printed
+    assert "keeps its reports: reports/prof1.ncu-rep has another sha256" in printed
     assert report.exists()
     dropped = [load_dropped(root, bundle.load_run(root, run_id)) for run_id in bundle.list_runs(root)]
     assert sum(record is not None for record in dropped) == 1
