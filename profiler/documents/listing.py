@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import FOLDER
+from profiler.documents.blocks import Block, Line, Name, Notes, Phrase, Table
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
-from profiler.evidence import brief_list, nearest_first
+from profiler.evidence import brief_list, formatting, nearest_first
 from profiler.store import family_mixes
 
 if TYPE_CHECKING:
     from profiler.store import FamilyMix, RunInfo, Store, VersionInfo, WorkloadInfo
 
 EMPTY = "nothing yet: `profiler import PATH` takes reports, folders and bundles"
+RUNS_SHOWN = 200  # newest runs, of which `runs --all` lists the others
+_UNKNOWN = "–"
 
 
 class _Listing(Document):
@@ -38,6 +41,18 @@ class _Listing(Document):
         if not self.items:
             return (EMPTY,)
         return (f"only the first {len(self.items)}",) if self.is_truncated else ()
+
+    def _table(
+        self, head: Sequence[str], rows: Sequence[Sequence[Phrase]], right: int, notes: Sequence[str] = ()
+    ) -> Iterator[Block]:
+        """The rows as a table whose column `right` holds numbers, with what is to be known below."""
+        if not rows:
+            yield Line(EMPTY)
+            return
+        yield Table(head, rows, right=(right,))
+        is_cut = self.is_truncated and len(rows) == len(self.items)
+        cut = [f"only the first {len(rows)}: narrow it with --family"] if is_cut else []
+        yield Notes([*cut, *notes])
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,8 +112,31 @@ class RunsDocument(_Listing):
 
     @property
     def sentences(self) -> Sequence[str]:
-        """How many there are, and what is to be mended about their families."""
+        """How many there are, and what is to be corrected about their families."""
         return (*super().sentences, *(sentence for mix in self.mixes for sentence in mix_sentences(mix)))
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """The newest runs, with `everything` all, and what is to be corrected about their families."""
+        shown = self.runs if everything else self.runs[:RUNS_SHOWN]
+        rows = [
+            (
+                Name(run.run_id),
+                f"{run.family or _several(run.families)}/{run.version or _several(run.versions)}",
+                run.workload or _several(run.workloads),
+                formatting.timestamp(run.created),
+                ", ".join(run.gpu_names) or "unknown",
+                run.ncu_version or "unknown",
+                str(run.launches),
+                "forgotten" if run.hidden else "",
+            )
+            for run in shown
+        ]
+        notes = [sentence for mix in self.mixes for sentence in mix_sentences(mix)]
+        if earlier := len(self.runs) - len(rows):
+            more = "at least " if self.is_truncated else ""
+            notes.insert(0, f"and {more}{earlier:,} earlier: --all, --family, or --json for all")
+        head = ("run", "family/version", "workload", "made", "GPU", "ncu", "launches", "")
+        yield from self._table(head, rows, 6, notes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,6 +185,23 @@ class VersionsDocument(_Listing):
             ]
         }
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a version."""
+        rows = [
+            (
+                version.family,
+                Name(version.version),
+                formatting.timestamp(version.first_created),
+                formatting.timestamp(version.last_created),
+                str(version.runs),
+                ", ".join(version.workloads) or _UNKNOWN,
+                ", ".join(version.gpus) or "unknown",
+            )
+            for version in self.versions
+        ]
+        head = ("family", "version", "first made", "last made", "runs", "workloads", "GPUs")
+        yield from self._table(head, rows, 4)
+
 
 @dataclass(frozen=True, repr=False)
 class WorkloadsDocument(_Listing):
@@ -182,6 +237,19 @@ class WorkloadsDocument(_Listing):
                 for workload in self.workloads
             ]
         }
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a workload."""
+        rows = [
+            (
+                workload.family,
+                workload.workload or _UNKNOWN,
+                str(workload.versions),
+                ", ".join(workload.gpus) or "unknown",
+            )
+            for workload in self.workloads
+        ]
+        yield from self._table(("family", "workload", "versions", "GPUs"), rows, 2)
 
 
 def list_runs(store: Store, family: str | None = None, *, hidden: bool = False) -> RunsDocument:
@@ -269,3 +337,7 @@ def _mix_dict(mix: FamilyMix) -> dict[str, object]:
 
 def _names(names: Sequence[str]) -> str | None:
     return ", ".join(names) or None
+
+
+def _several(names: Sequence[str]) -> str:
+    return f"{len(names)} of them" if len(names) > 1 else next(iter(names), _UNKNOWN)

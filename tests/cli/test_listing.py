@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from profiler.cli import listing, output
+from profiler.cli import output
 from profiler.documents import RunsDocument
+from profiler.documents.listing import RUNS_SHOWN
 from profiler.evidence import Evidence
 from profiler.store import RunInfo
 
@@ -45,17 +45,17 @@ def runs(count: int) -> RunsDocument:
 
 def printed(document: RunsDocument, every: bool, capsys: pytest.CaptureFixture[str]) -> list[str]:
     with output.standard_output():
-        listing.print_runs(document, argparse.Namespace(all=every))
+        output.print_blocks(document.blocks(everything=every))
     return capsys.readouterr().out.splitlines()
 
 
 def test_the_newest_runs_are_listed_and_the_line_below_says_how_to_see_all(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    lines = printed(runs(listing.RUNS_SHOWN + 5), False, capsys)
-    assert len(lines) == 1 + listing.RUNS_SHOWN + 1
+    lines = printed(runs(RUNS_SHOWN + 5), False, capsys)
+    assert len(lines) == 1 + RUNS_SHOWN + 1
     assert lines[1].startswith("run-0 ")
-    assert lines[-1] == "and 5 earlier: --all, --family, or --json for all"
+    assert lines[-1] == "  and 5 earlier: --all, --family, or --json for all"
 
 
 def test_all_runs_are_a_plain_table(capsys: pytest.CaptureFixture[str]) -> None:
