@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from profiler.documents.blocks import Block, Line, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit
-from profiler.evidence import ARCHITECTURES, Evidence, Metric, MetricTable, chip_metrics, ncu_names, nvperf
-from profiler.evidence.metric_table import load_with_problems
+from profiler.evidence import (
+    ARCHITECTURES,
+    DerivedForm,
+    Evidence,
+    Metric,
+    MetricTable,
+    chip_metrics,
+    ncu_names,
+    nvperf,
+)
+from profiler.evidence.metric_table import Alternative, load_with_problems
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,6 +116,23 @@ class MetricsDocument(Document):
         ]
         return {"file": str(self.table.path), "metrics": metrics, "captured": list(self.table.captured)}
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A table of the metrics by group: a row each, and one more for each further ncu name."""
+        rows: list[tuple[str, ...]] = []
+        group = ""
+        for metric in self.metrics:
+            shown_group = metric.group if metric.group != group else ""
+            facts = (metric.label, metric.unit, metric.better, _threshold(metric), metric.tier)
+            first, *others = [
+                *map(_with_chips, metric.alternatives),
+                *map(_with_chips, metric.forms),
+            ]
+            rows.append((shown_group, metric.concept, *facts, first))
+            rows += [(*[""] * 7, name) for name in others]
+            group = metric.group
+        rows += [("captured", *[""] * 6, name) for name in self.table.captured]
+        yield Table(("group", "concept", "label", "unit", "better", "threshold", "tier", "ncu metric"), rows)
+
 
 @dataclass(frozen=True, repr=False)
 class MetricRequestDocument(Document):
@@ -194,6 +221,10 @@ class MetricCheckDocument(Document):
         """The problems."""
         return {"file": str(self.table.path), "ok": not self.problems, "problems": list(self.problems)}
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A line a problem, then how many there are."""
+        yield from map(Line, (*self.problems, *self.sentences))
+
 
 def metrics_for_chip(table: MetricTable, chip: str, tier: str = "full") -> MetricRequestDocument:
     """What ncu is to collect on a chip: every metric by the first of its names that the chip has."""
@@ -208,7 +239,7 @@ def metrics_for_chip(table: MetricTable, chip: str, tier: str = "full") -> Metri
 
 
 def check_metrics(path: Path | None = None) -> MetricCheckDocument:
-    """Hold every name of a table against NVIDIA's lists; None: the metrics.txt that is in use.
+    """Look up every name of a table in NVIDIA's lists; None: the metrics.txt that is in use.
 
     Raises CannotJudge where NVIDIA's library does not load and nothing is wrong without it.
     """
@@ -228,3 +259,16 @@ def _of_tier(table: MetricTable, tier: str) -> list[Metric]:
 
 def _cost(name: str) -> str:
     return ncu_names.collection_cost(name) or "counted"
+
+
+def _with_chips(named: Alternative | DerivedForm) -> str:
+    """The name or formula, with the chips where it is not of every chip."""
+    chips = " ".join(chip for chip in ARCHITECTURES if chip in named.chips)
+    return f"{named.name} @{chips}" if chips else named.name
+
+
+def _threshold(metric: Metric) -> str:
+    if metric.threshold_pp is not None:
+        return f"{metric.threshold_pp:g}pp"
+    of_whole = f", {metric.whole_share * 100:g}% of {metric.whole}" if metric.whole else ""
+    return f"{metric.threshold * 100:g}%{of_whole}"

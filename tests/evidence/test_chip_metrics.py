@@ -393,10 +393,11 @@ def test_the_check_answers_syntax_and_names_together_in_line_order(
         "\n".join([WRONG[0][0], GOOD.replace("lean", "lea"), WRONG[1][0], GOOD]), encoding="utf-8"
     )
     assert run("--check", str(path)) == Exit.UNUSABLE_INPUT
-    err = capsys.readouterr().err.splitlines()
-    assert [line.removeprefix(f"{path}:").split(":")[0] for line in err] == ["1", "2", "3"]
-    assert TENSOR in err[0]
-    assert "unknown tier" in err[1]
+    *problems, count = capsys.readouterr().out.splitlines()
+    assert [line.removeprefix(f"{path}:").split(":")[0] for line in problems] == ["1", "2", "3"]
+    assert TENSOR in problems[0]
+    assert "unknown tier" in problems[1]
+    assert count == f"{path}: 3 problems"
 
 
 def test_without_the_library_the_check_says_what_is_certain_or_that_it_cannot_judge(
@@ -408,7 +409,7 @@ def test_without_the_library_the_check_says_what_is_certain_or_that_it_cannot_ju
     path = tmp_path / "metrics.txt"
     path.write_text(GOOD.replace("lean", "lea"), encoding="utf-8")
     assert run("--check", str(path)) == Exit.UNUSABLE_INPUT
-    assert f"{path}:1: unknown tier" in capsys.readouterr().err
+    assert f"{path}:1: unknown tier" in capsys.readouterr().out
 
 
 @library
