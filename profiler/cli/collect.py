@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_versions, trusted_catalog
-from profiler.cli.output import add_json, positive, print_document, print_table, say
+from profiler.cli.output import add_json, positive, print_document
 from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
     from profiler.catalog import Catalog
     from profiler.cli.output import Commands
     from profiler.collect import Collection, Listener, Settings
-    from profiler.documents import CollectionDocument, ForecastDocument
 
 INTERRUPTED = 130  # as a shell says it of a program that Ctrl-C ended
 _DESCRIPTION = """\
@@ -113,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_sealed(sealed, arguments.json)
     without_floor = calls_without_floor(sealed.run, floors_in(root))
     document = CollectionDocument(RunSummary(sealed.run), without_floor)
-    return print_document(document, arguments, print_run)
+    return print_document(document, arguments)
 
 
 def split_list(text: str) -> list[str]:
@@ -168,47 +167,4 @@ def _forecast(arguments: argparse.Namespace, budget_s: float | None) -> Exit:
     catalog = trusted_catalog(arguments)
     settings = _settings(arguments, catalog, budget_s)
     forecast = forecast_run(catalog, settings, detect_machine(settings.counters), budget_s)
-    return print_document(ForecastDocument(forecast), arguments, print_forecast)
-
-
-def print_forecast(document: ForecastDocument, _arguments: argparse.Namespace) -> None:
-    """A row a stage and workload, and when all of it has ended."""
-    from profiler.collect.plan import BUILD_S
-
-    forecast = document.forecast
-    gpu = forecast.gpu or "no GPU here: the plan is that of a GPU it all runs on"
-    say(f"{gpu}; checks side by side: {forecast.parallel_checks}; estimates, corrected as it runs")
-    rows = [("build", f"{forecast.builds} versions", "", "", f"{BUILD_S:.0f}")]
-    for group in forecast.groups():
-        first, _ = group[0]
-        ended = [at for _, at in group if at is not None]
-        cut = "" if len(ended) == len(group) else f"{len(group) - len(ended)} left out"
-        last = f"{max(ended):.0f}" if ended else "–"
-        rows.append((first.stage, first.workload, str(len(group)), cut, last))
-    print_table(("stage", "workload", "jobs", "budget", "ended after s"), rows, right=(2, 4))
-    left_out = ""
-    if forecast.budget_s and forecast.left_out:
-        left_out = (
-            f"; {forecast.left_out} of {len(forecast.jobs)} jobs are left out by "
-            f"--budget {forecast.budget_s:g} s"
-        )
-    say(f"\nabout {forecast.seconds / 60:.1f} min{left_out}")
-
-
-def print_run(document: CollectionDocument, _arguments: argparse.Namespace) -> None:
-    """The cells of a sealed run, and what was left out and why."""
-    from profiler.cli.collecting import grouped_by_reason, time_taken
-
-    run = document.summary.run
-    rows = [
-        (cell.version, cell.workload or "", cell.status, cell.reason or "") for cell in document.summary.cells
-    ]
-    print_table(("version", "workload", "", "why"), rows)
-    for words in run.provenance.get("degraded", ()):
-        say(f"degraded: {words}")
-    for words in grouped_by_reason(run.provenance.get("left_out", ())):
-        say(f"left out: {words}")
-    if document.without_floor:
-        say(document.without_floor)
-    say(f"\n{time_taken(run)}")
-    say(f"sealed as {run.run_id}")
+    return print_document(ForecastDocument(forecast), arguments)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 
-from profiler.bundles import Run
 from profiler.cli.output import escape_controls, say, write_styled
-from profiler.collect import Collection, Listener, Sealed, failed_jobs, overhead
+from profiler.collect import Collection, Listener, Sealed, failed_jobs
 from profiler.collect.ncu_command import TIERS
-
-NAMED = 8  # jobs in a line
 
 
 class TerminalListener(Listener):
@@ -62,32 +58,3 @@ def print_sealed(sealed: Sealed, as_json: bool) -> None:
     """Where the file is that was asked for."""
     if sealed.file:
         print(f"written: {sealed.file}", file=sys.stderr if as_json else sys.stdout)
-
-
-def grouped_by_reason(lines: Sequence[str]) -> list[str]:
-    """The jobs that were left out, a line a reason; --json names all of many."""
-    by_reason: dict[str, list[str]] = {}
-    for line in lines:
-        job, _, reason = line.partition(": ")
-        by_reason.setdefault(reason, []).append(job)
-    return [
-        f"{reason}: {', '.join(jobs[:NAMED])}"
-        + (f" and {len(jobs) - NAMED} more (--json names them)" if len(jobs) > NAMED else "")
-        for reason, jobs in by_reason.items()
-    ]
-
-
-def time_taken(run: Run) -> str:
-    """How long a collection took, and how much of that its processes did not need."""
-    wall_s, processes_s = run.provenance.get("wall_s"), run.provenance.get("processes_s") or {}
-    if not wall_s:
-        return "nothing was run"
-    words = f"took {wall_s:.1f} s"
-    sessions = run.provenance.get("sessions", 1)
-    words += f" in {sessions} sessions" if sessions > 1 else ""
-    if processes_s:
-        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in processes_s.items())
-        words += f"; its processes {sum(processes_s.values()):.1f} s ({stages})"
-    if ratios := overhead(run.provenance):
-        words += f"; that is {ratios[0]:.2f} × all of them, {ratios[1]:.2f} × timing and ncu alone"
-    return words

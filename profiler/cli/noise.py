@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_catalog, trusted_catalog
 from profiler.cli.collect import INTERRUPTED, split_list
-from profiler.cli.output import add_json, positive, print_document, print_lines, print_table, say
+from profiler.cli.output import add_json, positive, print_document
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.catalog import Catalog
     from profiler.cli.output import Commands
     from profiler.collect import Collection, Listener, Settings
-    from profiler.compare import StoredFloor
-    from profiler.documents import NoiseFloorsDocument, NoiseRunDocument
 
-_HEAD = (
-    *("GPU", "driver", "mode", "calls", "family", "A/A pairs", "floor", "detectable", "process sd"),
-    "versions and workloads",
-)
 _DESCRIPTION = """\
 How far do two runs of one and the same build lie apart on this GPU? Each pair is two sessions of the version,
 a fresh process each, as far apart in time as the collection allows. From 20 pairs on, two runs of different
@@ -91,14 +83,14 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.documents import floors_of_run, list_noise_floors
 
     if arguments.list:
-        return print_document(list_noise_floors(open_store()), arguments, print_floors)
+        return print_document(list_noise_floors(open_store()), arguments)
     limits, root = Limits.parse(arguments.budget, arguments.out), local_root()
     collection = _open(arguments, TerminalListener("noise", arguments))
     sealed = measure(collection, root, limits, seal_only=arguments.seal)
     if sealed is None:
         return INTERRUPTED
     print_sealed(sealed, arguments.json)
-    return print_document(floors_of_run(sealed.run), arguments, print_run)
+    return print_document(floors_of_run(sealed.run), arguments)
 
 
 def _open(arguments: argparse.Namespace, listener: Listener) -> Collection:
@@ -126,47 +118,3 @@ def _settings(arguments: argparse.Namespace, catalog: Catalog) -> Settings:
         samples=arguments.samples,
         command_line=publishable_command_line(["profiler", *sys.argv[1:]]),
     )
-
-
-def print_floors(document: NoiseFloorsDocument, _arguments: argparse.Namespace) -> None:
-    """A row a floor; below, what lacks one."""
-    if document.floors:
-        _print_floor_table(document.floors)
-    print_lines(document.sentences)
-
-
-def print_run(document: NoiseRunDocument, _arguments: argparse.Namespace) -> None:
-    """The floors of a sealed run, and what was wrong or left out."""
-    from profiler.cli.collecting import grouped_by_reason, time_taken
-
-    _print_floor_table(document.floors)
-    rows = [
-        (result.version, result.workload or "", result.status, result.reason or "")
-        for result in document.unwell
-    ]
-    if rows:
-        print_table(("version", "workload", "", "why"), rows)
-    print_lines(f"left out: {words}" for words in grouped_by_reason(document.left_out))
-    say(f"\n{time_taken(document.run)}\nsealed as {document.run.run_id}")
-
-
-def _print_floor_table(floors: Sequence[StoredFloor]) -> None:
-    """A row a floor; one of few pairs says how many it needs."""
-    print_table(_HEAD, [_row(stored) for stored in floors], right=(5, 6, 7, 8))
-
-
-def _row(stored: StoredFloor) -> tuple[str, ...]:
-    from profiler.statistics import MIN_FLOOR_PAIRS, share_text
-
-    pairs = str(stored.floor.pairs) if stored.judges else f"{stored.floor.pairs} of {MIN_FLOOR_PAIRS}"
-    sizes = ("–", "–", "–")
-    if stored.judges:
-        floor = stored.floor
-        sizes = (
-            f"±{share_text(math.expm1(floor.limit))}",
-            share_text(floor.detectable()),
-            share_text(math.expm1(floor.process_sd)),
-        )
-    of = f"{', '.join(stored.versions)} on {', '.join(stored.workloads) or 'no workload named'}"
-    place = stored.gpu or "unknown GPU", stored.driver or "unknown", stored.mode, stored.workload_class
-    return (*place, stored.family, pairs, *sizes, of)

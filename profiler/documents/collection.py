@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from profiler.bundles import Run
 from profiler.collect import Dissection, Forecast, RunSummary, overhead
 from profiler.collect.plan import BUILD_S
+from profiler.documents.blocks import Block, Line, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit
+
+_NAMED = 8  # jobs in a line
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,7 +29,11 @@ class ForecastDocument(Document):
         """How long it takes, and what a budget leaves out."""
         jobs, left_out = len(self.forecast.jobs), self.forecast.left_out
         sentence = f"about {self.forecast.seconds / 60:.1f} min"
-        return (f"{sentence}; {left_out} of {jobs} jobs are left out" if left_out else sentence,)
+        if left_out:
+            budget = self.forecast.budget_s
+            by = f" by --budget {budget:g} s" if budget else ""
+            sentence += f"; {left_out} of {jobs} jobs are left out{by}"
+        return (sentence,)
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a job; `ended_s` is None for one that the budget leaves out."""
@@ -52,6 +60,21 @@ class ForecastDocument(Document):
                 for job, ended in self.forecast.jobs
             ],
         }
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a stage and workload, and when all of it has ended."""
+        forecast = self.forecast
+        gpu = forecast.gpu or "no GPU here: the plan is for a GPU that runs all of it"
+        yield Line(f"{gpu}; checks side by side: {forecast.parallel_checks}; estimates, corrected as it runs")
+        rows = [("build", f"{forecast.builds} versions", "", "", f"{BUILD_S:.0f}")]
+        for group in forecast.groups():
+            first, _ = group[0]
+            ended = [at for _, at in group if at is not None]
+            cut = "" if len(ended) == len(group) else f"{len(group) - len(ended)} left out"
+            last = f"{max(ended):.0f}" if ended else "–"
+            rows.append((first.stage, first.workload, str(len(group)), cut, last))
+        yield Table(("stage", "workload", "jobs", "budget", "ended after s"), rows, right=(2, 4))
+        yield from map(Line, self.sentences)
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,6 +126,18 @@ class CollectionDocument(Document):
             "of_timing_and_ncu": of_timing_and_ncu,
         }
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """The cells, then what was degraded and left out, and where the time went."""
+        run = self.summary.run
+        cells = [
+            (cell.version, cell.workload or "", cell.status, cell.reason or "") for cell in self.summary.cells
+        ]
+        yield Table(("version", "workload", "", "why"), cells)
+        yield from (Line(words, label="degraded") for words in run.provenance.get("degraded", ()))
+        yield from end_blocks(run)
+        if self.without_floor:
+            yield Line(self.without_floor)
+
 
 @dataclass(frozen=True, repr=False)
 class DissectionDocument(Document):
@@ -152,3 +187,40 @@ class DissectionDocument(Document):
             "over_budget": list(self.dissection.over_budget),
             "missing": list(self.dissection.missing),
         }
+
+
+def end_blocks(run: Run) -> Iterator[Block]:
+    """What was left out of a sealed run, how long it took, and its name."""
+    left_out = grouped_by_reason(run.provenance.get("left_out", ()))
+    yield from (Line(words, label="left out") for words in left_out)
+    yield Line(_time_taken(run))
+    yield Line(f"sealed as {run.run_id}")
+
+
+def grouped_by_reason(lines: Sequence[str]) -> list[str]:
+    """The jobs that were left out, a line a reason; --json names all of many."""
+    by_reason: dict[str, list[str]] = {}
+    for line in lines:
+        job, _, reason = line.partition(": ")
+        by_reason.setdefault(reason, []).append(job)
+    return [
+        f"{reason}: {', '.join(jobs[:_NAMED])}"
+        + (f" and {len(jobs) - _NAMED} more (--json names them)" if len(jobs) > _NAMED else "")
+        for reason, jobs in by_reason.items()
+    ]
+
+
+def _time_taken(run: Run) -> str:
+    """How long a collection took, and how much of that its processes did not need."""
+    wall_s, processes_s = run.provenance.get("wall_s"), run.provenance.get("processes_s") or {}
+    if not wall_s:
+        return "nothing was run"
+    words = f"took {wall_s:.1f} s"
+    sessions = run.provenance.get("sessions", 1)
+    words += f" in {sessions} sessions" if sessions > 1 else ""
+    if processes_s:
+        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in processes_s.items())
+        words += f"; its processes {sum(processes_s.values()):.1f} s ({stages})"
+    if ratios := overhead(run.provenance):
+        words += f"; that is {ratios[0]:.2f} × all of them, {ratios[1]:.2f} × timing and ncu alone"
+    return words

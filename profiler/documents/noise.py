@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,11 @@ from profiler.collect import RunSummary
 from profiler.compare import StoredFloor, floors_of_runs, stored_floors
 from profiler.compare.floor_coverage import MissingFloor, missing_floors
 from profiler.compare.noise_floor import timed_keys
+from profiler.documents.blocks import Block, Line, Table
+from profiler.documents.collection import end_blocks
 from profiler.documents.document import Document
 from profiler.errors import Exit
-from profiler.statistics import MIN_FLOOR_PAIRS
+from profiler.statistics import MIN_FLOOR_PAIRS, share_text
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 _COLUMNS = (
     *("gpu", "driver", "mode", "class", "family", "pairs", "needed"),
     *("limit", "detectable", "process_sd", "growth", "until"),
+)
+_HEAD = (
+    *("GPU", "driver", "mode", "calls", "family", "A/A pairs", "floor", "detectable", "process sd"),
+    "versions and workloads",
 )
 
 
@@ -69,6 +75,11 @@ class NoiseFloorsDocument(Document):
             ],
         }
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a floor; below, what lacks one."""
+        yield from _floor_table(self.floors)
+        yield from map(Line, self.sentences)
+
 
 @dataclass(frozen=True, repr=False)
 class NoiseRunDocument(Document):
@@ -115,6 +126,14 @@ class NoiseRunDocument(Document):
         floors = [_floor_dict(stored) for stored in self.floors]
         return {"run": self.run.run_id, "floors": floors, "left_out": self.left_out}
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """The floors, what was wrong or left out, and where the time went."""
+        yield from _floor_table(self.floors)
+        if unwell := self.unwell:
+            rows = [(one.version, one.workload or "", one.status, one.reason or "") for one in unwell]
+            yield Table(("version", "workload", "", "why"), rows)
+        yield from end_blocks(self.run)
+
 
 def list_noise_floors(store: Store) -> NoiseFloorsDocument:
     """The floors of an index, and the calls timed there that have none."""
@@ -130,6 +149,27 @@ def floors_of_run(run: Run) -> NoiseRunDocument:
 def _missing_words(calls: MissingFloor) -> str:
     modes, gpu = " and ".join(calls.modes), calls.gpu or "unknown GPU"
     return f"missing: {calls.workload_class} calls on {gpu} ({modes}): {calls.command}"
+
+
+def _floor_table(floors: Sequence[StoredFloor]) -> Iterator[Block]:
+    """A row a floor; one with too few pairs says how many it needs."""
+    if floors:
+        yield Table(_HEAD, list(map(_floor_cells, floors)), right=(5, 6, 7, 8))
+
+
+def _floor_cells(stored: StoredFloor) -> tuple[str, ...]:
+    pairs = str(stored.floor.pairs) if stored.judges else f"{stored.floor.pairs} of {MIN_FLOOR_PAIRS}"
+    sizes = ("–", "–", "–")
+    if stored.judges:
+        floor = stored.floor
+        sizes = (
+            f"±{share_text(math.expm1(floor.limit))}",
+            share_text(floor.detectable()),
+            share_text(math.expm1(floor.process_sd)),
+        )
+    measured = f"{', '.join(stored.versions)} on {', '.join(stored.workloads) or 'no workload named'}"
+    place = stored.gpu or "unknown GPU", stored.driver or "unknown", stored.mode, stored.workload_class
+    return (*place, stored.family, pairs, *sizes, measured)
 
 
 def _floor_rows(floors: Sequence[StoredFloor]) -> list[tuple[object, ...]]:

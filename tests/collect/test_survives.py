@@ -19,7 +19,7 @@ import pytest
 from profiler.bundles import LocalRoot, bundle, zip_file
 from profiler.catalog import ATTENTION, catalog
 from profiler.cli import main
-from profiler.cli.collecting import TerminalListener, grouped_by_reason
+from profiler.cli.collecting import TerminalListener
 from profiler.collect import (
     Collection,
     Job,
@@ -43,6 +43,7 @@ from profiler.collect.outcomes import Outcomes
 from profiler.collect.plan import Pace
 from profiler.collect.settings import workload_sizes
 from profiler.collect.time_limits import TimeLimits
+from profiler.documents.collection import grouped_by_reason
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import nvperf
 from tests.conftest import ROOT

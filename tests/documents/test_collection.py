@@ -26,7 +26,7 @@ def test_a_forecast_has_a_row_a_job_and_counts_what_a_budget_leaves_out() -> Non
     assert (first["versions"], first["seconds"], first["ended_s"]) == ("v1, v2", 60, 90)
     assert document.rows()[1][4] is None
     assert second["stage"] == "lean"
-    assert document.sentences == ("about 1.5 min; 1 of 2 jobs are left out",)
+    assert document.sentences == ("about 1.5 min; 1 of 2 jobs are left out by --budget 100 s",)
     assert_html_escapes(document, "<w>", "&lt;w&gt;")
 
 

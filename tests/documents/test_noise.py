@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from profiler.bundles import Result
+from profiler.cli.output import text_of
 from profiler.documents import NoiseFloorsDocument, floors_of_run, list_noise_floors
 from profiler.errors import Exit
 from profiler.store import Store
@@ -40,10 +42,25 @@ def test_a_wrong_version_is_the_exit_code_and_stands_escaped_in_html() -> None:
     wrong = Result(timed_runs.FAMILY, "v2", None, status="wrong", reason="off by <1>")
     document = floors_of_run(replace(run, results=(*run.results, wrong)))
     assert document.exit_code == Exit.REGRESSION
-    assert_html_escapes(document, "<1>", "v2: wrong: off by &lt;1&gt;")
+    assert_html_escapes(document, "<1>", "off by &lt;1&gt;")
 
 
 def test_an_index_without_pairs_says_what_makes_them() -> None:
     assert NoiseFloorsDocument((), (), has_timed_calls=False).sentences == [
         "no A/A pairs here, and no timed calls: `profiler collect` times them"
     ]
+
+
+def test_the_text_says_the_floor_the_pairs_that_lack_and_what_was_wrong() -> None:
+    few, left_out = timed_runs.noise(170e3, 0.003, pairs=4), {"left_out": ["time v3: no GPU"]}
+    wrong = Result(timed_runs.FAMILY, "v2", None, status="wrong", reason="off by 1")
+    run = replace(few, results=(*few.results, wrong), provenance={**few.provenance, **left_out})
+    lines = [" ".join(line.split()) for line in text_of(floors_of_run(run).blocks()).splitlines()]
+    assert "4 of 20 – – –" in lines[1]
+    assert "v2 wrong off by 1" in lines
+    assert "left out: no GPU: time v3" in lines
+    assert lines[-1] == f"sealed as {run.run_id}"
+    (whole,) = floors_of_run(timed_runs.noise(170e3, 0.003)).floors
+    assert f"±{100 * math.expm1(whole.floor.limit):.1f}" in text_of(
+        NoiseFloorsDocument((whole,), (), True).blocks()
+    )
