@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from profiler.compare import refuse_unused_filters, resolve_measured
+from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
 from profiler.documents.document import Document
-from profiler.documents.launches import LaunchSelection, select_launches
+from profiler.documents.launches import LaunchSelection, hidden_blocks, launch_heading, select_launches
 from profiler.errors import Exit
-from profiler.evidence import MetricTable, Side, Value, chip_of, formatting
+from profiler.evidence import MetricTable, Rate, Side, Value, chip_of, formatting
 from profiler.explain import Roof, Roofline, RooflinePoint, roofline_of
+from profiler.explain.roofline import UNUSED, collect_command
 from profiler.history.without_results import versions_without_results_explained
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _KERNELS_NAMED = 8
+_Pointless: TypeAlias = "tuple[str, str, Roofline]"  # label, kernel and roofline of a launch without a point
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,6 +105,34 @@ class RooflineDocument(Document):
             "hidden_launches": self.selection.hidden,
         }
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A table of roofs and one of points for each launch; what several have in common once, below."""
+        selection = self.selection
+        yield Heading(self.title, 1)
+        notes = [_notes(roofline) for roofline in self.rooflines]
+        shared = (
+            [line for line in notes[0] if all(line in lines for lines in notes)] if len(notes) > 1 else []
+        )
+        pointless: dict[tuple[str, tuple[str, ...]], list[_Pointless]] = {}
+        for (label, launch), roofline, lines in zip(selection.launches, self.rooflines, notes, strict=True):
+            own = [line for line in lines if line not in shared]
+            if reason := why_no_point(roofline):
+                pointless.setdefault((reason, tuple(own)), []).append((label, launch.base_name, roofline))
+            if not reason or _reached_any(roofline):
+                yield Heading(launch_heading(label, launch))
+                yield from _tables(roofline)
+                yield Notes([] if reason else own)
+        for (reason, same), launches in pointless.items():
+            yield from _pointless_blocks(reason, same, launches)
+        if shared:
+            yield Heading("every launch")
+            yield Notes(shared)
+        if any(roofline.missing for roofline in self.rooflines):
+            chips = {chip_of(selection.side.capability_of(launch)) for _, launch in selection.launches}
+            command = collect_command(chips.pop() if len(chips) == 1 else None)
+            yield Line(Name(command), label="to collect all that is missing")
+        yield from hidden_blocks(selection)
+
 
 def rooflines_of_name(
     name: str,
@@ -165,6 +196,68 @@ def counted_kernels(kernels: Sequence[str]) -> str:
     if len(counts) > _KERNELS_NAMED:
         named.append(f"{len(counts) - _KERNELS_NAMED} more kernels")
     return f"{number} ({', '.join(named)})"
+
+
+def _reached_any(roofline: Roofline) -> bool:
+    """Whether the launch reached anything of any roof."""
+    return any(roof.rate.number for roof in roofline.roofs)
+
+
+def _tables(roofline: Roofline) -> Iterator[Block]:
+    """The roofs, then the points under them."""
+    if roofs := _roof_cells(roofline):
+        yield Table(("roof", "reached", "peak", "of peak", ""), roofs, right=(1, 2, 3))
+    points = [
+        (
+            point.precision,
+            point.level,
+            formatting.digits(point.intensity, whole=False),
+            "–" if point.knee is None else formatting.digits(point.knee, whole=False),
+            point.bound or "unknown",
+            percent(point.share),
+        )
+        for point in roofline.points
+    ]
+    if points:
+        head = ("precision", "level", "operations/byte", "knee at", "limited by", "of attainable")
+        yield Table(head, points, right=(2, 3, 5))
+
+
+def _roof_cells(roofline: Roofline) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for roof in roofline.roofs:
+        if roof.rate.number or (roof.peak.number and roof.state != UNUSED):
+            nearest = "nearest roof" if roof is roofline.nearest else ""
+            numbers = (_quantity(roof.rate, roof.unit), _quantity(roof.peak, roof.unit), percent(roof.share))
+            rows.append((roof.name, *numbers, nearest))
+    return rows
+
+
+def _pointless_blocks(reason: str, same: Sequence[str], launches: Sequence[_Pointless]) -> Iterator[Block]:
+    """Why launches have no point, what they have in common, and the peaks where no table shows them."""
+    yield Heading(f"no point for {counted_kernels([kernel for _, kernel, _ in launches])}: {reason}")
+    label, _, roofline = launches[0]
+    cells = [] if _reached_any(roofline) else _roof_cells(roofline)
+    peaks = ", ".join(f"{name} {peak}" for name, _, peak, *_ in cells)
+    yield Notes([*same, *([f"peaks, of {label}: {peaks}"] if peaks else [])])
+
+
+def _notes(roofline: Roofline) -> list[str]:
+    """The metrics that each roof lacks, by their state, and what a reader has to know of the roofs."""
+    metrics: dict[tuple[str, str], list[str]] = {}
+    for roof, missing in roofline.missing.items():
+        for metric, state in missing:
+            metrics.setdefault((roof, state), []).append(metric)
+    opcodes = {roof.name: f" (its code has {roof.opcodes})" for roof in roofline.precisions if roof.opcodes}
+    lacking = (
+        f"{roof}{opcodes.get(roof, '')}: {state}: {', '.join(names)}"
+        for (roof, state), names in metrics.items()
+    )
+    return [line.replace("`", "") for line in (*lacking, *roofline.notes)]
+
+
+def _quantity(rate: Rate, unit: str) -> str:
+    return "–" if rate.number is None else str(formatting.quantity(Value(rate.number, unit)))
 
 
 def _roof_row(roof: Roof, kind: str) -> tuple[object, ...]:

@@ -41,7 +41,7 @@ def test_launches_that_reached_no_roof_are_one_line_with_their_peaks(
     printed = capsys.readouterr().out
     assert "no point for 3 launches (gemm 3): no operations were counted and no bytes were counted" in printed
     assert "  peaks, of gemm#0: L1 12.8 TB/s, DRAM 1.28 TB/s" in printed
-    assert "of it" not in printed, "no table"
+    assert "of peak" not in printed, "no table"
 
 
 def test_a_launch_that_reached_a_roof_has_its_table_though_it_has_no_point(
