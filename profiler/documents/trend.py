@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 from profiler.bundles import location
 from profiler.compare import Pairing
+from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, MetricTable, State, brief_list, formatting
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 
 _NUMBER = re.compile(r"\d+")
-_KERNELS_NAMED = 3  # of those that ran in one version alone
+_KERNELS_NAMED = 3  # of those that ran in only one version
+LAST_SHOWN = 8  # versions
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,6 +34,7 @@ class TrendDocument(Document):
 
     concept: str
     trends: tuple[Trend, ...]
+    last: int = LAST_SHOWN  # the newest versions that are columns of a table
 
     columns = (
         "family",
@@ -91,6 +94,18 @@ class TrendDocument(Document):
         """The series, numbers in base units."""
         return {"concept": self.concept, "series": [_trend_dict(trend) for trend in self.trends]}
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A table for each family, workload, GPU and mode: the newest versions that have something to show.
+
+        With `everything` versions without a value and kernels of only one version too.
+        """
+        for table in trend_tables(self.trends, self.last, every=everything):
+            yield Heading(_heading(table.first))
+            if table.trends:
+                head = ["kernel", *(table.first.points[position].version for position in table.columns)]
+                yield Table(head, _table_rows(table), right=range(1, len(head)))
+            yield Notes(_table_notes(table))
+
 
 @dataclass(frozen=True)
 class TrendTable:
@@ -106,10 +121,56 @@ class TrendTable:
 def trend_tables(trends: Sequence[Trend], last: int, *, every: bool = False) -> list[TrendTable]:
     """The trends as tables of the newest `last` versions.
 
-    Unless `every`: a version without a value of any kernel is no column, and a kernel with a number in one
-    version alone, or in none of those shown, is no row; both are counted in `left_out`.
+    Unless `every`: a version without a value of any kernel is no column, and a kernel with a number in
+    only one version, or in none of those shown, is no row; both are counted in `left_out`.
     """
     return [_table(list(group), last, every) for _, group in groupby(trends, key=_place)]
+
+
+def _heading(first: Trend) -> str:
+    gpu = first.gpu or ("" if first.evidence is Evidence.MODELLED else "GPU unknown")
+    where = ", ".join(filter(None, (first.workload, gpu, first.evidence, first.mode)))
+    unit = f", {first.unit}" if formatting.is_long_unit(first.unit) else ""
+    return f"{first.family}: {first.label}{unit} ({where})"
+
+
+def _table_rows(table: TrendTable) -> list[list[str]]:
+    """The name of each kernel and its points, all of them in one unit."""
+    rows = []
+    parts = {trend.part for trend in table.trends}
+    for trend in table.trends:
+        points = [trend.points[position] for position in table.columns]
+        numbers = [abs(point.value.number) for point in points if point.value.number is not None]
+        scale = formatting.scale_for(trend.unit, max(numbers)) if numbers else None
+        if scale and formatting.is_long_unit(trend.unit):  # it stands in the table's head
+            scale = formatting.Scale(scale.divisor, scale.unit.removesuffix(trend.unit).strip())
+        # a kernel that is launched once needs no #0
+        is_only = trend.part.endswith("#0") and f"{trend.part[:-1]}1" not in parts
+        name = trend.part.removesuffix("#0") if is_only else trend.part
+        rows.append([Name(f"{name}{trend.also}"), *(_cell(point, trend.unit, scale) for point in points)])
+    return rows
+
+
+def _cell(point: TrendPoint, unit: str, scale: formatting.Scale | None) -> str:
+    if point.gap == ABSENT:
+        return "·"
+    text = str(formatting.quantity(point.value, scale if point.value.unit == unit else None))
+    if point.wrong:
+        return f"⊘ {text}"
+    text = f"~ {text}" if point.value.derivation else text
+    return f"| {text}" if point.breaks else text
+
+
+def _table_notes(table: TrendTable) -> list[str]:
+    """What is not shown, and what the signs before values stand for."""
+    notes = [f"and {table.earlier} earlier: --last N"] if table.earlier else []
+    if table.left_out:
+        notes += [*table.left_out, "--all shows every version and kernel"]
+    points = [trend.points[position] for trend in table.trends for position in table.columns]
+    derivations = (point.value.derivation for point in points)
+    breaks = dict.fromkeys(point.breaks for point in points if point.breaks)
+    derived = dict.fromkeys(derivation.words for derivation in derivations if derivation)
+    return [*notes, *(f"| {words}" for words in breaks), *(f"~ {words}" for words in derived)]
 
 
 def _place(trend: Trend) -> tuple[object, ...]:
@@ -131,7 +192,7 @@ def _table(trends: Sequence[Trend], last: int, every: bool) -> TrendTable:
     numbers = {
         id(trend): [n for n in columns if trend.points[n].value.number is not None] for trend in trends
     }
-    # With one version to show there is nothing to hold a kernel against: all of them are rows.
+    # With one version to show there is nothing to compare a kernel with: all of them are rows.
     least = min(2, len(with_number))
     rows = [trend for trend in trends if len(numbers[id(trend)]) >= least]
     left_out = _versions_left_out(trends, [n for n in positions if n not in with_number])
@@ -162,18 +223,18 @@ def _versions_left_out(trends: Sequence[Trend], positions: Sequence[int]) -> lis
 
 
 def _kernels_of_one_version(trends: Sequence[Trend], position: int) -> str:
-    """The kernels that have a number in one version alone, the largest first."""
+    """The kernels that have a number in only one version, the largest first."""
     largest = sorted(trends, key=lambda trend: -abs(trend.points[position].value.number or 0))
     named = [
         f"{trend.part.removesuffix('#0')} {formatting.quantity(trend.points[position].value)}"
         for trend in largest[:_KERNELS_NAMED]
     ]
     more = f" and {len(trends) - len(named)} more" if len(trends) > len(named) else ""
-    return f"in {trends[0].points[position].version} alone: {', '.join(named)}{more}"
+    return f"only in {trends[0].points[position].version}: {', '.join(named)}{more}"
 
 
 def _numbered_names(trends: Sequence[Trend]) -> list[str]:
-    """What makes kernels one whose names differ in a number alone, and of which no version ran two."""
+    """What makes kernels one whose names differ only in a number, and of which no version ran two."""
     by_pattern: dict[str, list[Trend]] = {}
     for trend in trends:
         if (pattern := _NUMBER.sub("*", trend.base_name)) != trend.base_name:
@@ -186,7 +247,7 @@ def _numbered_names(trends: Sequence[Trend]) -> list[str]:
         )
         if len(names) > 1 and max(ran.values(), default=0) == 1:
             command = shlex.join(("profiler", "pair", trends[0].family, f"{pattern}={pattern}"))
-            words = f"{len(names)} of these names differ in a number alone: if they are one kernel,"
+            words = f"{len(names)} of these names differ only in a number: if they are one kernel,"
             sentences.append(f"{words} `{command}` makes them one row")
     return sentences
 
@@ -203,12 +264,14 @@ def load_trend(
     evidence: Evidence | None = None,
     over: Literal["versions", "time"] = "versions",
     across: Collection[str] = (),
+    last: int = LAST_SHOWN,
     data: str | None = None,
 ) -> TrendDocument:
     """A concept or exact ncu name over versions, in the order of the catalogues, or over all runs.
 
-    `across` names what may change without a break: driver, ncu; `data` is the folder or URL of the index's
-    bundles, PROFILER_DATA's where None. Raises UnknownName, and CannotJudge where no launch carries it.
+    `across` names what may change without a break: driver, ncu; `last` is how many versions `blocks` shows,
+    the newest; `data` is the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises
+    UnknownName, and CannotJudge where no launch carries it.
     """
     lineages = load_lineages(location.open_root(data), store, family)
     trends = load_trends(
@@ -230,7 +293,7 @@ def load_trend(
         raise CannotJudge(
             f"no launch asked about carries {concept}: import reports that hold it (`profiler import PATH`)"
         )
-    return TrendDocument(concept, tuple(trends))
+    return TrendDocument(concept, tuple(trends), last)
 
 
 def _trend_dict(trend: Trend) -> dict[str, object]:

@@ -397,7 +397,8 @@ def test_a_trend_shows_gaps_states_and_every_version(
 ) -> None:
     monkeypatch.setenv("PROFILER_DATA", str(filled))
     _, out, _ = run(capsys, "trend", "duration", "--family", "esmm")
-    assert " alone: warptiling_two " in out
+    assert "  only in " in out
+    assert ": warptiling_two " in out
     _, out, _ = run(capsys, "trend", "duration", "--family", "esmm", "--all")
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line[:1].isalpha()}
     assert rows["warptiling_two"].count("·") == 5

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from profiler.documents import load_trend, trend_tables
+from profiler.documents import TrendDocument, load_trend, trend_tables
+from profiler.documents.blocks import Heading, Notes, Table
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, State, Value, load_metrics
 from profiler.history import Trend, TrendPoint
@@ -21,7 +22,7 @@ def test_a_trend_over_time_has_a_row_a_run(store: Store, capsys: pytest.CaptureF
     frame = document.to_frame()
     assert frame["value"].tolist() == [40.0] * 12
     assert not any(frame["wrong"])
-    assert_html_escapes(document, "<td>40", '<td align="right">40</td>')
+    assert_html_escapes(document, "<td>40", '<td align="right">40')
 
 
 def test_a_trend_over_versions_has_a_row_a_version(store: Store) -> None:
@@ -81,11 +82,11 @@ def test_versions_and_kernels_without_a_line_are_counted_by_their_reason() -> No
     assert table.left_out == (
         "2 versions without a value, none of these kernels ran: v2, v5",
         "1 version without a value, failed (NaN): v4",
-        "in v3 alone: b#1 9 ns, b 5 ns",
+        "only in v3: b#1 9 ns, b 5 ns",
     )
 
 
-def test_names_that_differ_in_a_number_alone_come_with_the_command_that_joins_them() -> None:
+def test_names_that_differ_only_in_a_number_come_with_the_command_that_joins_them() -> None:
     builds = (
         ("step_6374#0", (1.0, None, None)),
         ("step_6928#0", (None, 2.0, None)),
@@ -93,7 +94,7 @@ def test_names_that_differ_in_a_number_alone_come_with_the_command_that_joins_th
     )
     [table] = trend_tables(trends(*builds), last=8)
     assert table.left_out[-1] == (
-        "3 of these names differ in a number alone: if they are one kernel, "
+        "3 of these names differ only in a number: if they are one kernel, "
         "`profiler pair f 'step_*=step_*'` makes them one row"
     )
     [both_ran] = trend_tables(trends(*builds[:2], ("step_1#0", (1.0, None, None))), last=8)
@@ -120,3 +121,18 @@ def test_one_version_lists_all_its_kernels_and_failures_are_listed_where_nothing
 def test_what_no_launch_carries_cannot_be_judged(store: Store) -> None:
     with pytest.raises(CannotJudge, match="no launch asked about carries dram_read"):
         load_trend("dram_read", load_metrics(), store)
+
+
+def test_the_newest_versions_are_columns_and_the_notes_say_what_is_not_shown() -> None:
+    document = TrendDocument("duration", trends(("a#0", (1.0, 2.0, 3.0, NAN))), last=2)
+    heading, table, notes = document.blocks()
+    assert isinstance(heading, Heading)
+    assert heading.text == "f: ncu duration (H100, measured, ncu)"
+    assert isinstance(table, Table)
+    assert (table.head, table.rows) == (["kernel", "v2", "v3"], [["a", "2 ns", "3 ns"]])
+    assert isinstance(notes, Notes)
+    assert notes.lines[0] == "and 1 earlier: --last N"
+    assert notes.lines[-1] == "--all shows every version and kernel"
+    _, every, _ = document.blocks(everything=True)
+    assert isinstance(every, Table)
+    assert every.head == ["kernel", "v3", "v4"]
