@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
 from profiler.compare import Pairing
+from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, MetricTable
@@ -24,6 +26,7 @@ from profiler.history import (
     find_shared_steps,
     load_lineages,
 )
+from profiler.history.change_points import VERSIONS
 from profiler.history.step_words import (
     LAST_POINT,
     code_words,
@@ -31,6 +34,8 @@ from profiler.history.step_words import (
     due_to_words,
     environment_words,
     level_kind_words,
+    level_words,
+    moment,
     shared_words,
     size_words,
     verdict_words,
@@ -39,6 +44,11 @@ from profiler.history.step_words import (
 
 if TYPE_CHECKING:
     from profiler.store import Store
+
+_HEAD = (
+    *("kernel", "verdict", "size (95 %)", "level", "since", "can lie in"),
+    *("machine code", "environment", "due to"),
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,7 +93,7 @@ class HistoryDocument(Document):
 
     @property
     def sentences(self) -> Sequence[str]:
-        """First the alarms that series share, then a sentence a step, a drift and what nobody could judge."""
+        """First the alarms that series share, then a sentence a step, a drift and what was not judged."""
         steps = [
             f"{_name(history)}: {verdict_words(step)} {size_words(step)} since {where_words(step)}; "
             + (f"{words}; " if (words := level_kind_words(step)) else "")
@@ -130,6 +140,16 @@ class HistoryDocument(Document):
             for history in self.histories
             for step in history.steps
         ]
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A table for each family, workload, GPU and mode: a row a step, and in a line what has none."""
+        yield from map(Line, map(shared_words, self.shared))
+        for heading, group in groupby(self.histories, key=_heading):
+            histories = list(group)
+            yield Heading(heading)
+            if rows := [_step_cells(history, step) for history in histories for step in history.steps]:
+                yield Table(_HEAD, rows)
+            yield Notes(_notes(histories))
 
     def shared_run(self, step: Step) -> str | None:
         """The run of the alarm that a step belongs to; None for a step of its own."""
@@ -206,6 +226,57 @@ def find_history(
             way_out = "`profiler collect` measures it"
         raise CannotJudge(f"nothing asked about carries {concept}: {way_out}")
     return HistoryDocument(concept, tuple(histories))
+
+
+def _heading(history: History) -> str:
+    series = history.series
+    where = ", ".join(filter(None, (series.workload, series.gpu or "", series.evidence, series.mode)))
+    over = "over versions" if history.over == VERSIONS else "over runs"
+    version = f" of {history.version}" if history.version else ""
+    return f"{series.family}: {series.label}{version} {over} ({where})"
+
+
+def _step_cells(history: History, step: Step) -> tuple[str, ...]:
+    return (
+        Name(_kernel(history)),
+        verdict_words(step),
+        size_words(step),
+        level_words(step),
+        moment(step.likeliest),
+        where_words(step),
+        code_words(step),
+        environment_words(step),
+        due_to_words(step),
+    )
+
+
+def _notes(histories: Sequence[History]) -> list[str]:
+    """Drifts, what has no step, what was not judged, and how to judge the last point."""
+    notes = [
+        f"{_kernel(history)} {drift_words(drift, history.series.unit)}"
+        for history in histories
+        for drift in history.drifts
+    ]
+    by_reason: dict[str, list[str]] = {}
+    for history in histories:
+        if history.not_judged:
+            by_reason.setdefault(f"not judged, {history.not_judged}", []).append(_kernel(history))
+        elif not history.steps and not history.drifts:
+            by_reason.setdefault("no step", []).append(_kernel(history))
+    notes += [f"{reason}: {', '.join(kernels)}" for reason, kernels in by_reason.items()]
+    if pair := next((history.last_pair for history in histories if history.last_pair), None):
+        names = [_name_to_compare(point, pair, histories[0].series.family) for point in pair]
+        notes.append(f"{LAST_POINT}: profiler compare {names[0]} {names[1]}")
+    return notes
+
+
+def _kernel(history: History) -> str:
+    return f"{history.series.part.removesuffix('#0')}{history.series.also}"
+
+
+def _name_to_compare(point: TrendPoint, pair: tuple[TrendPoint, TrendPoint], family: str) -> str:
+    """Two runs of one version are named by their ids; versions by their names."""
+    return point.run_id if pair[0].version == pair[1].version else f"{family}/{point.version}"
 
 
 def _name(history: History) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profiler.documents import find_history
+from profiler.documents.blocks import Notes, Table
 from profiler.errors import CannotJudge
 from profiler.evidence import load_metrics
 from profiler.store import Store
@@ -24,7 +25,14 @@ def test_a_step_is_printed_and_is_a_row(store: Store, capsys: pytest.CaptureFixt
     (sentence,) = document.sentences
     assert sentence.startswith(f"{FAMILY} total: ! worse +5")
     assert "machine code same: SASS has the same hash" in sentence
-    assert_html_escapes(document, "</script>", "<h3>Since when latency is what it is</h3>")
+    assert_html_escapes(document, "</script>", "<h4>flash: latency over runs (")
+    _, table, notes = document.blocks()
+    assert isinstance(table, Table)
+    assert isinstance(notes, Notes)
+    ((kernel, verdict, size, *_, due_to),) = table.rows
+    assert (kernel, verdict, due_to) == ("total", "! worse", row["cause"])
+    assert str(size).startswith("+5.")
+    assert "profiler compare 20260311T120000-flash-v1 " in str(notes.lines[-1])
 
 
 def test_a_history_without_a_step_has_columns_and_no_row(store: Store) -> None:
