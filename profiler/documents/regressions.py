@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
 from profiler.compare import NoiseModel, Pairing
+from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable, brief_list, formatting, load_metrics, nearest_first
 from profiler.gate import Acknowledgement
+from profiler.history import LATENCY
 from profiler.regressions import (
     CauseFinder,
     Coverage,
     KnownCauses,
     Regression,
     RegressionGroup,
+    RegressionKind,
     RegressionReport,
     SharedRegression,
     VersionRun,
@@ -29,18 +32,21 @@ from profiler.regressions import (
     load_regressions,
     shared_run,
 )
-from profiler.statistics import LevelKind
+from profiler.statistics import LevelKind, Verdict
 from profiler.store import open_store
 
 if TYPE_CHECKING:
     from profiler.store import Store
 
 SCHEMA = 1
+ROWS_SHOWN = 40
+GROUPS_SHOWN = 12  # of each kind that is not counted
+_HEAD = ("version", "metric", "kernel", "verdict", "on", "since", "due to", "acknowledged")
 
 
 @dataclass(frozen=True, repr=False)
 class RegressionsDocument(Document):
-    """Regressions with their causes, those that nobody let pass first."""
+    """Regressions with their causes, those that are not acknowledged first."""
 
     report: RegressionReport
     causes: CauseFinder
@@ -131,6 +137,47 @@ class RegressionsDocument(Document):
             "looked_at": _coverage_dict(self.report.coverage),
         }
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A line a group; a row a regression, then for each why and how sure; last what was not judged.
+
+        With `everything` every group and regression, whose causes are then all searched.
+        """
+        coverage, regressions = self.report.coverage, self.regressions
+        yield Heading(
+            self.headline if coverage.series else "no run yet that could be compared with another", 1
+        )
+        yield from self._group_blocks(everything)
+        shown = regressions if everything else regressions[:ROWS_SHOWN]
+        if shown:
+            causes = [self.causes.find(regression) for regression in shown]
+            pairs = list(zip(shown, causes, strict=True))
+            yield Table(_HEAD, [_cells(regression, cause.due_to) for regression, cause in pairs])
+            yield Notes(list(_reasons([(regression, cause.words) for regression, cause in pairs])))
+        if left := len(regressions) - len(shown):
+            yield Line(f"and {left} more: --family, or --json for all")
+        for unclear, count in coverage.unclear.items():
+            command = f": `{unclear.command}`" if unclear.command else ""
+            yield Line(f"? {count} cannot be judged, {unclear.why}{command}")
+        yield Line(coverage.words)
+        if self.worse.count and (command := self.worse.groups[0].lead.command):
+            yield Line(Name(command), label="to acknowledge the first")
+
+    def _group_blocks(self, everything: bool) -> Iterator[Block]:
+        """A line a group: what counts, then apart from it what does not."""
+        worse = self.worse
+        counted = (group.shared.words if group.shared else group.words for group in worse.groups)
+        yield Notes([f"{Verdict.WORSE.traits.sign} {words}" for words in counted])
+        for title, groups in (
+            ("acknowledged", worse.acknowledged),
+            ("slower than its parent, which is no regression", worse.slower_than_parent),
+            ("not open", worse.not_open),
+        ):
+            shown = groups if everything else groups[:GROUPS_SHOWN]
+            if shown:
+                more = [f"and {len(groups) - len(shown)} more: --json"] if len(groups) > len(shown) else []
+                yield Line(f"{title}:")
+                yield Notes([*(group.words for group in shown), *more])
+
     def _row(self, regression: Regression) -> tuple[object, ...]:
         cause, interval = self.causes.find(regression), regression.interval
         family, version, workload, gpu, evidence, *place = regression.series
@@ -204,6 +251,39 @@ class RegressionsDocument(Document):
             and {**_acknowledgement_dict(lapsed.acknowledgement), "ended": lapsed.why},
             "command": regression.command or None,
         }
+
+
+def _cells(regression: Regression, due_to: str) -> tuple[str, ...]:
+    series = regression.series
+    mode = series.mode if series.concept == LATENCY else ""
+    place = ", ".join(filter(None, (series.workload, series.gpu, mode, series.evidence.value)))
+    return (
+        Name(regression.subject),
+        regression.label,
+        regression.launch,
+        f"{regression.verdict_label} {regression.change}".strip(),
+        place,
+        regression.since,
+        due_to,
+        regression.passed,
+    )
+
+
+def _reasons(causes: Sequence[tuple[Regression, str]]) -> Iterator[str]:
+    """How sure each regression is and why; exact counts of a launch, worse in the same runs, once."""
+    alike: dict[tuple[object, ...], list[tuple[Regression, str]]] = {}
+    for regression, cause in causes:
+        has_acknowledgement = regression.acknowledged or regression.lapsed
+        acknowledged = f"acknowledged: {regression.passed_words}" if has_acknowledgement else ""
+        words = "; ".join(filter(None, (regression.how_sure, cause, acknowledged)))
+        series = regression.series._replace(concept="")
+        runs = (regression.before, regression.possible, regression.how_sure, acknowledged)
+        is_exact = regression.kind is RegressionKind.EXACT
+        alike.setdefault((series, *runs) if is_exact else (id(regression),), []).append((regression, words))
+    for (regression, words), *others in alike.values():
+        labels = [regression.label, *(other.label for other, _ in others)]
+        launch = f" of {regression.launch}" if regression.launch else ""
+        yield f"{regression.subject} {', '.join(labels)}{launch}: {words}"
 
 
 def list_regressions(

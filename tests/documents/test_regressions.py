@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from profiler.cli.output import text_of
 from profiler.documents import list_regressions
+from profiler.documents.blocks import Table
 from profiler.evidence import load_metrics
 from profiler.store import Store
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
@@ -27,6 +29,11 @@ def test_a_regression_is_printed_and_is_a_row(store: Store, capsys: pytest.Captu
     assert regression["due_to"] == "unknown"
     assert answer["alarms"] == 1
     assert document.sentences[-1] == document.report.coverage.words
+    table = next(block for block in document.blocks() if isinstance(block, Table))
+    ((version, metric, _, verdict, *_, due_to, _),) = table.rows
+    assert (version, metric, due_to) == (f"{row['family']}/v1", "latency", "unknown")
+    assert str(verdict).startswith("! worse +5.")
+    assert document.worse.groups[0].words in text_of(document.blocks())
 
 
 def test_a_family_with_a_tag_in_its_name_stands_escaped_in_html(store: Store) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler.bundles import location
-from profiler.cli import regressions as regressions_command
+from profiler.cli.output import text_of
 from profiler.documents import RegressionsDocument
 from profiler.evidence import Launch, Session, Value, load_metrics
 from profiler.evidence.values import pack_values
@@ -66,9 +66,7 @@ def unclear(report: RegressionReport) -> dict[str, int]:
     return {reason.why: count for reason, count in report.coverage.unclear.items()}
 
 
-def test_every_row_names_the_kernel_and_its_grid(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_row_names_the_kernel_and_its_grid(store: Store, tmp_path: Path) -> None:
     add(store, 0, launch(100, 64), launch(200, 32))
     add(store, 1, launch(150, 64), launch(300, 32))
     report = look(store)
@@ -81,15 +79,12 @@ def test_every_row_names_the_kernel_and_its_grid(
     assert [entry["grid"] for entry in document.to_dict()["regressions"]] == [[64, 1, 1], [32, 1, 1]]
     assert set(document.to_frame()["kernel"]) == {"gemm#0", "gemm#1"}
     assert any("of gemm#1, grid 32: +50" in sentence for sentence in document.sentences)
-    regressions_command.print_text(document, None)  # type: ignore[arg-type]
-    printed = [line for line in capsys.readouterr().out.splitlines() if "! worse" in line]
+    printed = [line for line in text_of(document.blocks()).splitlines() if "! worse" in line]
     assert len(set(printed)) == 2
     assert "gemm#1, grid 32" in printed[1]
 
 
-def test_what_moved_with_it_follows_the_split_as_part_of_one_sentence(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_moved_with_it_follows_the_split_as_part_of_one_sentence(store: Store, tmp_path: Path) -> None:
     for minute, factor, registers in ((0, 1, 32), (1, 2, 40)):
         counters = {
             "gpc__cycles_elapsed__DOT__max": 1e5 * factor,
@@ -102,8 +97,7 @@ def test_what_moved_with_it_follows_the_split_as_part_of_one_sentence(
     words = [causes.find(regression).words for regression in report.regressions]
     assert any("µs slower" in line and "; with it: " in line for line in words)
     assert not any(".;" in line for line in words)
-    regressions_command.print_text(RegressionsDocument(report, causes), None)  # type: ignore[arg-type]
-    printed = capsys.readouterr().out.splitlines()
+    printed = text_of(RegressionsDocument(report, causes).blocks()).splitlines()
     assert {line.split("  ")[1].strip() for line in printed if "! worse" in line} >= {"issued", "executed"}
     (explained,) = [line for line in printed if " of gemm, grid 64: exact; " in line]
     assert explained.startswith("  gemms/head executed, issued of gemm")
