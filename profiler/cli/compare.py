@@ -19,20 +19,16 @@ from profiler.cli.output import (
     note_forgotten,
     open_store,
     print_document,
-    print_lines,
-    print_table,
-    say,
     write_document,
 )
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import Document, VersionTableDocument
+    from profiler.documents import Document
 
-_PLACES_OF_FACTS = 3  # workloads and architectures of a table of many versions that are printed unasked
 _SUFFIXES = (".csv", ".parquet", ".md", ".json")
-_OF_TWO_ALONE = {"--top": "top", "--fail": "fail", "--all": "all"}  # options that say nothing of many
+_FOR_TWO_NAMES = {"--top": "top", "--fail": "fail", "--all": "all"}  # options that a table does not take
 
 _DESCRIPTION = """\
 Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
@@ -136,7 +132,7 @@ def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
     from profiler.documents import compare_many
     from profiler.evidence import load_metrics
 
-    for option, name in _OF_TWO_ALONE.items():
+    for option, name in _FOR_TWO_NAMES.items():
         if getattr(arguments, name):
             raise ProfilerError(
                 f"{option} works only with two names: `profiler gate NAME… --baseline BASE` judges many"
@@ -152,7 +148,7 @@ def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
     )
     note_forgotten([*arguments.names, *filter(None, [arguments.against])], opener)
     _write(document, files)
-    return print_document(document, arguments, print_table_text)
+    return print_document(document, arguments)
 
 
 def _destination(path: Path) -> Path:
@@ -167,21 +163,3 @@ def _destination(path: Path) -> Path:
 def _write(document: Document, files: Sequence[Path]) -> None:
     for path in files:
         write_document(document, path)
-
-
-def print_table_text(document: VersionTableDocument, arguments: argparse.Namespace) -> None:
-    """Print a sentence a version, then a table for each workload and kind of evidence."""
-    from itertools import groupby
-
-    from profiler.evidence import Evidence
-
-    say(document.title)
-    print_lines(document.sentences, "  ")
-    for evidence, group in groupby(document.sections(), key=lambda section: section.evidence):
-        sections = list(group)
-        shown = sections if evidence is Evidence.MEASURED else sections[:_PLACES_OF_FACTS]
-        for section in shown:
-            say(f"\n{section.heading}")
-            print_table(section.header, section.rows, right=range(1, len(section.header)))
-        if len(sections) > len(shown):
-            say(f"\nand {evidence} on {len(sections) - len(shown)} more: --workload, --gpu, or --out FILE")

@@ -266,12 +266,12 @@ def text_of(blocks: Iterable[Block]) -> str:
 
 
 def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks with what a page folds printed in its place."""
-    from profiler.documents.blocks import Fold
+    """The blocks with what a page folds, or what a terminal has instead, in its place."""
+    from profiler.documents.blocks import Fold, Line
 
     for block in blocks:
         if isinstance(block, Fold):
-            yield from _unfolded(block.blocks)
+            yield from [Line(block.instead)] if block.instead else _unfolded(block.blocks)
         else:
             yield block
 

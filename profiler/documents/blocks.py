@@ -91,6 +91,7 @@ class Fold:
 
     summary: str
     blocks: Sequence[Block]
+    instead: str = ""  # what a terminal prints in place of the blocks: how to get them there
 
 
 Block: TypeAlias = "Heading | Line | Notes | Table | Findings | Fold"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, groupby
 from typing import NamedTuple
 
-from profiler.documents import markdown
+from profiler.documents.blocks import Block, Fold, Heading, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.evidence import Evidence, Value, formatting
 from profiler.history.lineage import BASELINE, PLANNED, REJECTED, WRONG
 from profiler.statistics import Interval, Verdict, change_text, heaviest
 
+FACTS_SHOWN = 3  # workloads and architectures whose facts people get unasked
 LATENCY = "latency"  # the concept of timed calls, which metrics.txt has no line for
 MODELLED_TIME = "modelled_time"  # of machine code that no GPU ran: no line of metrics.txt either
 PRESENT = "present"
@@ -81,7 +83,7 @@ class TableCell:
     state: str = PRESENT  # wrong, not measured, or the words of the value's state
     baseline: Value | None = None  # what the baseline has beside it: of timed calls in the same run
     change_pct: float | None = None  # of the baseline
-    verdict: Verdict | None = None  # None: nobody judges, as of the baseline itself
+    verdict: Verdict | None = None  # None: not judged, as the baseline itself
     interval: Interval | None = None  # of the change, as shares of the baseline
     reason: str = ""
     run_id: str | None = None
@@ -112,7 +114,7 @@ class TableRow:
 
     @property
     def is_of_others(self) -> bool:
-        """Whether it is a kernel of others, which nobody judges."""
+        """Whether it is an external baseline, which is not judged."""
         return self.state == BASELINE and not self.is_baseline
 
     @property
@@ -296,7 +298,7 @@ class VersionTableDocument(Document):
         if row.is_planned:
             return f"{row.name} is planned: {row.reason}"
         if row.is_of_others:
-            return f"{row.name} is a kernel of others, which nobody judges"
+            return f"{row.name} is an external baseline: timed in the same run, not judged"
         if row.command and self.time_columns:
             return f"{row.name} is not measured: `{row.command}`"
         counts = self.verdict_counts(row)
@@ -352,15 +354,21 @@ class VersionTableDocument(Document):
             "sentences": list(self.sentences),
         }
 
-    def to_markdown(self) -> str:
-        """For a pull request: a table for each workload and kind of evidence; equal ones once."""
-        lines = [f"### {markdown.cell(self.title)}", ""]
-        lines += markdown.bullets(map(markdown.cell, self.sentences))
-        for section in self.sections():
-            lines += ["", f"**{markdown.cell(section.heading)}**", ""]
-            cells = markdown.escaped(section.rows, first_is_code=True)
-            lines += markdown.table(section.header, cells, right=range(1, len(section.header)))
-        return "\n".join(lines) + "\n"
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A sentence a version, then a table for each workload and kind of evidence; equal ones once.
+
+        Facts on more than FACTS_SHOWN places are folded; a terminal has them with `everything`.
+        """
+        yield Heading(self.title, 1)
+        yield Notes(self.sentences)
+        for evidence, group in groupby(self.sections(), key=lambda section: section.evidence):
+            sections = list(group)
+            shown = len(sections) if evidence is Evidence.MEASURED else FACTS_SHOWN
+            yield from chain.from_iterable(map(_section_blocks, sections[:shown]))
+            if more := sections[shown:]:
+                summary = f"{evidence} on {len(more)} more"
+                instead = "" if everything else f"and {summary}: --workload, --gpu, or --out FILE"
+                yield Fold(summary, [*chain.from_iterable(map(_section_blocks, more))], instead)
 
     def sections(self) -> list[TableSection]:
         """The table as text, one for each workload, GPU and kind of evidence; equal ones once.
@@ -412,6 +420,12 @@ class VersionTableDocument(Document):
         if cell.verdict is Verdict.SAME and cell.value == cell.baseline:
             return f"{value} {cell.verdict.label}"
         return f"{value} {cell.verdict.label} {change}".rstrip()
+
+
+def _section_blocks(section: TableSection) -> Iterator[Block]:
+    yield Heading(section.heading)
+    rows = [(Name(name), *cells) for name, *cells in section.rows]
+    yield Table(section.header, rows, right=range(1, len(section.header)))
 
 
 def _decided_first(count: tuple[Verdict, int]) -> tuple[bool, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profiler.cli.output import text_of
-from profiler.documents.blocks import Line, Table, to_html, to_markdown
+from profiler.documents.blocks import Fold, Heading, Line, Table, to_html, to_markdown
 
 FACTS = (Table(("", ""), [("GPU", "H100"), ("driver", "580")]), Line("That is all."))
 
@@ -15,3 +15,14 @@ def test_a_head_without_names_is_no_line_of_the_text_and_no_head_of_the_html() -
     named = (Table(("what", ""), FACTS[0].rows),)
     assert text_of(named).startswith("what\nGPU")
     assert "<thead>" in to_html(named)
+
+
+def test_a_page_folds_what_a_terminal_is_only_pointed_to() -> None:
+    table = Table(("name", "registers"), [("kernel", "64")], right=(1,))
+    whole, pointed = ([Heading("a", 1), Fold("1 more", [table], line)] for line in ("", "and 1 more: --all"))
+    assert text_of(whole) == "a\nname    registers\nkernel         64\n"
+    assert text_of(pointed) == "a\nand 1 more: --all\n"
+    assert to_markdown(whole) == to_markdown(pointed)
+    assert to_html(whole) == to_html(pointed)
+    assert "| kernel | 64 |" in to_markdown(pointed)
+    assert "<summary>1 more</summary><table>" in to_html(pointed)

@@ -191,7 +191,12 @@ def test_the_forms_hold_the_same_numbers(timed: Store, capsys: pytest.CaptureFix
     read = parquet.read_table(io.BytesIO(table.to_parquet())).to_pylist()
     assert [row["value"] for row in read] == [row[11] for row in table.rows()]
     assert {row["change_low_pct"] is None for row in read if row["version"] == "flash/v2"} == {False}
-    assert table.to_markdown().count("| version |") == 2
+    markdown = table.to_markdown()
+    assert markdown.count("| version |") == 2
+    assert [line for line in markdown.splitlines() if line.startswith("- ")] == [
+        f"- {sentence}" for sentence in table.sentences
+    ]
+    assert "| `v2` | " in markdown
     assert "<table>" in table._repr_html_()
 
 
