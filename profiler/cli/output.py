@@ -250,9 +250,10 @@ def print_blocks(blocks: Iterable[Block]) -> None:
                     say()
                 print_table(head, [[plain(cell) for cell in row] for row in rows], right=list(right))
             case Findings(items, mark):
+                sign = f"{mark} " if mark else ""
                 for item in items:
-                    say(f"  {mark} {plain(item.subject)}")
-                    print_lines(map(plain, item.lines), "      ")
+                    say(f"  {sign}{plain(item.subject)}")
+                    print_lines(map(plain, item.lines), f"    {' ' * len(sign)}")
         if not (isinstance(block, Notes) and not block.lines):
             before = block
 

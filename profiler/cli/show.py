@@ -11,13 +11,10 @@ from profiler.cli.output import (
     note_forgotten,
     open_store,
     print_document,
-    say,
 )
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import LaunchSelection
-    from profiler.evidence import Launch
 
 _DESCRIPTION = """\
 The metrics of every launch in a report file, run or version, by group; what has no number is named last, with
@@ -69,7 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_sections(arguments: argparse.Namespace) -> int:
-    from profiler.cli.launch_text import print_sections
     from profiler.documents import launch_of_name
     from profiler.errors import UnknownName
     from profiler.evidence import load_metrics
@@ -80,18 +76,4 @@ def _run_sections(arguments: argparse.Namespace) -> int:
     options = {name: getattr(arguments, name) for name in ("against", "workload", "gpu", "kernel")}
     document = launch_of_name(arguments.name, load_metrics(), open_store, **options)
     note_forgotten([name for name in (arguments.name, arguments.against) if name], open_store)
-    return print_document(document, arguments, print_sections)
-
-
-def print_launch_head(label: str, launch: Launch) -> None:
-    """Print what a launch is called, and its size."""
-    from profiler.evidence import formatting
-
-    grid, block = formatting.dimensions(launch.grid), formatting.dimensions(launch.block)
-    say(f"\n{label}  grid {grid}, block {block}")
-
-
-def print_hidden(selection: LaunchSelection) -> None:
-    """Print how many launches were left out."""
-    if selection.hidden:
-        say(f"\nand {selection.hidden} shorter launches: --top N, or --kernel PATTERN")
+    return print_document(document, arguments)

@@ -18,7 +18,7 @@ from profiler.compare import (
     refuse_unused_filters,
 )
 from profiler.compare.resolve_code import open_report_of_launch
-from profiler.documents import markdown
+from profiler.documents.blocks import Block, Name, plain
 from profiler.documents.document import Document
 from profiler.documents.launches import resolve_with_reason, select_launches
 from profiler.errors import CannotJudge, ProfilerError, UnknownName
@@ -28,7 +28,6 @@ from profiler.evidence import (
     Launch,
     MetricTable,
     Side,
-    State,
     Value,
     brief_list,
     chip_of,
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from profiler.compare import StoreOpener
 
 HOT_PLACES = 8  # source lines, or instructions where the report knows no lines
-RULES_SHOWN = 12  # in text and Markdown; JSON has all
 _PM_SAMPLING = "pmsampling:"
 
 
@@ -109,9 +107,15 @@ class LaunchDocument(Document):
     @property
     def title(self) -> str:
         """The launch, its side and its GPU."""
+        return plain(self.heading)
+
+    @property
+    def heading(self) -> tuple[str, ...]:
+        """The title with its names as names."""
         side = self.subject.side
-        words = f"{self.subject.label} of {side.label}: {side.gpu_of(self.subject.launch) or 'GPU unknown'}"
-        return f"{words}, against {self.baseline_name}" if self.baseline else words
+        gpu = f": {side.gpu_of(self.subject.launch) or 'GPU unknown'}"
+        against = (", against ", Name(self.baseline_name)) if self.baseline else ()
+        return (Name(self.subject.label), " of ", Name(side.label), gpu, *against)
 
     @property
     def baseline_name(self) -> str:
@@ -251,28 +255,14 @@ class LaunchDocument(Document):
             "not_read": self.inside.reason or None,
         }
 
-    def to_markdown(self) -> str:
-        """For a pull request: what it says, then each section folded."""
-        lines = [f"### {markdown.cell(self.title)}", ""]
-        lines += [f"- {markdown.cell(sentence)}" for sentence in self.sentences]
-        has_baseline = self.baseline is not None
-        head = ("", "value", *(("baseline", "change") if has_baseline else ()), "metric")
-        by_section: dict[str, list[LaunchNumber]] = {}
-        for name, number in self.numbers():
-            by_section.setdefault(name, []).append(number)
-        for name, numbers in by_section.items():
-            shown = [number for number in numbers if number.value.state is State.PRESENT]
-            if shown:
-                rows = [number_row(number, has_baseline=has_baseline) for number in shown]
-                table = markdown.table(head, markdown.escaped(rows), right=(1, 2, 3)[: 1 + 2 * has_baseline])
-                lines += ["", *markdown.folded(name, table)]
-        if self.sections.missing:
-            rows = [
-                (section.what, section.state, section.command or section.note)
-                for section in self.sections.missing
-            ]
-            lines += ["", *markdown.table(("not here", "state", "what collects it"), markdown.escaped(rows))]
-        return "\n".join(lines) + "\n"
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """What the launch says, then its sections folded, then what was not collected.
+
+        With `everything` every opcode and rule.
+        """
+        from profiler.documents.launch_blocks import launch_blocks  # here: it is about this class
+
+        yield from launch_blocks(self, everything=everything)
 
 
 def launch_of_name(
@@ -374,7 +364,7 @@ def longest_launch(side: Side, kernel: str | None = None) -> LaunchOfSide:
 
 
 def launch_like(side: Side, launch: Launch, kernel: str | None = None) -> LaunchOfSide:
-    """The launch of a side that another one is held against: of the same kernel, by label or the longest.
+    """The launch of a side that another one is compared with: of the same kernel, by label or the longest.
 
     Without such a kernel the longest that fits `kernel`; UnknownName where that is not given.
     """
@@ -443,18 +433,6 @@ def memory_numbers(memory: MemoryTraffic) -> Iterator[LaunchNumber]:
             if number is not None:
                 yield replace(number, label=f"{level.name}: {number.label}")
     yield from (*memory.beyond, *memory.notes)
-
-
-def number_row(number: LaunchNumber, *, has_baseline: bool) -> tuple[str, ...]:
-    """Label, value, baseline and change where there is a baseline, and metric, for a table of text."""
-    label = formatting.label(number.label, number.value)
-    beside: tuple[str, ...] = ()
-    if has_baseline:
-        known = number.baseline is not None
-        baseline = str(formatting.quantity(number.baseline)) if known and number.baseline else "–"
-        change = formatting.change(number.baseline, number.value) if known and number.baseline else ""
-        beside = (baseline, change)
-    return (label, str(formatting.quantity(number.value)), *beside, number.metric)
 
 
 def _numbers(numbers: Sequence[LaunchNumber]) -> list[dict[str, object]]:

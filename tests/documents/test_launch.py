@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from profiler.cli import main
+from profiler.cli.output import text_of
 from profiler.documents import LaunchDocument, launch_document, launch_like, launch_of_name
 from profiler.documents.launch import longest_launch
 from profiler.errors import CannotJudge, Exit, UnknownName
@@ -50,7 +51,11 @@ def test_it_is_what_the_command_prints(ncar: tuple[str, str], capsys: pytest.Cap
     assert main(["show", ncar[0], "--sections", "--markdown"]) == 0
     assert capsys.readouterr().out == alone.to_markdown()
     assert main(["show", ncar[0], "--sections", "--against", ncar[1]]) == 0
-    assert "speed of light" in capsys.readouterr().out
+    text, markdown = capsys.readouterr().out, pair.to_markdown()
+    assert markdown.count("<details>") == 1
+    for name in ("speed of light", "memory", "instruction mix", "occupancy", "NVIDIA's rules"):
+        assert name in text.splitlines()
+        assert f"**{name}**" in markdown.splitlines()
 
 
 def test_what_was_not_collected_is_named_with_its_command_and_is_not_0() -> None:
@@ -63,6 +68,9 @@ def test_what_was_not_collected_is_named_with_its_command_and_is_not_0() -> None
     answer = json.loads(json.dumps(basic.to_dict(), allow_nan=False))
     assert {link["moved"].get("value") for link in answer["memory"]["links"]} == {None}
     assert answer["warp_states"]["states"] == []
+    for answered in (text_of(basic.blocks()), basic.to_markdown()):
+        assert missing["warp states"].command in answered
+        assert "warp states, cycles an issue" not in answered
 
 
 def test_failed_counters_are_failed() -> None:
