@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 from profiler.catalog import Catalog, Problem, Version, load_catalog, load_problem, sources
 from profiler.catalog.cases import call_problem, refuse_weak_checks, version_workloads
 from profiler.catalog.problem import ALL_STAGES
+from profiler.documents.blocks import Block
+from profiler.documents.check_blocks import check_blocks
 from profiler.documents.document import Document
 from profiler.emulator import CheckRun, Landing, VersionCheck, check_versions
 from profiler.emulator.cpu_check import Workloads
@@ -70,6 +72,10 @@ class CheckDocument(Document):
         if not all(check.as_expected for check in self.checks if check.version not in self.idle):
             return Exit.REGRESSION
         return Exit.UNJUDGED if self.idle else Exit.PASS
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a version, what stands against those not as expected, and what was not checked."""
+        yield from check_blocks(self.title, self.checks, self.catalog, everything=everything)
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a run: a version on one workload under one schedule."""

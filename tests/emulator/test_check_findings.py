@@ -208,7 +208,7 @@ def test_a_finding_is_told_on_the_smallest_workload_with_the_command_that_shows_
     main(["check", "wrong", "--catalog", folder])
     printed = capsys.readouterr().out
     assert "wrong: not right in 6 of 9 runs, the smallest on length 30, seed 0" in printed
-    assert f"    {finding['command']}\n" in printed
+    assert f"\n  {finding['command']}\n    numbers" in printed
     assert main(["check", "wrong", "--workload", "length 31", "--catalog", folder]) == 2
     assert "length 100, length 7, length 30" in capsys.readouterr().err
 
@@ -334,10 +334,11 @@ def test_causes_come_before_what_follows_from_them(scale_family, capsys):
     assert [finding["kind"] for finding in answer["findings"]] == seen[::-1]
     main(["check", *words])
     printed = capsys.readouterr().out.splitlines()
-    assert "out-of-bounds-global at scale.cu:" in printed[1]  # its row
-    assert "–" in printed[1]  # the largest error: no run came back with 0
-    first_named = next(line for line in printed if line.startswith("  "))
-    assert first_named.startswith("  out-of-bounds-global at scale.cu:")
+    row = next(line for line in printed if line.startswith("next "))
+    assert "out-of-bounds-global at scale.cu:" in row
+    assert "–" in row  # the largest error: no run came back with 0
+    first_named = next(line for line in printed if line.startswith("    "))
+    assert first_named.startswith("    out-of-bounds-global at scale.cu:")
 
 
 def test_the_order_of_causes():
@@ -350,7 +351,7 @@ def test_the_largest_error_is_of_the_runs_that_came_back(scale_family, capsys):
     flags = {"refused": "-DREFUSED", "nothing": "-DWRITES_NOTHING", "crashes": "-DCRASHES"}
     folder = scale_family({name: [flag] for name, flag in flags.items()})
     main(["check", "--seeds", "1", "--catalog", folder])
-    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()[1:4]}
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()[2:5]}
     assert rows["refused"].split()[5] == "–"
     assert " not finite " in rows["nothing"]
     assert float(rows["crashes"].split()[5]) < 1e-6  # of the workload on which it came back
@@ -464,7 +465,7 @@ def test_lines_that_are_compiled_for_the_gpu_alone_are_named_and_no_failure(scal
         )
     ]
     assert main(["check", "scale", "--seeds", "1", "--catalog", folder]) == 0
-    shown = f"compiled for the GPU alone, so not checked here: scale.cu:{own[0][0]}-{own[0][1]} (scale)"
+    shown = f"compiled only for the GPU, so not checked here: scale.cu:{own[0][0]}-{own[0][1]} (scale)"
     assert shown in capsys.readouterr().out
 
 
