@@ -1,4 +1,4 @@
-"""`profiler build`: how the making of shared libraries is asked for and told."""
+"""`profiler build`: versions compiled to shared libraries."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, print_document, print_table
+from profiler.cli.output import add_json, print_document
 
 if TYPE_CHECKING:
     from profiler.build import FailedBuild
     from profiler.catalog import Catalog
     from profiler.cli.output import Commands
-    from profiler.documents import BuildDocument
 
 _DESCRIPTION = """\
 Compile versions with nvcc, each to a shared library of its own, several at a time. nvcc is the one of
@@ -35,7 +34,7 @@ def add(commands: Commands) -> None:
     add_versions(command)
     add_arches(command)
     command.add_argument(
-        "--stage", metavar="STAGE", help="build for one stage alone (attention: QK, SOFTMAX or PV)"
+        "--stage", metavar="STAGE", help="build only this stage (attention: QK, SOFTMAX or PV)"
     )
     add_jobs(command)
     add_json(command)
@@ -49,27 +48,11 @@ def run(arguments: argparse.Namespace) -> int:
     trusted_catalog(arguments)
     options = {"catalog": arguments.catalog, "arches": arguments.arch, "stage": arguments.stage}
     document = build_versions(arguments.versions, **options, jobs=arguments.jobs, progress=progress())
-    print_document(document, arguments, print_text)
+    print_document(document, arguments)
     print_failures(document.failures)
     if not document.outcomes:
         print_not_built(document.not_built)
     return document.exit_code
-
-
-def print_text(document: BuildDocument, _arguments: argparse.Namespace) -> None:
-    """A row a version, with its library or why there is none."""
-    from profiler.build import FailedBuild
-
-    rows = []
-    for outcome in document.outcomes:
-        if isinstance(outcome, FailedBuild):
-            rows.append((outcome.version, "does not compile", "", ""))
-        else:
-            time = "cached" if outcome.cached else f"{outcome.seconds:.1f} s"
-            rows.append((outcome.version, time, " ".join(outcome.arches), str(outcome.library)))
-    if rows:
-        rows += [(version, "not built", why, "") for version, why in document.not_built.items()]
-        print_table(("version", "", "architectures", "library"), rows)
 
 
 def print_failures(failures: Sequence[FailedBuild]) -> None:

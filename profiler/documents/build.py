@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.build import BuiltLibrary, FailedBuild, build
 from profiler.build.library import why_not_compiled
 from profiler.catalog import Catalog, load_catalog, load_problem
+from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit, UnknownName
 
@@ -42,6 +43,14 @@ class BuildDocument(Document):
         if self.failures:
             return Exit.UNUSABLE_INPUT
         return Exit.PASS if self.outcomes else Exit.UNJUDGED
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a version, with its library or why there is none."""
+        yield Heading(self.title, 1)
+        rows = [*map(_cells, self.outcomes)]
+        rows += [(Name(version), "not built", why, "") for version, why in self.not_built.items()]
+        yield Table(("version", "", "architectures", "library"), rows)
+        yield Notes([failure.error for failure in self.failures])
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a version that was compiled, or was to be."""
@@ -82,6 +91,13 @@ def _stage_flags(catalog: Catalog, stage: str | None) -> tuple[str, ...]:
             f"{catalog.family} has no stage {stage}: it has {', '.join(problem.stages) or 'none'}"
         )
     return tuple(problem.stage_flags(stage))
+
+
+def _cells(outcome: BuiltLibrary | FailedBuild) -> tuple[str, str, str, str]:
+    if isinstance(outcome, FailedBuild):
+        return Name(outcome.version), "does not compile", "", ""
+    time = "cached" if outcome.cached else f"{outcome.seconds:.1f} s"
+    return Name(outcome.version), time, " ".join(outcome.arches), str(outcome.library)
 
 
 def _row(outcome: BuiltLibrary | FailedBuild) -> tuple[object, ...]:

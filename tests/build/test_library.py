@@ -212,7 +212,7 @@ def test_one_that_does_not_compile_does_not_stop_the_others(
     assert "nothing_of_that_name" in err, "the compiler's own message"
     assert "profiler: bad does not compile: " in err
     assert "Traceback" not in err
-    lines = {line.split()[0]: line for line in out.splitlines()[1:]}
+    lines = {line.split()[0]: line for line in out.splitlines()[2:]}
     assert "does not compile" in lines["bad"]
     assert "kernel.so" in lines["one"]
     assert "kernel.so" in lines["new"]

@@ -10,6 +10,7 @@ import pytest
 
 from profiler.build import BuiltLibrary, FailedBuild, FunctionResources, ResourceUsage, VersionResources
 from profiler.catalog import load_catalog
+from profiler.cli.output import text_of
 from profiler.documents import BuildDocument, StaticDocument, build_versions, examine_versions
 from profiler.errors import Exit, UnknownName
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
@@ -70,6 +71,12 @@ def test_a_build_has_a_row_a_version() -> None:
     assert (failed["built"], failed["error"]) == (False, FAILED.error)
     assert document.exit_code == Exit.UNUSABLE_INPUT
     assert document.sentences == [FAILED.error, "v3 is not built: only for sm_90a"]
+    assert text_of(document.blocks()).splitlines()[2:5] == [
+        "v1       2.5 s             sm_80            /b/kernel.so",
+        "v2       does not compile",
+        "v3       not built         only for sm_90a",
+    ]
+    assert f"- {FAILED.error.replace('<', '&lt;')}" in document.to_markdown().splitlines()
     assert replace(document, outcomes=(LIBRARY,)).exit_code == Exit.PASS
 
 
