@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, print_document, print_table, say
+from profiler.cli.output import add_json, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import JudgementDocument
 
 _DESCRIPTION = """\
 Judges device code that nobody trusts: a folder with candidate.toml and CUDA C++, PTX or a cubin; or a
@@ -81,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         keep=arguments.keep,
         progress=_progress,
     )
-    return print_document(document, arguments, print_text)
+    return print_document(document, arguments)
 
 
 def _progress(stage: str, what: str) -> None:
@@ -89,15 +88,3 @@ def _progress(stage: str, what: str) -> None:
     from profiler.cli.output import printable
 
     print(f"{stage}: {printable(what)[:160]}", file=sys.stderr, flush=True)
-
-
-def print_text(document: JudgementDocument, _arguments: argparse.Namespace) -> None:
-    """The stages, then the answer in words."""
-    stages = document.judgement.stages
-    rows = [(stage.name, str(stage.state), f"{stage.seconds:.1f} s", stage.reason) for stage in stages]
-    print_table(("stage", "", "time", ""), rows, right=(2,))
-    for finding in document.failed_findings[1:]:
-        say(f"  {finding}")
-    say("")
-    for sentence in document.sentences:
-        say(sentence)

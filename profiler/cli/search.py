@@ -6,12 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, positive, print_document, print_table, say
+from profiler.cli.output import add_json, positive, print_blocks, print_document, say
 
 if TYPE_CHECKING:
     from profiler.bundles import Root
     from profiler.cli.output import Commands
-    from profiler.documents import SearchDocument
     from profiler.search import Journal
 
 _DESCRIPTION = """\
@@ -169,7 +168,7 @@ def run_run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         ended = "interrupted: the candidate in hand is lost"
     say(f"ended: {ended}")
-    print_text(search_document(journal), arguments)
+    print_blocks(search_document(journal).blocks())
     return 0
 
 
@@ -179,7 +178,7 @@ def run_status(arguments: argparse.Namespace) -> int:
     from profiler.documents import search_status
 
     document = search_status(open_root(), arguments.family, arguments.search)
-    return print_document(document, arguments, print_text)
+    return print_document(document, arguments)
 
 
 def run_stop(arguments: argparse.Namespace) -> int:
@@ -251,32 +250,3 @@ def _find_or_new(root: Root, arguments: argparse.Namespace) -> Journal:
     asked = (arguments.generator, arguments.version, arguments.gpu, arguments.workload)
     found = None if arguments.new else matching_search(root, arguments.family, *asked)
     return found or _new(root, arguments)
-
-
-def print_text(document: SearchDocument, _arguments: argparse.Namespace) -> None:
-    """Elites, then the answer in words, then what was refused."""
-    from profiler.documents.prediction import time_words
-    from profiler.search import mean_time_ns
-
-    say(f"{document.title} ({document.journal.settings.id})")
-    for working in document.working:
-        say(f"  c{working.number}: {working.doing or 'starting'}")
-    if document.is_stopping:
-        say("  stopping: workers end after their candidate")
-    rows = [
-        (
-            elite.name,
-            time_words(mean_time_ns(elite)),
-            str(elite.evidence),
-            str(elite.facts.get("registers", "–")),
-            str(elite.facts.get("bank_conflicts", "–")),
-            " ".join(f"{name}={value}" for name, value in elite.macros.items()) or ", ".join(elite.levers),
-        )
-        for elite in document.archive.elites
-    ]
-    print_table(("elite", "mean time", "", "registers", "conflicts", ""), rows, right=(1, 3, 4))
-    say("")
-    for sentence in document.sentences:
-        say(sentence)
-    for row in document.refused:
-        say(f"refused by {row.stage}: {row.count}; {row.reasons[0][0][:120]}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from profiler.documents.blocks import Block, Heading, Line, Notes, Table
 from profiler.documents.document import Document
 from profiler.documents.prediction import time_words
 from profiler.errors import Exit
@@ -73,6 +74,15 @@ class JudgementDocument(Document):
         if self.judgement.valid is False or self.verdict is Verdict.WORSE:
             return Exit.REGRESSION
         return Exit.PASS if self.judgement.valid else Exit.UNJUDGED
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """The stages, what stands against the candidate, then the answer in words."""
+        yield Heading(self.title, 1)
+        stages = self.judgement.stages
+        rows = [(stage.name, str(stage.state), f"{stage.seconds:.1f} s", stage.reason) for stage in stages]
+        yield Table(("stage", "", "time", ""), rows, right=(2,))
+        yield Notes(self.failed_findings[1:])  # the first is the reason of its stage
+        yield from map(Line, self.sentences)
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a stage."""

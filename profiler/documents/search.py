@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from profiler.bundles import Root
+from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.documents.prediction import time_words
 from profiler.search import (
@@ -25,6 +26,7 @@ from profiler.search.effects import InsightEffect, insight_effects
 from profiler.statistics import Verdict
 
 TENSOR_SHARE = 0.5  # of the tensor cores' time: the owner's target
+_REASON_SHOWN = 120  # letters
 PARTS = ("generator", "screening", "judge")
 
 
@@ -195,6 +197,28 @@ class SearchDocument(Document):
         minutes = sum(self.seconds.values()) / 60
         sentences.append(f"Cost: {minutes:.1f} minutes of workers; no GPU was used.")
         return sentences
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """What is worked on, the elites, the answer in words, and what was refused."""
+        yield Heading((self.title, " (", Name(self.journal.settings.id), ")"), 1)
+        working = [f"c{one.number}: {one.doing or 'starting'}" for one in self.working]
+        yield Notes([*working, *self.is_stopping * ["stopping: workers end after their candidate"]])
+        rows = [
+            (
+                Name(elite.name),
+                time_words(mean_time_ns(elite)),
+                str(elite.evidence),
+                str(elite.facts.get("registers", "–")),
+                str(elite.facts.get("bank_conflicts", "–")),
+                " ".join(f"{name}={value}" for name, value in elite.macros.items())
+                or ", ".join(elite.levers),
+            )
+            for elite in self.archive.elites
+        ]
+        yield Table(("elite", "mean time", "", "registers", "conflicts", ""), rows, right=(1, 3, 4))
+        yield from map(Line, self.sentences)
+        for row in self.refused:
+            yield Line(f"refused by {row.stage}: {row.count}; {row.reasons[0][0][:_REASON_SHOWN]}")
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a candidate, in their order."""

@@ -9,6 +9,7 @@ import pytest
 
 from profiler.bundles import LocalRoot
 from profiler.cli import main
+from profiler.cli.output import text_of
 from profiler.documents import search_document, search_status
 from profiler.errors import UnknownName
 from tests.search.simulated import make_search, run_search
@@ -56,8 +57,10 @@ def test_the_command_prints_the_status_and_stops(
     assert json.loads(capsys.readouterr().out)["search"] == journal.settings.id
     assert main(["search", "status", "attention"]) == 0
     said = capsys.readouterr().out
-    assert "elite" in said
-    assert "modelled" in said
+    document = search_document(journal)
+    assert said == text_of(document.blocks())
+    assert all(sentence in said.splitlines() for sentence in document.sentences)
+    assert all(f"| `{elite.name}` |" in document.to_markdown() for elite in document.archive.elites)
     assert main(["search", "stop", "attention"]) == 0
     assert journal.is_stopping
     assert main(["search", "promote", "attention", "c1", "--as", "mine"]) == 0
