@@ -187,17 +187,19 @@ def print_document(
     document: AnyDocument,
     arguments: argparse.Namespace,
     print_text: Callable[[AnyDocument, argparse.Namespace], None] | None = None,
+    *,
+    everything: bool = False,
 ) -> Exit:
     """Print an answer in the form asked for and return its exit code.
 
-    As text it is printed by `print_text`, else as its blocks, with --all everything of them.
+    As text it is printed by `print_text`, else as its blocks, with --all or `everything` all of them.
     """
     if arguments.json:
         print_json(document.to_dict())
     elif getattr(arguments, "markdown", False):
         print(document.to_markdown(), end="")
     elif print_text is None:
-        print_blocks(document.blocks(everything=getattr(arguments, "all", False)))
+        print_blocks(document.blocks(everything=everything or getattr(arguments, "all", False)))
     else:
         print_text(document, arguments)
     return document.exit_code

@@ -19,12 +19,11 @@ from profiler.cli.build import (
     progress,
     trusted_catalog,
 )
-from profiler.cli.output import add_json, print_document, print_table, write_bytes
+from profiler.cli.output import add_json, print_document, write_bytes
 
 if TYPE_CHECKING:
-    from profiler.build import FunctionResources
     from profiler.cli.output import Commands
-    from profiler.documents import CodeFilesDocument, FunctionLines, StaticDocument
+    from profiler.documents import CodeFilesDocument, StaticDocument
 
 _DESCRIPTION = """\
 What the compiler and the machine code say of each kernel function, with no GPU: registers, spills, stack,
@@ -40,11 +39,7 @@ exit codes: 0 all within budget · 1 a good version is over its budget · 2 a ve
 3 a tool is missing (nvcc, cuobjdump, nvdisasm, g++), a fact that has a budget is not known, or nothing to
 build"""
 
-_OPCODES = ("HMMA", "FFMA", "MUFU.EX2", "LDSM", "LDGSTS", "LDS", "STS", "SHFL", "BAR")
-_UNKNOWN = "not known"
-_LONGEST_NAME = 40
 _CODE_FILES = (".cubin", ".ncu-rep", ".ncu-repz", ".so", ".fatbin", ".o", ".ptx")
-_LOCAL = ("LDL", "STL")
 
 
 def add(commands: Commands) -> None:
@@ -86,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     options |= {"with_lines": arguments.lines or bool(arguments.sarif), "with_swizzle": arguments.swizzle}
     document = examine_versions(arguments.versions, **options, progress=progress())
     _write_sarif(document, arguments)
-    print_document(document, arguments, print_text)
+    print_document(document, arguments, everything=arguments.lines)
     print_failures(document.failures)
     if not document.examined:
         print_not_built(document.not_built)
@@ -122,7 +117,7 @@ def _run_files(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
         print(
             "profiler: --swizzle: a file of code says nothing of its launch: name a version", file=sys.stderr
         )
-    return print_document(document, arguments, print_files)
+    return print_document(document, arguments, everything=arguments.lines)
 
 
 def _write_sarif(document: StaticDocument | CodeFilesDocument, arguments: argparse.Namespace) -> None:
@@ -131,120 +126,3 @@ def _write_sarif(document: StaticDocument | CodeFilesDocument, arguments: argpar
 
         log = json.dumps(sarif_log(document), indent=1) + "\n"
         write_bytes(log.encode(), arguments.sarif, "--sarif")
-
-
-def print_files(document: CodeFilesDocument, arguments: argparse.Namespace) -> None:
-    """A row a function, what one more block asks for, and what is not known."""
-    header = (
-        "file",
-        "function",
-        "arch",
-        "regs",
-        "live",
-        "stack",
-        "LDL/STL",
-        "shared",
-        "threads",
-        "occupancy",
-    )
-    rows = [
-        [
-            function.file,
-            function.function if len(function.function) <= _LONGEST_NAME else function.name,
-            function.arch or _UNKNOWN,
-            _known(function.registers),
-            _known(function.live_registers),
-            _known(function.stack_bytes),
-            _known(function.local_accesses),
-            _known(function.shared_bytes),
-            _known(function.threads),
-            _UNKNOWN if function.occupancy is None else f"{function.occupancy.pct:.1f} %",
-        ]
-        for function in document.functions
-    ]
-    print_table(
-        (*header, "highest"),
-        [[*row, f.live_words] for row, f in zip(rows, document.functions, strict=True)],
-        right=range(3, 10),
-    )
-    for sentence in document.sentences:
-        print(sentence)
-    if arguments.lines:
-        for function in document.functions:
-            if function.live and function.live.by_line:
-                print(f"\n{function.file} {function.name}: live registers by source line")
-                for (file, line), count in sorted(function.live.by_line.items()):
-                    print(f"  {count:4} {Path(file).name}:{line}")
-
-
-def _known(value: int | None) -> str:
-    return _UNKNOWN if value is None else str(value)
-
-
-def print_text(document: StaticDocument, arguments: argparse.Namespace) -> None:
-    """A row a function and architecture; local loads and stores only where there are any."""
-    if not document.examined:
-        return
-    functions = document.functions
-    codes = [function.code for function in functions if function.code]
-    has_local = any(code.classes[opcode] for code in codes for opcode in _LOCAL)
-    opcodes = (*_OPCODES, *(_LOCAL if has_local else ()))
-    header = ("version", "arch", "d", "regs", "spill", "stack", "shared", "occupancy", "limited by")
-    numbers = (2, 3, 4, 5, 6, 7, *range(9, 9 + len(opcodes)))
-    rows = [_row(function, opcodes) for function in functions]
-    print_table((*header, *opcodes, "over budget"), rows, right=numbers)
-    if document.near_blocks:
-        print()
-    for function, following in document.near_blocks:
-        label = "" if function.head_dim is None else f" d={function.head_dim}"
-        print(f"{function.version.id}{label} {function.arch}: {following.words}")
-    for lines in document.lines:
-        _print_lines(lines, arguments)
-
-
-def _print_lines(function: FunctionLines, arguments: argparse.Namespace) -> None:
-    """The lines that have an access, or the most live registers; and the swizzle."""
-    from profiler.documents.code_lines import swizzle_words
-
-    label = "" if function.head_dim is None else f" d={function.head_dim}"
-    print(f"\n{function.version}{label} {function.arch}: {function.live.words}", end="")
-    print(f"; not run: {function.not_run}" if function.not_run else f"; run on {_label(function)}")
-    if function.swizzle:
-        print(f"swizzle: {swizzle_words(function.swizzle)}")
-    if not arguments.lines:
-        return
-    most = function.live.highest_line
-    shown = [x for x in function.lines if x.sectors or x.wavefronts or (x.file, x.line) == most]
-    rows = [
-        [
-            line.place,
-            str(line.live_registers),
-            *map(_known, (line.sectors, line.excess_sectors, line.wavefronts, line.conflicts)),
-        ]
-        for line in shown
-    ]
-    header = ("line", "live regs", "sectors", "excess", "wavefronts", "conflicts")
-    print_table(header, rows, right=range(1, 6))
-
-
-def _label(function: FunctionLines) -> str:
-    return function.workload.label if function.workload else _UNKNOWN
-
-
-def _row(function: FunctionResources, opcodes: Sequence[str]) -> list[str]:
-    usage, occupancy, code = function.usage, function.occupancy, function.code
-    shared = function.most_shared_bytes
-    name = function.version.id if function.role == "main" else f"{function.version.id} {function.role}"
-    return [
-        name if function.version.state == "good" else f"{name} ({function.version.state})",
-        function.arch,
-        "any" if function.head_dim is None else str(function.head_dim),
-        str(usage.registers),
-        str(usage.spill_bytes),
-        str(usage.stack_bytes),
-        "unknown" if shared is None else f"{shared / 1024:.1f} KB",
-        "unknown" if occupancy is None else f"{occupancy.pct:.1f} %",
-        "" if occupancy is None else ", ".join(occupancy.limiters),
-        *("?" if code is None else str(code.classes[opcode]) for opcode in opcodes),
-        "; ".join((*function.over_budget, *function.unjudged)),
-    ]

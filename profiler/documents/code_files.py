@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from profiler.build.code_images import (
 )
 from profiler.build.occupancy import no_block_words, occupancy
 from profiler.bundles import scratch_folder
+from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
 from profiler.evidence import Launch, architecture_of, base_opcode, find_architecture
@@ -35,6 +36,21 @@ from profiler.sass import (
     listing_of_launch,
 )
 
+UNKNOWN = "not known"
+_LONGEST_NAME = 40
+_HEAD = (
+    "file",
+    "function",
+    "arch",
+    "regs",
+    "live",
+    "stack",
+    "LDL/STL",
+    "shared",
+    "threads",
+    "occupancy",
+    "highest",
+)
 _REPORTS = (".ncu-rep", ".ncu-repz")
 # What is disassembled of a file unasked: 1.3 MB took 6 s of a processor, 98 MB here and 132 MB in nvdisasm.
 _MOST_CODE_BYTES = 4_000_000
@@ -195,6 +211,21 @@ class CodeFilesDocument(Document):
         unread = [f"{file} is not read: {why}" for file, why in self.errors.items()]
         return list(dict.fromkeys([*never, *near, *(f"not known: {words}" for words in unknown), *unread]))
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a function, what one more block asks for, and what is not known.
+
+        With `everything` live registers by source line.
+        """
+        yield Heading(self.title, 1)
+        yield Table(_HEAD, [*map(_cells, self.functions)], right=range(3, 10))
+        yield Notes(self.sentences)
+        for function in self.functions if everything else ():
+            if function.live and function.live.by_line:
+                yield Heading(f"{function.file} {function.name}: live registers by source line")
+                by_line = sorted(function.live.by_line.items())
+                rows = [(f"{Path(file).name}:{line}", str(count)) for (file, line), count in by_line]
+                yield Table(("line", "live regs"), rows, right=(1,))
+
     @property
     def exit_code(self) -> Exit:
         """1 where a kernel fits no SM, 2 where a file cannot be read, 3 where there is no function."""
@@ -229,6 +260,28 @@ class CodeFilesDocument(Document):
             "functions": [function.as_json() for function in self.functions],
             "errors": dict(self.errors),
         }
+
+
+def known_words(value: int | None) -> str:
+    """A number, or that it is not known."""
+    return UNKNOWN if value is None else str(value)
+
+
+def _cells(function: CodeFunction) -> tuple[str, ...]:
+    is_short = len(function.function) <= _LONGEST_NAME
+    return (
+        function.file,
+        Name(function.function if is_short else function.name),
+        function.arch or UNKNOWN,
+        known_words(function.registers),
+        known_words(function.live_registers),
+        known_words(function.stack_bytes),
+        known_words(function.local_accesses),
+        known_words(function.shared_bytes),
+        known_words(function.threads),
+        UNKNOWN if function.occupancy is None else f"{function.occupancy.pct:.1f} %",
+        function.live_words,
+    )
 
 
 def _grouped(reasons: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,16 @@ from profiler.build import (
 )
 from profiler.build.library import why_not_compiled
 from profiler.catalog import load_catalog, load_problem
-from profiler.documents.code_lines import FunctionLines, version_lines
+from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
+from profiler.documents.code_files import UNKNOWN, known_words
+from profiler.documents.code_lines import FunctionLines, swizzle_words, version_lines
 from profiler.documents.document import Document
 from profiler.emulator import cpu_check
 from profiler.errors import Exit
+
+_HEAD = ("version", "arch", "d", "regs", "spill", "stack", "shared", "occupancy", "limited by")
+_OPCODES = ("HMMA", "FFMA", "MUFU.EX2", "LDSM", "LDGSTS", "LDS", "STS", "SHFL", "BAR")
+_LOCAL = ("LDL", "STL")  # shown only where there are any
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,6 +103,23 @@ class StaticDocument(Document):
             *(f"{version} is not built: {why}" for version, why in self.not_built.items()),
         ]
 
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a function and architecture, what to know of them, and where it was asked for by line.
+
+        The lines of a function are folded; a terminal has them with `everything`.
+        """
+        yield Heading(self.title, 1)
+        if functions := self.functions:
+            codes = [function.code for function in functions if function.code]
+            has_local = any(code.classes[opcode] for code in codes for opcode in _LOCAL)
+            opcodes = (*_OPCODES, *(_LOCAL if has_local else ()))
+            numbers = (2, 3, 4, 5, 6, 7, *range(9, 9 + len(opcodes)))
+            rows = [_cells(function, opcodes) for function in functions]
+            yield Table((*_HEAD, *opcodes, "over budget"), rows, right=numbers)
+        yield Notes(self.sentences)
+        for lines in self.lines:
+            yield from _line_blocks(lines, everything)
+
     @property
     def exit_code(self) -> Exit:
         """1 for a good version over its budget, 2 for one that does not compile, 3 where nobody knows."""
@@ -172,6 +195,48 @@ def examine_versions(
                         resources.version, problem, resources.built, arch, with_swizzle=with_swizzle
                     )
     return StaticDocument(examined, why_not_compiled(versions, arches), tuple(lines))
+
+
+def _cells(function: FunctionResources, opcodes: Sequence[str]) -> tuple[str, ...]:
+    usage, occupancy, code = function.usage, function.occupancy, function.code
+    shared = function.most_shared_bytes
+    name = function.version.id if function.role == "main" else f"{function.version.id} {function.role}"
+    return (
+        Name(name if function.version.state == "good" else f"{name} ({function.version.state})"),
+        function.arch,
+        "any" if function.head_dim is None else str(function.head_dim),
+        str(usage.registers),
+        str(usage.spill_bytes),
+        str(usage.stack_bytes),
+        "unknown" if shared is None else f"{shared / 1024:.1f} KB",
+        "unknown" if occupancy is None else f"{occupancy.pct:.1f} %",
+        "" if occupancy is None else ", ".join(occupancy.limiters),
+        *("?" if code is None else str(code.classes[opcode]) for opcode in opcodes),
+        "; ".join((*function.over_budget, *function.unjudged)),
+    )
+
+
+def _line_blocks(function: FunctionLines, everything: bool) -> Iterator[Block]:
+    """The lines that have an access, or the most live registers; and the swizzle."""
+    label = "" if function.head_dim is None else f" d={function.head_dim}"
+    where = function.workload.label if function.workload else UNKNOWN
+    run = f"not run: {function.not_run}" if function.not_run else f"run on {where}"
+    yield Heading(f"{function.version}{label} {function.arch}: {function.live.words}; {run}")
+    if function.swizzle:
+        yield Line(f"swizzle: {swizzle_words(function.swizzle)}")
+    most = function.live.highest_line
+    shown = [x for x in function.lines if x.sectors or x.wavefronts or (x.file, x.line) == most]
+    rows = [
+        (
+            line.place,
+            str(line.live_registers),
+            *map(known_words, (line.sectors, line.excess_sectors, line.wavefronts, line.conflicts)),
+        )
+        for line in shown
+    ]
+    table = Table(("line", "live regs", "sectors", "excess", "wavefronts", "conflicts"), rows, range(1, 6))
+    summary = f"{len(rows)} source lines"
+    yield Fold(summary, [table], "" if everything else f"{summary}: --lines")
 
 
 def following_block(function: FunctionResources) -> NextBlock | None:

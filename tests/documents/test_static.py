@@ -12,6 +12,7 @@ from profiler.build import BuiltLibrary, FailedBuild, FunctionResources, Resourc
 from profiler.catalog import load_catalog
 from profiler.cli.output import text_of
 from profiler.documents import BuildDocument, StaticDocument, build_versions, examine_versions
+from profiler.documents.blocks import Heading, Notes, Table
 from profiler.errors import Exit, UnknownName
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
@@ -46,6 +47,13 @@ def test_a_row_is_a_function_and_what_no_tool_says_is_a_gap() -> None:
     assert row["occupancy_pct"] is None
     assert document.exit_code == Exit.UNJUDGED
     assert "v1: machine code unknown" in document.sentences
+    (heading, table, notes) = document.blocks()
+    assert isinstance(table, Table)
+    assert heading == Heading("Static facts", 1)
+    assert table.rows[0][:5] == ("v1", "sm_80", "64", "40", "0")
+    assert set(table.rows[0][6:8]) == {"unknown"}
+    assert set(table.rows[0][9:-1]) == {"?"}
+    assert notes == Notes(["v1: machine code unknown"])
     (printed,) = json.loads(json.dumps(document.to_dict()))["versions"]
     assert (printed["opcodes"], printed["occupancy_pct"]) == (None, None)
 
