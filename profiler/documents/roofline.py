@@ -227,9 +227,8 @@ def _roof_cells(roofline: Roofline) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for roof in roofline.roofs:
         if roof.rate.number or (roof.peak.number and roof.state != UNUSED):
-            nearest = "nearest roof" if roof is roofline.nearest else ""
             numbers = (_quantity(roof.rate, roof.unit), _quantity(roof.peak, roof.unit), percent(roof.share))
-            rows.append((roof.name, *numbers, nearest))
+            rows.append((roof.name, *numbers, roofline.rank_words(roof)))
     return rows
 
 
