@@ -235,7 +235,7 @@ def write_bytes(content: bytes, path: Path, option: str = "--out") -> None:
 
 def print_blocks(blocks: Iterable[Block]) -> None:
     """Print the blocks of an answer for a terminal or a log, tables folded to its width."""
-    from profiler.documents.blocks import Findings, Heading, Line, Notes, Table, plain
+    from profiler.documents.blocks import Findings, Heading, Line, Notes, Preformatted, Table, plain
 
     before: object = None
     for block in _unfolded(blocks):
@@ -251,6 +251,8 @@ def print_blocks(blocks: Iterable[Block]) -> None:
                 if not isinstance(before, Line | Heading | None):
                     say()
                 print_table(head, [[plain(cell) for cell in row] for row in rows], right=list(right))
+            case Preformatted(lines):
+                print_lines(lines)
             case Findings(items, mark):
                 sign = f"{mark} " if mark else ""
                 for item in items:

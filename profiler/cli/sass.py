@@ -7,16 +7,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_catalog, arch, trusted_catalog
-from profiler.cli.output import add_filters, add_json, add_pair, positive, print_document, print_table, say
-from profiler.evidence import formatting
+from profiler.cli.output import add_filters, add_json, add_pair, positive, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import CodeDocument
-    from profiler.sass import HotSpot
-
-_WAITING_FOR = "waiting for"
-_COUNTS = ("samples", _WAITING_FOR, "executed", "excess wavefronts")
 
 _DESCRIPTION = """\
 The machine code (SASS) of A with what was counted per place: samples by what the warps waited for, warp
@@ -45,7 +39,7 @@ def add(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("a", metavar="A", help="report, binary, run or version")
-    command.add_argument("b", metavar="B", nargs="?", help="held against A")
+    command.add_argument("b", metavar="B", nargs="?", help="compared with A")
     shape = command.add_mutually_exclusive_group()
     add_json(shape)
     shape.add_argument("--all", action="store_true", help="with B: print equal and renamed instructions too")
@@ -74,7 +68,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one listing, or two aligned."""
-    from profiler.cli.aligned_code import print_diff
     from profiler.cli.output import open_store
     from profiler.compare.resolve_code import CodeChoice
     from profiler.documents import compare_code, show_code
@@ -86,43 +79,6 @@ def run(arguments: argparse.Namespace) -> int:
     opener = lru_cache(maxsize=1)(open_store)
     if arguments.b is None:
         options = {"by_line": arguments.source, "limit": arguments.hot}
-        return print_document(show_code(arguments.a, choice, opener, **options), arguments, print_places)
+        return print_document(show_code(arguments.a, choice, opener, **options), arguments)
     document = compare_code(arguments.a, arguments.b, choice, opener, limit=arguments.hot)
-    return print_document(document, arguments, print_diff)
-
-
-def print_places(document: CodeDocument, _arguments: argparse.Namespace) -> None:
-    """A row a place, with the counts that the report has."""
-    listing = document.listing
-    say(f"{listing.label}: {len(listing.lines)} instructions in {len(listing.functions)} function(s)")
-    if len(listing.functions) > 1:
-        for number, name in enumerate(listing.functions, 1):
-            say(f"  {f'[{number}]' if number > 1 else '   '} {name}")
-    for sentence in document.sentences[1:]:  # the first says how much there is, as the line above
-        say(sentence)
-    counts = [
-        (_count(spot.samples), _main_reason(spot), _count(spot.executed), _count(spot.excess))
-        for spot in document.places
-    ]
-    # What a report does not count has no column.
-    counted = [index for index in range(len(_COUNTS)) if any(row[index] for row in counts)]
-    rows = [
-        (spot.location.words, *(row[index] for index in counted), (spot.text or "???").strip())
-        for spot, row in zip(document.places, counts, strict=True)
-    ]
-    header = ("at", *(_COUNTS[index] for index in counted), "code")
-    numbers = [column for column, name in enumerate(header) if name in _COUNTS and name != _WAITING_FOR]
-    print_table(header, rows, right=numbers)
-    if document.hidden:
-        say(f"and {document.hidden} more places: all without --hot")
-
-
-def _main_reason(spot: HotSpot) -> str:
-    if not spot.reasons:
-        return ""
-    reason = max(spot.reasons, key=lambda name: spot.reasons[name])
-    return f"{reason} {100 * spot.reasons[reason] / (spot.samples or 1):.0f} %"
-
-
-def _count(number: float | None) -> str:
-    return "" if number is None else formatting.digits(round(number))
+    return print_document(document, arguments)

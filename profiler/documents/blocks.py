@@ -70,6 +70,13 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Preformatted:
+    """Lines of machine code or of a diff, whose columns must stay where they are."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Item:
     """One subject and what was found of it."""
 
@@ -94,7 +101,7 @@ class Fold:
     instead: str = ""  # what a terminal prints in place of the blocks: how to get them there
 
 
-Block: TypeAlias = "Heading | Line | Notes | Table | Findings | Fold"
+Block: TypeAlias = "Heading | Line | Notes | Table | Preformatted | Findings | Fold"
 
 
 def plain(phrase: Phrase) -> str:
@@ -123,6 +130,8 @@ def _markdown_lines(block: Block) -> list[str]:
             return [f"- {_in_markdown(line)}" for line in lines]
         case Table(head, rows, right):
             return markdown.table(head, ([_in_markdown(cell) for cell in row] for row in rows), right=right)
+        case Preformatted(lines):
+            return markdown.fenced(lines)
         case Findings(items):
             found = ((_in_markdown(i.subject), "<br>".join(map(_in_markdown, i.lines))) for i in items)
             return markdown.table(("what", "finding"), found)
@@ -145,6 +154,8 @@ def _html_parts(blocks: Iterable[Block], most_rows: int | None) -> Iterator[str]
                 yield _html_table(head, rows[:most_rows], right)
                 if most_rows is not None and len(rows) > most_rows:
                     yield f"<p>and {len(rows) - most_rows} more rows: to_frame()</p>"
+            case Preformatted(lines):
+                yield f"<pre>{escape(chr(10).join(lines))}</pre>"
             case Findings(items):
                 rows_of_lines = [(item.subject, item.lines) for item in items]
                 body = "".join(

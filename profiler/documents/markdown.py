@@ -41,6 +41,12 @@ def bullets(lines: Iterable[str]) -> list[str]:
     return [f"- {cell(line)}" for line in lines]
 
 
+def fenced(lines: Iterable[str]) -> list[str]:
+    """Plain lines as a block of code, which none of them ends."""
+    texts = [_one_line(line).replace("```", "'''") for line in lines]
+    return ["```", *texts, "```"]
+
+
 def folded(summary: str, lines: Iterable[str]) -> list[str]:
     """Lines that a reader unfolds by clicking on the summary."""
     return [f"<details><summary>{summary}</summary>", "", *lines, "", "</details>"]

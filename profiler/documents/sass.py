@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.compare.resolve_code import CodeChoice, SideCode, resolve_code, sample_scale
+from profiler.documents.blocks import Block, Heading, Line, Name, Notes
+from profiler.documents.code_blocks import diff_blocks, moved_blocks, place_table
 from profiler.documents.document import Document
 from profiler.evidence import Evidence
 from profiler.sass import (
@@ -74,6 +76,18 @@ class CodeDocument(Document):
         size = f"{len(listing.lines)} instructions in {len(listing.functions)} function(s)"
         no_text = "" if listing.has_text else NO_TEXT
         return tuple(filter(None, (size, self.code.origin.words, no_text, *_what_lacks(self.code))))
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a place, with the counts that the report has."""
+        first, *others = self.sentences
+        yield Heading((Name(self.title), f": {first}"), 1)
+        functions = self.listing.functions
+        if len(functions) > 1:
+            yield Notes([f"{f'[{n}]' if n > 1 else '   '} {name}" for n, name in enumerate(functions, 1)])
+        yield from map(Line, others)
+        yield place_table(self.places)
+        if self.hidden:
+            yield Line(f"and {self.hidden} more places: all without --hot")
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a place; None where the report does not count something."""
@@ -169,6 +183,16 @@ class CodeComparisonDocument(Document):
         return tuple(
             filter(None, (self.summary, self.about_renamed, self.compilers_differ, no_text, *lacking))
         )
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """What differs as a unified diff, or the hottest rows, then what moved; `everything`: all rows."""
+        yield Heading((Name(self.a.listing.label), " → ", Name(self.b.listing.label)), 1)
+        sides = (("A", self.a), ("B", self.b))
+        yield Notes([f"{side}: {code.origin.words}" for side, code in sides if code.origin.words])
+        yield from map(Line, self.sentences)
+        listings = self.a.listing, self.b.listing
+        yield from diff_blocks(*listings, self.aligned, self.hot, everything=everything)
+        yield from moved_blocks(self.moved)
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a pair of instructions; None on the side that has none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profiler.cli.output import text_of
-from profiler.documents.blocks import Fold, Heading, Line, Table, to_html, to_markdown
+from profiler.documents.blocks import Fold, Heading, Line, Preformatted, Table, to_html, to_markdown
 
 FACTS = (Table(("", ""), [("GPU", "H100"), ("driver", "580")]), Line("That is all."))
 
@@ -26,3 +26,10 @@ def test_a_page_folds_what_a_terminal_is_only_pointed_to() -> None:
     assert to_html(whole) == to_html(pointed)
     assert "| kernel | 64 |" in to_markdown(pointed)
     assert "<summary>1 more</summary><table>" in to_html(pointed)
+
+
+def test_columns_of_code_stay_where_they_are_and_no_line_ends_the_block() -> None:
+    code = Preformatted(["- 0x0010  MOV <R1>", "  ```  kept"])
+    assert text_of([Heading("f"), code]) == "f\n- 0x0010  MOV <R1>\n  ```  kept\n"
+    assert to_markdown([code]) == "```\n- 0x0010  MOV <R1>\n  '''  kept\n```\n"
+    assert to_html([code]) == "<pre>- 0x0010  MOV &lt;R1&gt;\n  ```  kept</pre>"

@@ -52,7 +52,7 @@ def test_two_listings_are_aligned_and_have_a_row_a_pair(
     assert document.sentences[0] == document.summary
     listing = replace(document.a.listing, label="<a>")
     tagged = replace(document, a=replace(document.a, listing=listing))
-    assert_html_escapes(tagged, "<a>", "<h3>&lt;a&gt; → ")
+    assert_html_escapes(tagged, "<a>", "<h3><code>&lt;a&gt;</code> → ")
 
 
 @pytest.mark.slow

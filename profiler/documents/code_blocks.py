@@ -1,18 +1,18 @@
-"""The text of two sides' machine code aligned: what differs or is hot, with some rows around it."""
+"""Machine code as blocks: a row a place, or two sides aligned around what differs or is hot."""
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from profiler.cli.output import print_table, say
-from profiler.documents import CodeComparisonDocument
+from profiler.documents.blocks import Block, Heading, Line, Preformatted, Table
 from profiler.evidence import formatting
-from profiler.sass import AlignedRow, HotRow, HotSpotChange, Listing
+from profiler.sass import AlignedRow, Alignment, HotRow, HotSpot, HotSpotChange, Listing
 from profiler.sass.alignment import CHANGED, EQUAL, KINDS, ONLY_A, ONLY_B, RENAMED, UNCHANGED, UNREAD
 
+_WAITING_FOR = "waiting for"
+_COUNTS = ("samples", _WAITING_FOR, "executed", "excess wavefronts")
 _CONTEXT = 3  # rows printed around each that differs or is hot
 _MOVED = 10  # places printed that moved
 _SIGNS = {EQUAL: " ", RENAMED: "≈", ONLY_A: "-", ONLY_B: "+", UNREAD: "?"}  # by a row's kind
@@ -20,34 +20,49 @@ _SIGNS = {EQUAL: " ", RENAMED: "≈", ONLY_A: "-", ONLY_B: "+", UNREAD: "?"}  # 
 _Hot = Mapping[int, tuple[int, HotRow]]  # rank and counts by the position of a function's row
 
 
-def print_diff(document: CodeComparisonDocument, arguments: argparse.Namespace) -> None:
-    """The rows that differ with some around them, as a unified diff, or the hottest rows; then what moved."""
-    for side, code in (("A", document.a), ("B", document.b)):
-        say(": ".join(filter(None, (f"{side} {code.listing.label}", code.origin.words))))
-    for sentence in document.sentences:
-        say(sentence)
-    a, b = document.a.listing, document.b.listing
+def diff_blocks(
+    a: Listing, b: Listing, aligned: Alignment, hot_rows: Sequence[HotRow] | None, *, everything: bool
+) -> Iterator[Block]:
+    """The rows that differ with some around them, as a unified diff; of `hot_rows` those around them."""
     unseen = 0  # rows that differ and are left out
-    for index, pair in enumerate(document.aligned.functions):
-        hot = {
-            row.row: (rank, row) for rank, row in enumerate(document.hot or (), 1) if row.function == index
-        }
+    for index, pair in enumerate(aligned.functions):
+        hot = {row.row: (rank, row) for rank, row in enumerate(hot_rows or (), 1) if row.function == index}
         differing = [position for position, row in enumerate(pair.rows) if row.kind not in UNCHANGED]
-        if arguments.all:
+        if everything:
             positions = list(range(len(pair.rows)))
         else:
-            positions = _near(differing if document.hot is None else hot, len(pair.rows))
+            positions = _near(differing if hot_rows is None else hot, len(pair.rows))
         unseen += len(set(differing).difference(positions))
         if positions:
             name_a = "none" if pair.a is None else a.functions[pair.a]
             name_b = "none" if pair.b is None else b.functions[pair.b]
-            say(f"\n{' → '.join(dict.fromkeys((name_a, name_b)))}  (paired by {pair.by})")
-        for line in _lines(pair.rows, positions, hot, a, b):
-            say(line)
+            yield Heading(f"{' → '.join(dict.fromkeys((name_a, name_b)))}  (paired by {pair.by})")
+            yield Preformatted([*_lines(pair.rows, positions, hot, a, b)])
     if unseen:
-        say(f"\n{formatting.digits(unseen)} rows that differ elsewhere are left out: all without --hot")
-    if document.moved:
-        _print_moved(document.moved)
+        yield Line(f"{formatting.digits(unseen)} rows that differ elsewhere are left out: all without --hot")
+
+
+def place_table(places: Sequence[HotSpot]) -> Table:
+    """A row a place; what a report does not count has no column."""
+    counts = [
+        (count_words(spot.samples), _main_reason(spot), count_words(spot.executed), count_words(spot.excess))
+        for spot in places
+    ]
+    counted = [index for index in range(len(_COUNTS)) if any(row[index] for row in counts)]
+    rows = [
+        (spot.location.words, *(row[index] for index in counted), (spot.text or "???").strip())
+        for spot, row in zip(places, counts, strict=True)
+    ]
+    head = ("at", *(_COUNTS[index] for index in counted), "code")
+    right = [column for column, name in enumerate(head) if name in _COUNTS and name != _WAITING_FOR]
+    return Table(head, rows, right=right)
+
+
+def _main_reason(spot: HotSpot) -> str:
+    if not spot.reasons:
+        return ""
+    reason = max(spot.reasons, key=lambda name: spot.reasons[name])
+    return f"{reason} {100 * spot.reasons[reason] / (spot.samples or 1):.0f} %"
 
 
 def count_words(number: float | None) -> str:
@@ -110,8 +125,11 @@ def _line(listing: Listing, index: int) -> str:
     return f"{line.offset:#06x}  {line.text or f'??? {where}'.rstrip()}"
 
 
-def _print_moved(changes: Sequence[HotSpotChange]) -> None:
-    say("\nwaiting samples that moved")
+def moved_blocks(changes: Sequence[HotSpotChange]) -> Iterator[Block]:
+    """The places whose waiting samples moved most."""
+    if not changes:
+        return
+    yield Heading("waiting samples that moved")
     rows = [
         (
             change.location_a.words if change.location_a else "–",
@@ -123,9 +141,9 @@ def _print_moved(changes: Sequence[HotSpotChange]) -> None:
         )
         for change in changes[:_MOVED]
     ]
-    print_table(("A at", "B at", "A", "B", "by reason", "code"), rows, right=(2, 3))
+    yield Table(("A at", "B at", "A", "B", "by reason", "code"), rows, right=(2, 3))
     if len(changes) > _MOVED:
-        say(f"and {len(changes) - _MOVED} more places: --json has all")
+        yield Line(f"and {len(changes) - _MOVED} more places: --json has all")
 
 
 def _reasons(change: HotSpotChange) -> str:
