@@ -35,6 +35,8 @@ _STEADY = 1.25  # times of launches that nothing else tells to be alike: the lon
 _GENERATED = (
     (re.compile(r"\w+\$?\w*_dispatch_\d+(?:_\w*)?"), re.compile(r"(?<=_dispatch)_\d+")),
     (re.compile(r"(?:triton_\w*?|(?:\w*_)?fusion(?:_\w+?)?)_?\d+"), re.compile(r"_?\d+$")),
+)
+_BY_LINE = (
     (re.compile(r"nvkernel_\w+_F\d+L\d+_\d+"), re.compile(r"(?:_F\d+L\d+_\d+)+$")),
     (
         re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_\w+_l\d+"),
@@ -94,10 +96,15 @@ class LaunchClass:
 def generated_stem(name: str) -> str:
     """A kernel's name without the numbers that a code generator named it by; any other name as it is."""
     if len(name) <= _LONGEST_GENERATED:
-        for names, numbers in _GENERATED:
+        for names, numbers in (*_GENERATED, *_BY_LINE):
             if names.fullmatch(name):
                 return numbers.sub("", name)
     return name
+
+
+def is_named_by_line(name: str) -> bool:
+    """Whether a compiler named the kernel by the line of its loop."""
+    return len(name) <= _LONGEST_GENERATED and any(names.fullmatch(name) for names, _ in _BY_LINE)
 
 
 def build_facts(launch: Launch) -> tuple[float | None, ...]:

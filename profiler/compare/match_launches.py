@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
 from profiler.compare.kernel_pairs import Captures, KernelPair, captures
-from profiler.compare.launch_facts import LaunchClass, generated_stem, launch_classes, settle
+from profiler.compare.launch_facts import (
+    LaunchClass,
+    generated_stem,
+    is_named_by_line,
+    launch_classes,
+    settle,
+)
 from profiler.compare.propose_pairs import (
     SAME_OPCODES,
     name_stem,
@@ -196,7 +202,8 @@ def _match_by_name(
 ) -> tuple[list[LaunchPair], list[Launch], list[Launch], list[AmbiguousLaunches]]:
     """The pairs of equal names, the launches that A or B alone has, and those that no rule can pair."""
     kernels_with_ranges = _kernels_with_ranges_on_both_sides(a, b)
-    groups_a, groups_b = _groups(a, kernels_with_ranges), _groups(b, kernels_with_ranges)
+    shared = {launch.base_name for launch in a} & {launch.base_name for launch in b}
+    groups_a, groups_b = (_groups(side, kernels_with_ranges, shared) for side in (a, b))
     pairs: list[LaunchPair] = []
     only_a: list[Launch] = []
     only_b: list[Launch] = []
@@ -375,11 +382,15 @@ def _kernels_with_ranges_on_both_sides(a: Sequence[Launch], b: Sequence[Launch])
     return frozenset(ranged[0] & ranged[1])
 
 
-def _groups(launches: Iterable[Launch], kernels_with_ranges: frozenset[str]) -> dict[Group, list[Launch]]:
+def _groups(
+    launches: Iterable[Launch], kernels_with_ranges: frozenset[str], shared: Collection[str]
+) -> dict[Group, list[Launch]]:
+    """Launches by name and range. A line by which both sides name a kernel has not moved."""
     groups: dict[Group, list[Launch]] = defaultdict(list)
     for launch in launches:
         name = launch.base_name
-        groups[generated_stem(name), launch.nvtx if name in kernels_with_ranges else ()].append(launch)
+        stem = name if name in shared and is_named_by_line(name) else generated_stem(name)
+        groups[stem, launch.nvtx if name in kernels_with_ranges else ()].append(launch)
     return groups
 
 

@@ -288,3 +288,13 @@ def test_what_is_ambiguous_pairs_in_order_where_it_is_asked_for() -> None:
     matching = matched(a, b, KernelPair("matmul", "matmul"))
     assert [(pair.a.ordinal, pair.b.ordinal) for pair in matching.pairs] == [(0, 0), (1, 1)]
     assert not matching.ambiguous
+
+
+def test_a_line_that_both_sides_name_a_kernel_by_pairs_before_its_facts() -> None:
+    """Of two loops of one function one was edited: its registers are another's."""
+    a = side(launch(100, "main_61_gpu", registers=20), launch(300, "main_90_gpu", registers=32))
+    b = side(launch(100, "main_61_gpu", registers=32), launch(300, "main_90_gpu", registers=32))
+    assert places(a, b) == {(0, 0), (1, 1)}
+    assert places(a, side(launch(100, "main_61_gpu", registers=32))) == {(0, 0)}
+    moved = side(launch(100, "main_71_gpu", registers=20), launch(300, "main_100_gpu", registers=32))
+    assert places(a, moved) == {(0, 0), (1, 1)}
