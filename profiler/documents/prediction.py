@@ -271,7 +271,8 @@ def _version_calls(
                 return
             found.append(predict_version(catalog, version, problem, workload, part, errors))
             predictions[version.id, workload.label, part.name] = found[-1]
-        progress(cells[0][0].id, "predicted" if any(p.launches for p in found) else found[0].no_model)
+        if not is_stopped.is_set():  # the answer was printed meanwhile
+            progress(cells[0][0].id, "predicted" if any(p.launches for p in found) else found[0].no_model)
 
     pool = ThreadPoolExecutor(jobs or 2)
     try:
