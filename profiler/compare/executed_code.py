@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from profiler.compare.match_launches import PairedBy
 from profiler.compare.pair_comparison import PairComparison
@@ -75,9 +74,4 @@ def _doubted(pair: PairComparison, instructions: int) -> PairComparison:
     work = instructions_ratio(pair.a, pair.b)
     reason = f"{work.words if work else ''} by the same machine code: perhaps other arguments or data"
     code = CodeChange(SAME, f"{instructions} instructions are equal")
-    metrics = tuple(
-        replace(change, verdict=Verdict.UNCLEAR, reason=reason) if change.verdict.traits.moved else change
-        for change in pair.metrics
-    )
-    other_work = WorkloadChange(Verdict.UNCLEAR, reason, "", code, whatever_the_code=True)
-    return replace(pair, metrics=metrics, workload_change=other_work)
+    return pair.doubted(WorkloadChange(Verdict.UNCLEAR, reason, "", code, whatever_the_code=True))

@@ -60,12 +60,8 @@ def _doubt_sizes(pairs: Sequence[PairComparison]) -> list[PairComparison]:
             judged.append(pair)
             continue
         reason = f"{ratio.words}, as {doubted.kernel} beside it: perhaps another problem size"
-        change = WorkloadChange(Verdict.UNCLEAR, reason, "", launch_code_change(pair.a, pair.b))
-        metrics = tuple(
-            replace(one, verdict=Verdict.UNCLEAR, reason=reason) if one.verdict.traits.moved else one
-            for one in pair.metrics
-        )
-        judged.append(replace(pair, metrics=metrics, workload_change=change))
+        code = launch_code_change(pair.a, pair.b)
+        judged.append(pair.doubted(WorkloadChange(Verdict.UNCLEAR, reason, "", code)))
     return judged
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profiler.compare.clock_drift import HEADLINE
 from profiler.compare.match_launches import PairedBy
@@ -87,6 +87,14 @@ class PairComparison:
     def headline(self) -> MetricChange | None:
         """The change of ncu's duration; None where metrics.txt has no such concept."""
         return next((change for change in self.metrics if change.concept == HEADLINE), None)
+
+    def doubted(self, change: WorkloadChange) -> PairComparison:
+        """The pair where both sides may have done other work: whatever moved is unclear, for that reason."""
+        metrics = tuple(
+            replace(one, verdict=Verdict.UNCLEAR, reason=change.reason) if one.verdict.traits.moved else one
+            for one in self.metrics
+        )
+        return replace(self, metrics=metrics, workload_change=change)
 
     @property
     def verdict(self) -> Verdict:

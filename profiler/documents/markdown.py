@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 
 def cell(text: str) -> str:
@@ -20,12 +20,6 @@ def _one_line(text: str) -> str:
     return text.replace("\r\n", " ").replace("\r", " ").replace("\n", " ")
 
 
-def escaped(rows: Iterable[Sequence[str]], *, first_is_code: bool = False) -> Iterator[list[str]]:
-    """Rows of plain texts as rows of cells, the first of each as code where it is a name."""
-    for first, *others in rows:
-        yield [code(first) if first_is_code else cell(first), *map(cell, others)]
-
-
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
     """The lines of a table; its cells are Markdown already, the columns in `right` hold numbers."""
     rules = (" ---: " if index in right else " --- " for index in range(len(header)))
@@ -34,11 +28,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collec
         "|" + "|".join(rules) + "|",
         *("| " + " | ".join(row) + " |" for row in rows),
     ]
-
-
-def bullets(lines: Iterable[str]) -> list[str]:
-    """Plain lines as a list."""
-    return [f"- {cell(line)}" for line in lines]
 
 
 def fenced(lines: Iterable[str]) -> list[str]:
