@@ -98,6 +98,19 @@ def test_every_picture_and_file_that_a_document_names_is_there(document: Path) -
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_anchor_that_a_document_links_to_is_a_heading_there(document: Path) -> None:
+    links = re.findall(r"\]\(([\w./-]*)#([\w-]+)\)", document.read_text("utf-8"))
+    targets = [(document.parent / path if path else document, anchor) for path, anchor in links]
+    assert [anchor for path, anchor in targets if anchor not in _anchors(path)] == []
+
+
+def _anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives the document's headings."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text("utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def test_a_newcomer_reads_the_readme_in_five_minutes() -> None:
     assert len(README.split()) < 1000  # at 200 words a minute
     assert len(re.findall(r"^!\[", README, re.M)) == 3

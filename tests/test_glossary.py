@@ -1,49 +1,50 @@
-"""The glossary's words are the code's: each public class of a room stands in it with its docstring."""
+"""The glossary defines every word that an answer uses as a verdict, a state or a kind, in order and once."""
 
 from __future__ import annotations
 
-import importlib
-import inspect
+import re
+from enum import Enum
 from pathlib import Path
 
-from tests.test_faces import FACES
+import pytest
 
-GLOSSARY = Path(__file__).resolve().parent.parent / "docs" / "glossary.md"
-_HEAD = ["| room | class | is |", "|---|---|---|"]
+from profiler.compare import PairedBy
+from profiler.evidence import Evidence, State
+from profiler.gate import Outcome
+from profiler.judge import StageState
+from profiler.statistics import LevelKind, Verdict
 
-
-def class_rows() -> list[str]:
-    """A row for every class that a room's face exports, by room and name."""
-    rows = []
-    for room in FACES:
-        face = importlib.import_module(f"profiler.{room}")
-        for name in sorted(face.__all__):
-            value = getattr(face, name)
-            if inspect.isclass(value) and value.__module__.startswith("profiler."):
-                meaning = " ".join((value.__doc__ or "").split("\n\n")[0].split()).replace("|", "\\|")
-                rows.append(f"| {room} | `{name}` | {meaning.removesuffix('.')} |")
-    return rows
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+TEXT = (DOCS / "glossary.md").read_text("utf-8")
+MEANINGS = dict(re.findall(r"^- \*\*(.+?)\*\*: (.+)$", TEXT, re.M))
+WORDS = re.findall(r"^- \*\*(.+?)\*\*:", TEXT, re.M)
+IN_TABLES = re.findall(r"^\| `?([^`|]+?)`? \|", (DOCS / "verdicts.md").read_text("utf-8"), re.M)
 
 
-def table_rows(text: str) -> list[str]:
-    """The rows of the glossary's last table."""
-    return [line for line in text.partition("## Classes")[2].splitlines() if line.startswith("| ")][1:]
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param([member.words for member in Verdict], id="verdicts"),
+        pytest.param([member.words for member in State if member is not State.PRESENT], id="states"),
+        *(
+            pytest.param([member.value for member in kind], id=kind.__name__)
+            for kind in (Evidence, Outcome, LevelKind, StageState)
+        ),
+    ],
+)
+def test_every_word_of_an_answer_is_defined(said: list[str]) -> None:
+    assert [word for word in said if word not in MEANINGS] == []
 
 
-def test_every_public_class_of_a_room_stands_in_the_glossary() -> None:
-    assert table_rows(GLOSSARY.read_text("utf-8")) == class_rows(), (
-        "docs/glossary.md says otherwise than the docstrings: python -m tests.test_glossary"
-    )
+@pytest.mark.parametrize("kind", [PairedBy, Verdict], ids=lambda kind: kind.__name__)
+def test_a_word_that_the_glossary_leaves_to_the_verdicts_has_its_row_there(kind: type[Enum]) -> None:
+    assert [member.value for member in kind if member.value not in IN_TABLES] == []
 
 
 def test_the_words_come_in_order_and_once() -> None:
-    words = GLOSSARY.read_text("utf-8").partition("## Words")[2].partition("## Classes")[0]
-    names = [line.split("|")[1].strip() for line in words.splitlines() if line.startswith("| ")][1:]
-    assert names == sorted(set(names), key=str.lower)
+    assert sorted(set(WORDS), key=str.lower) == WORDS
 
 
-if __name__ == "__main__":
-    head, mark, last = GLOSSARY.read_text("utf-8").partition("## Classes")
-    introduction = last.strip().partition("\n| ")[0].strip()
-    table = "\n".join([*_HEAD, *class_rows()])
-    GLOSSARY.write_text(f"{head}{mark}\n\n{introduction}\n\n{table}\n", "utf-8")
+def test_every_word_has_a_meaning_and_the_whole_is_short() -> None:
+    assert [word for word in WORDS if len(MEANINGS.get(word, "").split()) < 3] == []
+    assert len(TEXT.split()) <= 1200

@@ -1,4 +1,8 @@
-"""The rules of advice on a measured launch, each declared once: when it holds, the lever, the stakes."""
+"""The rules of advice on a measured launch, each declared once: when it holds, the lever, the stakes.
+
+To add one: an entry in `RULES`, and in `quantities` what no rule has computed yet. A bound is one of the
+hardware, never of one repository's kernels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The `profiler` command: which subcommands there are, and what a user's mistake looks like."""
+"""The `profiler` command: which subcommands there are, and what a user's mistake looks like.
+
+To add a flag: an argument of the function in `profiler/documents/` that answers, so that the library has it
+too (and of the function of that name in `profiler/__init__.py`), then `add_argument` in the command's
+module here, passed on by its handler. What it means is decided in `documents` or further left, never here.
+A flag that several commands share is in `output`. A new command is a module in `COMMAND_MODULES`.
+"""
 
 from __future__ import annotations
 

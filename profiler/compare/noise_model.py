@@ -1,4 +1,11 @@
-"""What is known about noise, as one object for everything that judges a change."""
+"""What is known about noise, as one object for everything that judges a change.
+
+To add a noise rule: the rule in `profiler/statistics/`, a pure function of numbers whose docstring has its
+source and assumptions (`noise_floor` judges two runs, `live_pair` versions of one run, `counters`
+counters); what it needs from the index as one more field of `NoiseModel`, which every caller passes on
+whole; then the callers, all that the rule concerns: `latency` and `metric_verdict` here, `rules` and
+`judgement` of the gate, `time_regressions` of `regressions`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What every answer can be turned into: JSON, a pandas frame, CSV, Parquet, Markdown, HTML for a notebook."""
+"""What every answer can be turned into: JSON, a pandas frame, CSV, Parquet, Markdown, HTML for a notebook.
+
+To add a format: a method `to_FORMAT` here, made from `columns`, `rows()`, `sentences` and `to_dict()`, and
+its flag in `print_document` of `profiler/cli/output.py`. A format of one answer (JUnit of a gate) is a
+method of that document; the gate's own, with their suffixes, are the entries of `FORMATS` in
+`profiler/cli/gate.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The facts of each GPU architecture in one table: a new one is a row here, and its names in metrics.txt."""
+"""The facts of each GPU architecture in one table: a new one is a row here, and its names in metrics.txt.
+
+Limits are from the CUDA Programming Guide, `ncu_chip` from `ncu --list-chips`. `default_target` only where
+every version is to be compiled for it; `--arch` can always ask for the others. What depends on an
+architecture is a field of its row: no other module asks for one by name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""What depends on the release of Nsight Compute: how its version is written, and what changed in which."""
+"""What depends on the release of Nsight Compute: how its version is written, and what changed in which.
+
+To add a difference between releases: a constant here with its source; no other module compares releases. A
+counter that was wrong is a row of `RIGHT_TENSOR_PEAKS`, a renamed one of `RENAMED` in `ncu_names`, an
+option is handled in `profiler/collect/ncu_command.py`, the layout of a report in
+`profiler/reports/file_format.py`.
+"""
 
 from __future__ import annotations
 

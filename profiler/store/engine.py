@@ -1,4 +1,11 @@
-"""Opens the index's database, SQLite or PostgreSQL, for one writer and many readers at the same time."""
+"""Opens the index's database, SQLite or PostgreSQL, for one writer and many readers at the same time.
+
+To add a database that SQLAlchemy knows: a branch of `connect` (isolation, settings of a connection), one of
+`writing` (how writers wait for each other) and its errors in `_WAYS_OUT`; its INSERT that ignores rows
+which exist, in `writer`; where it writes a type or a partial index otherwise, `schema`. `_select_tails` in
+`payload_columns` is faster for PostgreSQL only; `run_rows` limits numbers and text to what both databases
+take; `sync` takes an index that is not a file for one that several data folders may share.
+"""
 
 from __future__ import annotations
 
