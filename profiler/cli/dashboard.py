@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,8 +70,6 @@ def serve(arguments: argparse.Namespace) -> int:
         app, port=arguments.port, browser=not arguments.no_browser and can_open_a_browser()
     )
     command += web_options(arguments)
-    if arguments.port is not None:
-        refuse_taken(arguments.port)
     if arguments.read_only:
         os.environ[READ_ONLY] = "1"
     if arguments.user_header:
@@ -83,19 +80,8 @@ def serve(arguments: argparse.Namespace) -> int:
     os.execv(command[0], command)
 
 
-def refuse_taken(port: int) -> None:
-    """Raise ProfilerError for a port at which this process may not listen, with the reason."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
-        try:
-            listener.bind((ADDRESS, port))
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise ProfilerError(f"--port {port}: {reason}; choose another, or leave --port out") from None
-
-
 def command_line(app: Path, *, port: int | None, browser: bool) -> list[str]:
-    """The command that serves app.py. Without a port Streamlit takes the first free one from 8501."""
+    """The command that serves app.py. Without a port the server takes the first free one from 8501."""
     command = [sys.executable, "-m", "profiler.ui.server", str(app), "--address", ADDRESS]
     if port is not None:
         command += ["--port", str(port)]

@@ -1,4 +1,4 @@
-"""Serves the dashboard as `profiler dashboard` does: Streamlit's own server, with headers that browsers obey.
+"""Serves the dashboard as `profiler dashboard` does: Streamlit with headers that browsers obey.
 
 `streamlit run app.py` shows the same pages without these headers.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
+import threading
+import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from profiler.errors import ProfilerError
 
@@ -46,6 +49,7 @@ CLOSED = ("/_stcore/metrics",)
 # Of one message of a page, whole or in fragments: what was chosen in its fields, some kilobytes. Files do not
 # come this way. Streamlit's own limit of 25 MB is looked at when a message is there, up to 200 MB of it.
 SOCKET_MESSAGE_BYTES = 1 << 20
+FIRST_PORT, PORTS_TRIED = 8501, 100  # where no port is named
 SOCKETS = 500  # open pages at a time, of all visitors: each can hold one such message that never ends
 
 
@@ -100,46 +104,39 @@ class WithSocketLimit:
             self._open -= 1
 
 
-def _take_small_messages() -> None:
-    """Have the server refuse a large message of a web socket before it is there.
+def listen(address: str, port: int | None = None) -> socket.socket:
+    """A socket at a port, or at the first free one from FIRST_PORT on.
 
-    Streamlit's setting for it, server.maxMessageSize, is also the size of what a page may be sent. Nothing is
-    compressed, which is Streamlit's default too: inflating would need memory for each socket.
+    Raises ProfilerError with the reason where this process may not listen there.
     """
-    from streamlit.web.server.starlette import starlette_server
-
-    uvicorn_settings = starlette_server._get_uvicorn_config_kwargs
-
-    def settings_with_limit() -> dict[str, Any]:
-        limit = {"ws_max_size": SOCKET_MESSAGE_BYTES, "ws_per_message_deflate": False}
-        return {**uvicorn_settings(), **limit}
-
-    starlette_server._get_uvicorn_config_kwargs = settings_with_limit
-
-
-def _answer_at_once() -> None:
-    """Turn off Nagle's algorithm for the connections of Streamlit's server.
-
-    It writes the head and the body of an answer apart, and the body would wait until the browser has
-    acknowledged the head, 40 ms on Linux, for every one of a page's hundred files. asyncio turns it off where
-    it makes the socket itself; here Streamlit does. What is accepted has the options of what listens.
-    """
-    from streamlit.web.server.starlette import starlette_server
-
-    bind = starlette_server._bind_socket
-
-    def bind_without_delay(address: str, port: int, backlog: int) -> socket.socket:
-        listener = bind(address, port, backlog)
+    ports = (port,) if port is not None else range(FIRST_PORT, FIRST_PORT + PORTS_TRIED)
+    reason = ""
+    for tried in ports:
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # The head and the body of an answer are written apart. With Nagle's algorithm the body would wait
+        # until the browser has acknowledged the head, 40 ms on Linux, for every one of a page's hundred
+        # files. What is accepted has the options of what listens.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            listener.bind((address, tried))
+        except OSError as error:
+            listener.close()
+            reason = (error.strerror or str(error)).lower()
+            continue
+        listener.listen()  # a browser may ask before the server is ready, and waits
         return listener
-
-    starlette_server._bind_socket = bind_without_delay
+    if port is None:
+        raise ProfilerError(f"ports {ports[0]} to {ports[-1]}: {reason}; name another with --port")
+    raise ProfilerError(f"--port {port}: {reason}; choose another, or leave --port out")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Serve app.py until a signal ends the process."""
+    import uvicorn
     from starlette.middleware import Middleware
     from streamlit.starlette import App
+    from streamlit.web.bootstrap import load_config_options
 
     from profiler.ui.first_chart import WithFirstChart
     from profiler.ui.origins import WithOrigins, parse_origin
@@ -161,21 +158,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     limits = UploadLimits.of_machine(arguments.upload_bytes, arguments.upload_files, arguments.upload_seconds)
     try:
         origins = [parse_origin(origin) for origin in arguments.origin]
+        listener = listen(arguments.address, arguments.port)
     except ProfilerError as error:
         print(f"profiler: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from None
-    settings = {
-        "server.address": arguments.address,
-        "server.headless": not arguments.browser,
-        "server.showEmailPrompt": False,
-        "browser.gatherUsageStats": False,
-        "server.maxUploadSize": -(
-            -limits.file_bytes // (1 << 20)
-        ),  # MiB, rounded up: the limit here is in bytes
-    }
-    if arguments.port is not None:
-        settings["server.port"] = arguments.port
-    sys.argv = [str(arguments.app)]  # which Streamlit takes for what was started
     middleware = [
         Middleware(WithHeaders),
         Middleware(WithOrigins, origins=origins),
@@ -185,9 +171,34 @@ def main(argv: Sequence[str] | None = None) -> None:
         Middleware(WithUploadLimits, limits=limits),
         Middleware(WithPreloads),
     ]
-    _answer_at_once()
-    _take_small_messages()
-    App(arguments.app, middleware=middleware, lifespan=warming_up(arguments.app)).run(config=settings)
+    app = App(arguments.app, middleware=middleware, lifespan=warming_up(arguments.app))
+    port = listener.getsockname()[1]
+    load_config_options(
+        {
+            "server.address": arguments.address,
+            "server.port": port,
+            "server.maxUploadSize": -(
+                -limits.file_bytes // (1 << 20)
+            ),  # MiB, rounded up: the limit is in bytes
+            "browser.gatherUsageStats": False,
+        }
+    )
+    # Streamlit's setting for the size of a message is also that of what a page may be sent. Nothing is
+    # compressed: inflating would need memory for each socket.
+    settings = uvicorn.Config(
+        app,
+        ws="websockets-sansio",
+        ws_max_size=SOCKET_MESSAGE_BYTES,
+        ws_per_message_deflate=False,
+        access_log=False,
+        log_level="warning",
+    )
+    url = f"http://{arguments.address}:{port}"
+    print(f"The dashboard is at {url}; Ctrl-C ends it.", flush=True)
+    if arguments.browser:  # in a thread, for a browser in the terminal would keep this one
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(settings).run(sockets=[listener])
 
 
 if __name__ == "__main__":

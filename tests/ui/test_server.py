@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import signal
 import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from profiler.errors import ProfilerError
 from profiler.ui import server
 from profiler.ui.server import HEADERS, WithHeaders, WithSocketLimit
 from tests.ui import asgi
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 async def _page(scope: Any, receive: Any, send: Any) -> None:
@@ -50,26 +60,25 @@ def test_numbers_about_sessions_are_closed() -> None:
         assert headers == HEADERS
 
 
-def test_what_listens_sends_the_parts_of_an_answer_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    starlette_server = pytest.importorskip("streamlit.web.server.starlette.starlette_server")
-    monkeypatch.setattr(
-        starlette_server, "_bind_socket", starlette_server._bind_socket
-    )  # put back afterwards
-    server._answer_at_once()
-    with starlette_server._bind_socket("127.0.0.1", 0, 5) as listener:
-        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+def test_what_listens_sends_the_parts_of_an_answer_at_once() -> None:
+    with server.listen("127.0.0.1") as listener, socket.create_connection(listener.getsockname()):
+        assert server.FIRST_PORT <= listener.getsockname()[1] < server.FIRST_PORT + server.PORTS_TRIED
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_the_server_takes_small_messages_and_inflates_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    starlette_server = pytest.importorskip("streamlit.web.server.starlette.starlette_server")
-    name = "_get_uvicorn_config_kwargs"
-    monkeypatch.setattr(starlette_server, name, getattr(starlette_server, name))  # put back afterwards
-    before = starlette_server._get_uvicorn_config_kwargs()
-    server._take_small_messages()
-    settings = starlette_server._get_uvicorn_config_kwargs()
-    assert before["ws_max_size"] > settings["ws_max_size"] == 1 << 20
-    assert settings["ws_per_message_deflate"] is False
-    assert settings.keys() == before.keys()
+def test_without_a_port_the_next_free_one_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with server.listen("127.0.0.1") as first:
+        port = first.getsockname()[1]
+        monkeypatch.setattr(server, "FIRST_PORT", port)
+        with server.listen("127.0.0.1") as second:
+            assert port < second.getsockname()[1] < port + server.PORTS_TRIED
+        with pytest.raises(ProfilerError, match=f"--port {port}: address already in use; choose another"):
+            server.listen("127.0.0.1", port)
+        monkeypatch.setattr(server, "PORTS_TRIED", 1)
+        with pytest.raises(ProfilerError, match=f"ports {port} to {port}: address already in use"):
+            server.listen("127.0.0.1")
 
 
 def test_one_web_socket_too_many_gets_503_until_another_has_closed() -> None:
@@ -108,3 +117,29 @@ def test_one_web_socket_too_many_gets_503_until_another_has_closed() -> None:
 
     asgi.run(note())
     assert found == [[None, None, 503, None]]
+
+
+def test_the_browser_is_opened_at_the_address_that_is_served_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\ncurl -s -o "{opened}" "$1/_stcore/health"\n')
+    browser.chmod(0o700)
+    command = [sys.executable, "-m", "profiler.ui.server", "app.py", "--address", "127.0.0.1", "--browser"]
+    environment = {
+        **os.environ,
+        "BROWSER": f"{browser} %s",
+        "DISPLAY": ":0",
+        "PROFILER_DATA": str(tmp_path / "data"),
+    }
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as served:
+        for _ in range(600):
+            if (opened.exists() and opened.read_text()) or served.poll() is not None:
+                break
+            time.sleep(0.1)
+        served.send_signal(signal.SIGINT)
+        said, _ = served.communicate(timeout=60)
+    assert opened.read_text() == "ok"
+    assert re.fullmatch(r"The dashboard is at http://127\.0\.0\.1:\d+; Ctrl-C ends it\.\n", said)
+    assert served.returncode == 0
