@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 
-import streamlit as st
-
 from profiler.bundles import IMPORT
 from profiler.compare import Comparison, PairComparison, compare
 from profiler.errors import ProfilerError, UnknownName
@@ -18,8 +16,9 @@ from profiler.history import Lineage, Speedup
 from profiler.store import VersionInfo
 from profiler.ui.addresses import parse_version, version_name
 from profiler.ui.data import lineages, results
+from profiler.ui.data.cache import cached
 from profiler.ui.data.cells import WorkloadOnGpu, workloads_on_gpus
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, pairing, store
+from profiler.ui.data.index import DataVersion, metric_table, noise, pairing, store
 from profiler.ui.data.version_choice import families_of, last_pair, lineage_pairs, measured_pairs
 from profiler.ui.data.version_source import VersionSource
 
@@ -28,7 +27,7 @@ _MOST_COMPARED = 20  # workloads and GPUs on which one page compares a pair
 _DTYPES = ("fp8", "fp16", "bf16")  # as a workload names them
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def default_pair(data_version: DataVersion, chosen: str = "") -> tuple[str, str]:
     """What the Diff page opens with: the last pair with a verdict, of the first family that has one.
 
@@ -85,7 +84,7 @@ def _pair_of_family(
     return None
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def side(data_version: DataVersion, name: str, workload: str, gpu: str, evidence: Evidence) -> Side:
     """The launches of a run id or family/version; never of a path, since an address comes from outside."""
     if any(run.run_id == name for run in results.runs(data_version)):
@@ -130,7 +129,7 @@ def _without_dtype(workload: str) -> list[str]:
     return [word for word in workload.split() if word not in _DTYPES]
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def comparison(
     data_version: DataVersion,
     a: str,

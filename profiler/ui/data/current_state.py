@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from datetime import UTC, date, datetime
 
-import streamlit as st
-
 from profiler.bundles import load_decisions, open_root
 from profiler.bundles.decisions import decision_ids
 from profiler.gate import list_acknowledgements
@@ -24,12 +22,13 @@ from profiler.regressions import (
     with_acknowledgements,
 )
 from profiler.ui.data import lineages
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, pairing, store
+from profiler.ui.data.cache import cached
+from profiler.ui.data.index import DataVersion, metric_table, noise, pairing, store
 
 _WORSE_ENTRIES = 2
 
 
-@st.cache_resource(show_spinner=False, max_entries=4)
+@cached(4)
 def overview(data_version: DataVersion, families: tuple[str, ...]) -> Overview:
     """The newest state of these families, in their order."""
     return load_overview(
@@ -51,7 +50,7 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def _regressions(data_version: DataVersion, decisions: tuple[str, ...], today: date) -> RegressionReport:
     """The report with what people let pass; decisions and the day are keys of the cache only."""
     records = load_decisions(open_root())
@@ -61,7 +60,7 @@ def _regressions(data_version: DataVersion, decisions: tuple[str, ...], today: d
     return with_acknowledgements(report, list_acknowledgements(records))
 
 
-@st.cache_resource(show_spinner="Looking for what got worse …", max_entries=2)
+@cached(2, saying="Looking for what got worse …")
 def _search(data_version: DataVersion, pin_ids: tuple[str, ...], _pins: tuple[Pin, ...]) -> RegressionReport:
     return search_index(
         open_root(),
@@ -75,13 +74,13 @@ def _search(data_version: DataVersion, pin_ids: tuple[str, ...], _pins: tuple[Pi
     )
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def _cause_finder(data_version: DataVersion) -> CauseFinder:
     table = metric_table(data_version)
     return CauseFinder(store(), open_root(), table, noise(data_version), pairing(data_version))
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def _known_causes(data_version: DataVersion) -> KnownCauses:
     return KnownCauses(_cause_finder(data_version))
 
@@ -103,13 +102,13 @@ def is_worse_known(data_version: DataVersion) -> bool:
     return (data_version, tuple(decision_ids(open_root())), _today()) in _answered()
 
 
-@st.cache_resource(show_spinner=False)
+@cached()
 def _answered() -> deque[tuple[DataVersion, tuple[str, ...], date]]:
     """What `_worse_now` was last asked, as many as its cache has."""
     return deque(maxlen=_WORSE_ENTRIES)
 
 
-@st.cache_resource(show_spinner=False, max_entries=_WORSE_ENTRIES)
+@cached(_WORSE_ENTRIES)
 def _worse_now(data_version: DataVersion, decisions: tuple[str, ...], today: date) -> WorseNow:
     report = _regressions(data_version, decisions, today)
     known = _known_causes(data_version)
@@ -118,7 +117,7 @@ def _worse_now(data_version: DataVersion, decisions: tuple[str, ...], today: dat
     return worse
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def cause(data_version: DataVersion, regression: Regression) -> Cause:
     """Why something got worse, as far as it can be told."""
     known = _known_causes(data_version)

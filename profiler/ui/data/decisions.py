@@ -18,6 +18,7 @@ from profiler.history import Note, Pin, list_notes, withdraw_note, write_note
 from profiler.history.baselines import effective_pin, list_pins
 from profiler.regressions import Regression, RegressionGroup
 from profiler.statistics import share_text
+from profiler.ui.data.cache import cached
 from profiler.ui.data.index import DataVersion, metric_table, store
 
 _DONE = "decisions_done"  # in the session's state: what was decided last
@@ -223,7 +224,7 @@ def notes(subjects: Sequence[str]) -> list[Note]:
     return list(_notes(tuple(decision_ids(open_root())), tuple(subjects)))
 
 
-@st.cache_data(show_spinner=False, max_entries=32)
+@cached(32)
 def _notes(decisions: tuple[str, ...], subjects: tuple[str, ...]) -> list[Note]:
     """The notes; the ids of the decisions are a key of the cache only."""
     every = list_notes(load_decisions(open_root()))

@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
-import streamlit as st
-
 from profiler.errors import ProfilerError
 from profiler.ui import addresses, markup
 from profiler.ui.data import lineages, results
+from profiler.ui.data.cache import cached
 from profiler.ui.data.index import DataVersion, metric_table, store
 from profiler.ui.data.version_choice import families_of
 
@@ -59,7 +58,7 @@ def _rank(label: str, words: Sequence[str]) -> int:
     return 2 if all(word in label for word in words) else 3
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def entries(data_version: DataVersion, pages: tuple[tuple[str, str], ...]) -> tuple[Entry, ...]:
     """Everything that can be found, the lineage's family first; `pages` are titles with their addresses."""
     listed = (

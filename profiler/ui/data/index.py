@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-import streamlit as st
-
 from profiler.bundles import LocalRoot, open_root
 from profiler.compare import NoiseModel, Pairing, pairs_digest
 from profiler.errors import ProfilerError
 from profiler.evidence import MetricTable, load_metrics
 from profiler.evidence.metric_table import DEFAULT_PATH
 from profiler.store import Store, open_store, sync_store
+from profiler.ui.data.cache import cached
 from profiler.ui.errors import errors_shown
 
-MAX_ENTRIES = 64  # finished answers of each kind kept in memory
 _SYNC_EVERY_S = 30.0  # how often a page looks for bundles that arrived beside the server
 
 
@@ -27,7 +25,7 @@ class DataVersion(NamedTuple):
     of_pairs: str = ""  # which kernels are declared to be one
 
 
-@st.cache_resource(show_spinner=False)
+@cached()
 def store() -> Store:
     """The index, opened and brought up to date once a server."""
     opened = open_store()
@@ -36,7 +34,7 @@ def store() -> Store:
     return opened
 
 
-@st.cache_resource(show_spinner=False)
+@cached()
 def _folder_at_start() -> tuple[int, int] | None:
     """Which folder the data lie in, as its device and inode; None where they lie in no folder."""
     root = open_root()
@@ -51,7 +49,7 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-@st.cache_resource(show_spinner=False, ttl=_SYNC_EVERY_S)
+@cached(seconds=_SYNC_EVERY_S)
 def _sync() -> None:
     """Take up bundles and decisions that arrived beside this server, as by `git pull`.
 
@@ -75,19 +73,19 @@ def current_version() -> DataVersion:
     return DataVersion(store().data_version(), f"{path}:{changed}", pairs_digest(open_root()))
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def metric_table(data_version: DataVersion) -> MetricTable:
     """metrics.txt."""
     return load_metrics()
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def noise(data_version: DataVersion) -> NoiseModel:
     """What the index knows of noise."""
     return NoiseModel.of_store(store)
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def pairing(data_version: DataVersion) -> Pairing:
     """Which kernels are one under two names, as people declared it; other pairs are proposed and say so."""
     return Pairing.of_data()

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import streamlit as st
-
 from profiler.compare import Comparison, PairComparison
 from profiler.documents import LaunchDocument, LaunchOfSide, inside_launch, launch_document
 from profiler.documents.launch import InsideLaunch
@@ -18,7 +16,8 @@ from profiler.reports import LaunchDetail
 from profiler.store import ResultInfo, RunInfo
 from profiler.ui.addresses import LaunchView, parse_version
 from profiler.ui.data import comparisons, lineages, results
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, pairing
+from profiler.ui.data.cache import cached
+from profiler.ui.data.index import DataVersion, metric_table, noise, pairing
 from profiler.ui.data.part_names import short_names
 
 _RUNS_OFFERED = 100  # of a select box; an address reaches the others
@@ -80,7 +79,7 @@ def _version_words(run: RunInfo) -> str:
     return f"{run.family or 'several families'}, {len(run.versions)} versions"
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def by_label(data_version: DataVersion, run_id: str) -> dict[str, ResultInfo]:
     """The launches of a run in its order, else its kernel functions, by what the page calls them."""
     launches = results.launches(data_version, run_id)
@@ -155,7 +154,7 @@ def default_label(
     return next(of_newest, next(iter(labels), None))
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def document(data_version: DataVersion, launch: LaunchId, baseline: LaunchId | None) -> LaunchDocument:
     """The sections of a launch beside those of a baseline; without what its report holds within it."""
     return launch_document(
@@ -207,13 +206,13 @@ def _view_of_side(data_version: DataVersion, side: Side, launch: Launch) -> Laun
 
 
 # The key is the report's hash: no new data changes what a report holds.
-@st.cache_resource(show_spinner=False, max_entries=16)
+@cached(16)
 def inside(run_id: str, sha256: str, ordinal: int) -> InsideLaunch:
     """Timelines and hot places of a launch; its report is read on first view."""
     return inside_launch(results.launch_detail(run_id, sha256, ordinal))
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@cached(16)
 def function_starts(run_id: str, sha256: str, ordinal: int) -> tuple[int, ...]:
     """Where each function of a launch starts, ascending."""
     return results.launch_detail(run_id, sha256, ordinal).functions

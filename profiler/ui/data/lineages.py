@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import streamlit as st
-
 from profiler.bundles import open_root
 from profiler.errors import ProfilerError
 from profiler.history import (
@@ -25,12 +23,13 @@ from profiler.history.lineage import build_lineage
 from profiler.store import VersionInfo
 from profiler.ui.addresses import parse_version
 from profiler.ui.data import predictions, results
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, noise, store
+from profiler.ui.data.cache import cached
+from profiler.ui.data.index import DataVersion, noise, store
 from profiler.ui.data.version_source import VersionSource, load_version_source
 from profiler.ui.errors import errors_shown
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def families(data_version: DataVersion) -> list[str]:
     """Every family, the one that a page opens with first: see `order_families`."""
     catalogued = []
@@ -41,7 +40,7 @@ def families(data_version: DataVersion) -> list[str]:
     return order_families(results.runs(data_version), catalogued, own_family())
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def versions(data_version: DataVersion) -> list[VersionInfo]:
     """Every version, the families in their order and each in its catalogue's.
 
@@ -65,13 +64,13 @@ def _catalogue_order(data_version: DataVersion, family: str) -> tuple[str, ...]:
     return ()
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def newest_snapshot(data_version: DataVersion, family: str) -> CatalogSnapshot | None:
     """The catalogue that the family's newest run with one keeps."""
     return load_newest_snapshot(open_root(), store(), family)
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def lineage(data_version: DataVersion, family: str) -> Lineage | None:
     """How the versions of a family stand; None where it has no catalogue."""
     snapshot = newest_snapshot(data_version, family)
@@ -123,7 +122,7 @@ def best_version(data_version: DataVersion, family: str) -> str:
     return ""
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def speedups(data_version: DataVersion, family: str, workload: str, gpu: str) -> dict[str, Speedup]:
     """How much faster each version is there than its nearest correct ancestor."""
     family_lineage = lineage(data_version, family)
@@ -132,7 +131,7 @@ def speedups(data_version: DataVersion, family: str, workload: str, gpu: str) ->
     return load_speedups(store(), family_lineage, workload, gpu, noise(data_version))
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def best_versions(data_version: DataVersion, family: str) -> tuple[BestVersion, ...]:
     """The best correct version of each GPU and workload; none where nothing was timed."""
     family_lineage = lineage(data_version, family)
@@ -147,7 +146,7 @@ def working_tree_difference(data_version: DataVersion, family: str) -> str:
     return find_working_tree_difference(snapshot) if snapshot else ""
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def version_source(
     data_version: DataVersion, family: str, run_id: str | None, version: str
 ) -> VersionSource | None:

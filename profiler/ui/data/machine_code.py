@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import streamlit as st
-
 from profiler.build import function_name
 from profiler.bundles import open_root
 from profiler.compare import Comparison, PairComparison
@@ -36,12 +34,13 @@ from profiler.ui.addresses import (
     version_of_run,
 )
 from profiler.ui.data import lineages, results
+from profiler.ui.data.cache import cached
 from profiler.ui.data.index import DataVersion, store
 from profiler.ui.data.named_code import Code, CodeReport, function_label, functions_of_workload
 from profiler.ui.data.part_names import short_names
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def reports(data_version: DataVersion) -> dict[str, CodeReport]:
     """Every report of every run by the first digits of its sha256, newest first; CSV holds no code."""
     by_digits: dict[str, CodeReport] = {}
@@ -77,7 +76,7 @@ def newest_sampled_report(data_version: DataVersion, chosen: str = "") -> str | 
     return None
 
 
-@st.cache_resource(show_spinner=False, max_entries=64)
+@cached(64)
 def launches_of_report(data_version: DataVersion, digits: str) -> dict[str, ResultInfo]:
     """The launches of a report by their ordinal in it, which is how an address names them."""
     report = reports(data_version)[digits]
@@ -92,7 +91,7 @@ def code(data_version: DataVersion, key: CodeKey) -> Code:
     return _launch_code(data_version, key)
 
 
-@st.cache_resource(show_spinner="Reading the instructions …", max_entries=8)
+@cached(8, saying="Reading the instructions …")
 def _launch_code(data_version: DataVersion, key: LaunchKey) -> Code:
     report = reports(data_version)[key.report]
     launches = launches_of_report(data_version, key.report)
@@ -103,7 +102,7 @@ def _launch_code(data_version: DataVersion, key: LaunchKey) -> Code:
     return Code(version, kernel, listing_of_launch(detail, f"{version} {kernel}"))
 
 
-@st.cache_resource(show_spinner=False, max_entries=8)
+@cached(8)
 def _compiled_code(data_version: DataVersion, key: CompiledKey) -> Code:
     """The code of the key's function, or of all functions of its version."""
     stored = stored_code(data_version, key.version, key.arch)
@@ -118,26 +117,26 @@ def _compiled_code(data_version: DataVersion, key: CompiledKey) -> Code:
     return Code(stored.version, kernel, labelled)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@cached(16)
 def stored_code(data_version: DataVersion, name: str, arch: str) -> StoredCode:
     """The code that a run keeps of a version; CodeNotStored where none does."""
     family, version, run_id = parse_version(name)
     return find_code(open_root(), store(), family, version, arch, run_id)
 
 
-@st.cache_resource(show_spinner=False, max_entries=8)
+@cached(8)
 def aligned(data_version: DataVersion, a: CodeKey, b: CodeKey) -> Alignment:
     """Two pieces of code, instruction by instruction."""
     return align(code(data_version, a).listing, code(data_version, b).listing)
 
 
-@st.cache_resource(show_spinner=False, max_entries=8)
+@cached(8)
 def hot_spots(data_version: DataVersion, key: CodeKey) -> tuple[HotSpot, ...]:
     """The counts of every instruction of a launch; none of what was not run."""
     return spots_by_instruction(code(data_version, key).listing)
 
 
-@st.cache_resource(show_spinner=False, max_entries=8)
+@cached(8)
 def hot_spot_pairs(
     data_version: DataVersion, a: LaunchKey, b: LaunchKey, scale: float
 ) -> tuple[HotSpotChange, ...]:

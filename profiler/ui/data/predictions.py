@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from profiler.bundles import open_root
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions, find_predictions
 from profiler.ui.addresses import CompiledKey, parse_version
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, store
+from profiler.ui.data.cache import cached
+from profiler.ui.data.index import DataVersion, store
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def predictions(data_version: DataVersion, family: str) -> StoredPredictions | None:
     """The modelled times of the family's versions; None where no run keeps any."""
     return find_predictions(open_root(), store(), family)

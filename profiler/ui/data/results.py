@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import streamlit as st
-
 from profiler.bundles import Run, load_run, open_root
 from profiler.evidence import Cell, Launch
 from profiler.reports import LaunchDetail
@@ -21,23 +19,24 @@ from profiler.store import (
     relabel,
 )
 from profiler.ui import addresses
+from profiler.ui.data.cache import cached
 from profiler.ui.data.cells import NamedCell, cells_of_versions_and_runs
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, store
+from profiler.ui.data.index import DataVersion, store
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def runs(data_version: DataVersion) -> Rows[RunInfo]:
     """Every run that is not hidden; of more than the index lists at once the newest."""
     return store().runs()
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def run_ids(data_version: DataVersion) -> list[str]:
     """The ids of these runs, newest first: a page that lists no run needs no more of them."""
     return store().listed_run_ids()
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def mixed_families(data_version: DataVersion) -> list[FamilyMix]:
     """The families that mix the reports of several folders."""
     return family_mixes(runs(data_version), store().import_folders())
@@ -53,13 +52,13 @@ def unreadable_bundles() -> dict[str, str]:
     return dict(store().refused())
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def bundled_run(data_version: DataVersion, run_id: str) -> Run:
     """A run as its bundle has it."""
     return load_run(open_root(), run_id)
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def cells(data_version: DataVersion) -> list[NamedCell]:
     """What every version and run was measured or examined on."""
     return cells_of_versions_and_runs(store().cells(), runs(data_version))
@@ -81,31 +80,31 @@ def cells_with_runs_of(data_version: DataVersion, names: Sequence[str]) -> list[
     return every_cell
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def launches(data_version: DataVersion, run_id: str) -> list[ResultInfo]:
     """The launches of one run."""
     return store().results(run_id=run_id, kind="launch")
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def facts(data_version: DataVersion, run_id: str) -> list[ResultInfo]:
     """The static and modelled facts of one run, one row per kernel function or workload."""
     return store().results(run_id=run_id, kind="facts")
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def launch(data_version: DataVersion, result_id: int) -> Launch:
     """One launch with all its values."""
     return store().load([result_id])[0]
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def is_timed(data_version: DataVersion, family: str) -> bool:
     """Whether calls of a family were timed."""
     return bool(store().results(family=family, kind="latency", limit=1))
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def metric_names(data_version: DataVersion, family: str) -> list[str]:
     """The exact ncu names that launches of a family carry."""
     return store().metric_names(family)
@@ -127,7 +126,7 @@ def report_reader(run_id: str, sha256: str) -> Callable[[], bytes]:
 
 
 # The key is the report's hash: no new data changes what a report holds.
-@st.cache_resource(show_spinner="Reading the instructions …", max_entries=8)
+@cached(8, saying="Reading the instructions …")
 def launch_detail(run_id: str, sha256: str, ordinal: int) -> LaunchDetail:
     """What one launch holds per instruction; extracted on first view and kept in the cache folder."""
     with open_report(run_id, sha256) as path:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-import streamlit as st
-
 from profiler.bundles import open_root
 from profiler.catalog import load_catalog
 from profiler.documents import SearchDocument, search_document
 from profiler.search import Journal, SearchRecord, list_journals
+from profiler.ui.data.cache import cached
 
 _MOST_LINES = 400  # of a diff that is shown
 
@@ -20,13 +19,13 @@ def ids() -> list[str]:
     return [journal.settings.id for journal in list_journals(open_root())][::-1]
 
 
-@st.cache_data(show_spinner=False)
+@cached()
 def begin_command() -> str:
     """What begins a search of the catalogue's family. Raises BadCatalog."""
     return f"profiler search start {load_catalog().family} --generator flags --minutes 30"
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@cached(16)
 def _journal(folder: str) -> Journal:
     """A journal that keeps what it read: records never change."""
     return Journal(Path(folder))

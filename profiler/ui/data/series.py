@@ -8,8 +8,6 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
-import streamlit as st
-
 from profiler.bundles import open_root
 from profiler.errors import ProfilerError
 from profiler.evidence import Cell, Evidence
@@ -33,10 +31,11 @@ from profiler.history.stall_shares import STALLS
 from profiler.history.trend import LATENCY_METRIC, newest_of_each_version
 from profiler.store import RunInfo
 from profiler.ui.data import lineages, results
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, pairing, store
+from profiler.ui.data.cache import cached
+from profiler.ui.data.index import DataVersion, metric_table, pairing, store
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def trends(
     data_version: DataVersion,
     metric: str,
@@ -69,7 +68,7 @@ def trends(
     )
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def histories(
     data_version: DataVersion, metric: str, family: str, workload: str, gpu: str, evidence: Evidence
 ) -> list[History]:
@@ -83,7 +82,7 @@ def histories(
     return _histories(data_version, metric, family, workload, gpu, evidence, load)
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def version_grid(
     data_version: DataVersion, metric: str, family: str, evidence: Evidence, since: datetime | None
 ) -> dict[Cell, GridCell]:
@@ -103,7 +102,7 @@ def version_grid(
     return build_grid(found, steps, since)
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def _histories(
     data_version: DataVersion,
     metric: str,
@@ -128,13 +127,13 @@ def _histories(
     )
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
+@cached(2)
 def _runs_by_id(data_version: DataVersion) -> dict[str, RunInfo]:
     """The listed runs, by id."""
     return {run.run_id: run for run in results.runs(data_version)}
 
 
-@st.cache_resource(show_spinner=False, max_entries=4)
+@cached(4)
 def family_latencies(data_version: DataVersion, family: str) -> list[Trend]:
     """The medians of all timed calls of a family, which the chart, its steps and the grid share."""
     return load_latency_trends(
@@ -173,7 +172,7 @@ def _all_runs(
     )
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def stalls(
     data_version: DataVersion, family: str, workload: str, gpu: str, over: str
 ) -> dict[str, list[Trend]]:
@@ -190,20 +189,20 @@ def stalls(
     return by_reason
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def opcodes(data_version: DataVersion, result_ids: tuple[int, ...]) -> dict[int, Mapping[str, float]]:
     """How often each opcode was executed, by result."""
     launches = store().load(result_ids)
     return {number: launch.opcodes for number, launch in zip(result_ids, launches, strict=True)}
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def run_spreads(data_version: DataVersion, result_ids: tuple[int, ...]) -> dict[int, RunSpread]:
     """The samples of timed calls and the intervals of their medians, by result."""
     return load_run_spreads(store(), result_ids)
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def roofline_paths(data_version: DataVersion, family: str, workload: str, gpu: str) -> list[RooflinePath]:
     """The path of each kernel through the roofline of its GPU, the longest kernel first."""
     runs = {run.run_id: run for run in results.runs(data_version)}

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import streamlit as st
-
 from profiler.bundles import open_root
 from profiler.compare import RunChanges
 from profiler.evidence import Evidence
 from profiler.history import LATENCY, RunSpread, Trend, TrendPoint, changes_between
 from profiler.ui import addresses
 from profiler.ui.data import launches, results
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, store
+from profiler.ui.data.cache import cached
+from profiler.ui.data.index import DataVersion, store
 from profiler.ui.data.run_axis import RunAxis
 
 
@@ -55,7 +54,7 @@ def find_point(
     )
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def _changes(data_version: DataVersion, _trend: Trend, before: TrendPoint, after: TrendPoint) -> RunChanges:
     return changes_between(store(), open_root(), _trend, before, after)
 

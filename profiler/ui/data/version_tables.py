@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-import streamlit as st
-
 from profiler.compare import is_file_name
 from profiler.documents import (
     TablePlace,
@@ -23,7 +21,8 @@ from profiler.history.lineage import BASELINE
 from profiler.store import VersionInfo
 from profiler.ui.addresses import parse_version, version_name
 from profiler.ui.data import lineages
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, store
+from profiler.ui.data.cache import MAX_ENTRIES, cached
+from profiler.ui.data.index import DataVersion, metric_table, store
 
 _MOST_CHOSEN = 10  # versions that the page opens with
 
@@ -90,20 +89,20 @@ def known_names(data_version: DataVersion, names: Sequence[str]) -> tuple[list[s
     return list(rows), refusals
 
 
-@st.cache_resource(show_spinner=False, max_entries=8 * MAX_ENTRIES)
+@cached(8 * MAX_ENTRIES)
 def _row_names(data_version: DataVersion, name: str) -> list[str]:
     if is_file_name(name):  # an address comes from outside: it opens no file
         raise UnknownName(f"{name}: no version or run in the index is called that")
     return table_names((name,), store, lineages=_lineages(data_version))
 
 
-@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+@cached()
 def places(data_version: DataVersion, names: tuple[str, ...]) -> dict[TablePlace, int]:
     """Where any of the names has results, and how many of them have."""
     return table_places(names, store, lineages=_lineages(data_version))
 
 
-@st.cache_resource(show_spinner="comparing …", max_entries=MAX_ENTRIES)
+@cached(saying="comparing …")
 def table(
     data_version: DataVersion,
     names: tuple[str, ...],

@@ -18,6 +18,7 @@ from profiler.ui import addresses, controls, late_fields, markup
 from profiler.ui.charts import share_areas, style
 from profiler.ui.charts.style import Figure
 from profiler.ui.data import index, series, trend_choice, trend_point, trend_view
+from profiler.ui.data.cache import cached
 from profiler.ui.data.family_series import FamilySeries, TrendsChoice, load_family_series
 from profiler.ui.data.index import DataVersion
 from profiler.ui.data.readable_names import Fit
@@ -160,7 +161,7 @@ def _show_chart(
         st.html(line)
 
 
-@st.cache_resource(show_spinner=False, max_entries=16)
+@cached(16)
 def _draw(
     data_version: DataVersion,
     asked_for: str,
