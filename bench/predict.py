@@ -48,7 +48,14 @@ from profiler.evidence import ARCHITECTURES, Launch
 from profiler.model.control_words import read_code_words
 from profiler.model.error_table import TABLE_FILE, Known, model_digest
 from profiler.model.instructions import NoModel
-from profiler.model.launch_model import ALL_FROM_DRAM, ALL_IN_L2, HitRates, LaunchInputs, LaunchModel, Outcome
+from profiler.model.launch_model import (
+    ALL_FROM_DRAM,
+    ALL_IN_L2,
+    HitRates,
+    LaunchInputs,
+    LaunchModel,
+    LevelOutcome,
+)
 from profiler.model.pipes import Pipe
 from profiler.model.report_inputs import ReportLaunch, counted_hit_rates, report_launch
 from profiler.reports import launch_detail, read_report
@@ -294,7 +301,7 @@ _MERGED = {"tex_throttle": "mio_throttle", "lg_throttle": "long_scoreboard"}
 _PREFIX, _NOT_ISSUED = "smsp__pcsamp_warps_issue_stalled_", "_not_issued"
 
 
-def compare_stalls(row: Row, known: ReportLaunch, outcome: Outcome) -> None:
+def compare_stalls(row: Row, known: ReportLaunch, outcome: LevelOutcome) -> None:
     """Hold stall reasons and warp-cycles by instruction and line against the samples of the report."""
     listing = known.listing
     samples: dict[str, float] = {}

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from profiler.evidence import Evidence
-from profiler.search import Journal, PairVerdict, Proposal, Request, SearchRecord, Status, replay
+from profiler.search import CandidateProposal, Journal, PairVerdict, Request, SearchRecord, Status, replay
 from profiler.search.archive import confirmed
 from profiler.search.variants import macro_words, write_manifest
 from profiler.statistics import Verdict
@@ -110,7 +110,7 @@ class ObedientGenerator:
 
     name = "obedient"
 
-    def propose(self, request: Request, folder: Path) -> Proposal:
+    def propose(self, request: Request, folder: Path) -> CandidateProposal:
         """See profiler.search.Generator."""
         assert request.space is not None
         rng = random.Random(f"{request.rng.random()}")
@@ -130,7 +130,7 @@ class ObedientGenerator:
             (folder / path.name).write_bytes(path.read_bytes())
         levers = macro_words(before, after)
         write_manifest(folder, request.catalog.family, request.version, request.space, after, levers)
-        return Proposal(levers, f"{lever}: as asked", after)
+        return CandidateProposal(levers, f"{lever}: as asked", after)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from profiler.bundles import IMPORT, Capture, ReportFile, Result, Run
-from profiler.evidence import Launch, Report, Rule, Session, State, Value
+from profiler.evidence import Launch, Report, RuleResult, Session, State, Value
 from profiler.evidence.values import pack_values
 from profiler.store import Store
 
@@ -46,7 +46,9 @@ def launch(
         ordinal=ordinal,
         values=pack_values(values | more | ATTRIBUTES),
         opcodes={"FFMA": 1024.0, "LDS": 12.0},
-        rules=(Rule("Bound", "Bound", "SOL", "optimization", "Title", "Text", 12.5, "local", (WARPS,)),),
+        rules=(
+            RuleResult("Bound", "Bound", "SOL", "optimization", "Title", "Text", 12.5, "local", (WARPS,)),
+        ),
     )
 
 

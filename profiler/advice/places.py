@@ -17,7 +17,7 @@ from profiler.evidence import Value, formatting, operation
 from profiler.reports import LaunchDetail
 
 
-class AccessCounts(NamedTuple):
+class AccessNames(NamedTuple):
     """ncu's names of what it counts for each access, and what an access is in words."""
 
     taken: str
@@ -25,10 +25,10 @@ class AccessCounts(NamedTuple):
     unit: str
 
 
-GLOBAL = AccessCounts(
+GLOBAL = AccessNames(
     "memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal", "sectors"
 )
-SHARED = AccessCounts("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal", "wavefronts")
+SHARED = AccessNames("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal", "wavefronts")
 # By the id of a statement: what its worst place is found by.
 COUNTS_OF = {
     "sectors": GLOBAL,
@@ -81,7 +81,7 @@ def _placed(statement: Statement, detail: LaunchDetail) -> Statement:
     return replace(statement, lever=f"{statement.lever}; worst: {words}") if words else statement
 
 
-def worst_access(detail: LaunchDetail, counts: AccessCounts) -> str:
+def worst_access(detail: LaunchDetail, counts: AccessNames) -> str:
     """The place with the most sectors or wavefronts beyond the ideal, in words; "" where none is known.
 
     `the store of kernel.cu:18 (32 sectors a request, 4 would do; 94 % of the excess)`. An instruction stands

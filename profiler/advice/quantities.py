@@ -17,7 +17,7 @@ _OPCODES = "opcodes:"  # before the opcodes whose instructions an input counts, 
 
 
 @dataclass(frozen=True)
-class Quantity:
+class RuleQuantity:
     """A number that a rule compares with a threshold."""
 
     words: str
@@ -137,121 +137,125 @@ _UNITS_OF_AN_SM = {
     "tensor": ("tensor pipe", "tensor_busy"),
 }
 QUANTITIES = {
-    **{name: Quantity(words, (concept,), unit="%") for name, (words, concept) in _UNITS_OF_AN_SM.items()},
+    **{name: RuleQuantity(words, (concept,), unit="%") for name, (words, concept) in _UNITS_OF_AN_SM.items()},
     **{
-        f"{name}_of_active": Quantity(
+        f"{name}_of_active": RuleQuantity(
             f"{words} where SMs have work", (concept, "sm_cycles_active", "cycles"), _where_sms_work, "%"
         )
         for name, (words, concept) in _UNITS_OF_AN_SM.items()
     },
-    "memory": Quantity("memory throughput", ("sol_memory",), unit="%"),
-    "dram": Quantity("DRAM throughput", ("sol_dram",), unit="%"),
-    "l2": Quantity("L2 throughput", ("sol_l2",), unit="%"),
-    "memory_over_compute": Quantity(
+    "memory": RuleQuantity("memory throughput", ("sol_memory",), unit="%"),
+    "dram": RuleQuantity("DRAM throughput", ("sol_dram",), unit="%"),
+    "l2": RuleQuantity("L2 throughput", ("sol_l2",), unit="%"),
+    "memory_over_compute": RuleQuantity(
         "memory above compute throughput", ("sol_memory", "sol_compute"), lambda a, b: a - b
     ),
-    "dram_below_memory": Quantity(
+    "dram_below_memory": RuleQuantity(
         "DRAM below memory throughput", ("sol_memory", "sol_dram"), lambda a, b: a - b
     ),
-    "l2_below_memory": Quantity("L2 below memory throughput", ("sol_memory", "sol_l2"), lambda a, b: a - b),
-    "free_units": Quantity(
+    "l2_below_memory": RuleQuantity(
+        "L2 below memory throughput", ("sol_memory", "sol_l2"), lambda a, b: a - b
+    ),
+    "free_units": RuleQuantity(
         "the time in which no unit is busy",
         ("sol_compute", "sol_memory"),
         lambda a, b: max(1 - max(a, b) / 100, 0.0),
         "share",
     ),
-    "dram_headroom": Quantity(
+    "dram_headroom": RuleQuantity(
         "the time that DRAM at its practical peak would save",
         ("sol_dram",),
         lambda a: max(1 - a / DRAM_ROOF_PCT, 0.0),
         "share",
     ),
     # L1's data stage
-    "l1_limit": Quantity("L1's busiest stage", ("l1_requests", "l1_wavefronts"), max, "%"),
-    "l1_below_memory": Quantity(
+    "l1_limit": RuleQuantity("L1's busiest stage", ("l1_requests", "l1_wavefronts"), max, "%"),
+    "l1_below_memory": RuleQuantity(
         "L1's busiest stage below memory throughput",
         ("sol_memory", "l1_requests", "l1_wavefronts"),
         lambda a, b, c: a - max(b, c),
     ),
     # As many per cent of wavefronts as of requests are two wavefronts a request.
-    "wavefronts_per_request": Quantity(
+    "wavefronts_per_request": RuleQuantity(
         "wavefronts a request",
         ("l1_wavefronts", "l1_requests"),
         lambda a, b: 2 * a / b if b else None,
         counted=("wavefront", "wavefronts"),
     ),
-    "scattered_part": Quantity(
+    "scattered_part": RuleQuantity(
         "wavefronts beyond four a request",
         ("l1_wavefronts", "l1_requests"),
         lambda a, b: max(1 - 2 * b / a, 0.0) if a else None,
         "share",
     ),
-    "scattered_wavefronts": Quantity(
+    "scattered_wavefronts": RuleQuantity(
         "the time that four wavefronts a request would save",
         ("l1_wavefronts", "l1_requests"),
         lambda a, b: a / 100 * max(1 - 2 * b / a, 0.0) if a else None,
         "share",
     ),
-    "shared_bytes": Quantity(
+    "shared_bytes": RuleQuantity(
         "shared memory a block", ("shared_static", "shared_dynamic"), lambda a, b: a + b
     ),
     # instructions
-    "issue_slots": Quantity("issue slots", ("issue_slots",), unit="%"),
-    "issue_below_compute": Quantity(
+    "issue_slots": RuleQuantity("issue slots", ("issue_slots",), unit="%"),
+    "issue_below_compute": RuleQuantity(
         "issue slots below compute throughput", ("sol_compute", "issue_slots"), lambda a, b: a - b
     ),
-    "issue_active": Quantity("cycles in which schedulers issue", ("issue_active",), unit="%"),
-    "matrix_instructions": Quantity("tensor-core instructions", ("opcodes:*MMA",)),
-    "multiply_adds": Quantity(
+    "issue_active": RuleQuantity("cycles in which schedulers issue", ("issue_active",), unit="%"),
+    "matrix_instructions": RuleQuantity("tensor-core instructions", ("opcodes:*MMA",)),
+    "multiply_adds": RuleQuantity(
         "FFMA and HFMA2, of all instructions",
         ("opcodes:FFMA+HFMA2", "opcodes:*"),
         _ratio,
         "share",
         MAX_PART,
     ),
-    "moves": Quantity("MOV, of all instructions", ("opcodes:MOV", "opcodes:*"), _ratio, "share", MAX_PART),
-    "atomics": Quantity(
+    "moves": RuleQuantity(
+        "MOV, of all instructions", ("opcodes:MOV", "opcodes:*"), _ratio, "share", MAX_PART
+    ),
+    "atomics": RuleQuantity(
         "RED and ATOM, of all instructions",
         ("opcodes:RED+ATOM+ATOMG+ATOMS", "opcodes:*"),
         _ratio,
         "share",
         MAX_PART,
     ),
-    "atomic_accesses": Quantity(
+    "atomic_accesses": RuleQuantity(
         "RED and ATOM, of the accesses to global memory",
         ("opcodes:RED+ATOM+ATOMG", "opcodes:LDG+LD+STG+ST+RED+ATOM+ATOMG+LDGSTS"),
         lambda atomics, accesses: atomics / accesses if accesses else 0.0,
         "share",
         MAX_PART,
     ),
-    "l2_atomics": Quantity("atomics in L2", ("l2_atomics",), unit="%"),
-    "idle_lanes": Quantity(
+    "l2_atomics": RuleQuantity("atomics in L2", ("l2_atomics",), unit="%"),
+    "idle_lanes": RuleQuantity(
         "lanes with a thread for which an instruction is not executed",
         ("threads_per_inst_on", "block_size"),
         _idle_lanes,
         "share",
     ),
     # waiting
-    "fixed_latency": Quantity(
+    "fixed_latency": RuleQuantity(
         "cycles of fixed latency an instruction", ("stall_wait",), counted=("cycle", "cycles")
     ),
-    "wait_for_fixed_latency": Quantity(
+    "wait_for_fixed_latency": RuleQuantity(
         "waiting for the fixed latency of instructions",
         ("warp_latency", "stall_wait"),
         _share_of_latency,
         "share",
         1.2,
     ),
-    "wait_for_memory": Quantity(
+    "wait_for_memory": RuleQuantity(
         "waiting for global memory", _WAIT_FOR_MEMORY, _share_of_latency, "share", 1.2
     ),
-    "wait_for_loads": Quantity(
+    "wait_for_loads": RuleQuantity(
         "waiting for loads", ("warp_latency", "stall_long_scoreboard"), _share_of_latency, "share", 1.2
     ),
-    "wait_at_barriers": Quantity(
+    "wait_at_barriers": RuleQuantity(
         "waiting at barriers", ("warp_latency", "stall_barrier"), _share_of_latency, "share", 1.2
     ),
-    "wait_for_atomics": Quantity(
+    "wait_for_atomics": RuleQuantity(
         "waiting for stores and loads",
         ("warp_latency", "stall_drain", "stall_long_scoreboard"),
         _share_of_latency,
@@ -259,14 +263,14 @@ QUANTITIES = {
         1.2,
     ),
     # access patterns
-    "excess_sectors": Quantity(
+    "excess_sectors": RuleQuantity(
         "excess sectors, of those moved",
         ("global_excess", "global_load_sectors", "global_store_sectors"),
         _excess_part,
         "share",
         MAX_PART,
     ),
-    "excess_sectors_waited_for": Quantity(
+    "excess_sectors_waited_for": RuleQuantity(
         "waiting for excess sectors",
         ("global_excess", "global_load_sectors", "global_store_sectors", *_WAIT_FOR_MEMORY),
         lambda excess, loads, stores, latency, *stalls: (
@@ -275,20 +279,20 @@ QUANTITIES = {
         "share",
         1.2,
     ),
-    "excess_sectors_at_the_limit": Quantity(
+    "excess_sectors_at_the_limit": RuleQuantity(
         "memory throughput that excess sectors take",
         ("global_excess", "global_load_sectors", "global_store_sectors", "sol_memory"),
         lambda excess, loads, stores, memory: _excess_part(excess, loads, stores) * memory / 100,
         "share",
     ),
-    "excess_wavefronts": Quantity(
+    "excess_wavefronts": RuleQuantity(
         "excess wavefronts in shared memory",
         ("shared_excess", "shared_wavefronts_source"),
         _excess_part,
         "share",
         MAX_PART,
     ),
-    "excess_wavefronts_waited_for": Quantity(
+    "excess_wavefronts_waited_for": RuleQuantity(
         "waiting for excess wavefronts",
         ("shared_excess", "shared_wavefronts_source", *_WAIT_FOR_SHARED),
         lambda excess, wavefronts, latency, *stalls: (
@@ -297,14 +301,16 @@ QUANTITIES = {
         "share",
         1.2,
     ),
-    "excess_wavefronts_at_the_limit": Quantity(
+    "excess_wavefronts_at_the_limit": RuleQuantity(
         "L1 wavefronts that are excess",
         ("shared_excess", "shared_wavefronts_source", "l1_wavefronts"),
         lambda excess, wavefronts, busy: excess / wavefronts * busy / 100 if wavefronts else 0.0,
         "share",
     ),
-    "local_sectors": Quantity("local sectors, of local and global", _LOCAL_AND_GLOBAL, _local_part, "share"),
-    "local_sectors_waited_for": Quantity(
+    "local_sectors": RuleQuantity(
+        "local sectors, of local and global", _LOCAL_AND_GLOBAL, _local_part, "share"
+    ),
+    "local_sectors_waited_for": RuleQuantity(
         "waiting for local sectors",
         (*_LOCAL_AND_GLOBAL, *_WAIT_FOR_MEMORY),
         lambda a, b, c, d, latency, *stalls: (
@@ -313,59 +319,61 @@ QUANTITIES = {
         "share",
         1.2,
     ),
-    "local_sectors_at_the_limit": Quantity(
+    "local_sectors_at_the_limit": RuleQuantity(
         "memory throughput that local sectors take",
         (*_LOCAL_AND_GLOBAL, "sol_memory"),
         lambda a, b, c, d, memory: _local_part(a, b, c, d) * memory / 100,
         "share",
     ),
     # the launch
-    "occupancy_theoretical": Quantity("theoretical occupancy", ("occupancy_theoretical",), unit="%"),
-    "occupancy": Quantity("achieved occupancy", ("occupancy",), unit="%"),
-    "room_for_warps": Quantity(
+    "occupancy_theoretical": RuleQuantity("theoretical occupancy", ("occupancy_theoretical",), unit="%"),
+    "occupancy": RuleQuantity("achieved occupancy", ("occupancy",), unit="%"),
+    "room_for_warps": RuleQuantity(
         "the time that more warps could fill",
         ("occupancy_theoretical", "sol_compute", "sol_memory"),
         lambda occupancy, a, b: max(min(1 - occupancy / 100, 1 - max(a, b) / 100), 0.0),
         "share",
     ),
-    "missing_warps": Quantity(
+    "missing_warps": RuleQuantity(
         "the time that more warps could fill",
         ("occupancy", "sol_compute", "sol_memory"),
         lambda occupancy, a, b: max(min(1 - occupancy / 100, 1 - max(a, b) / 100), 0.0),
         "share",
     ),
-    "waves": Quantity("waves", ("waves",), lambda waves: waves or None, counted=("wave", "waves")),
-    "blocks": Quantity("blocks", ("grid_size",), lambda blocks: blocks or None, counted=("block", "blocks")),
-    "sms": Quantity("SMs", ("sm_count",), lambda count: count or None, counted=("SM", "SMs")),
-    "sms_without_a_block": Quantity(
+    "waves": RuleQuantity("waves", ("waves",), lambda waves: waves or None, counted=("wave", "waves")),
+    "blocks": RuleQuantity(
+        "blocks", ("grid_size",), lambda blocks: blocks or None, counted=("block", "blocks")
+    ),
+    "sms": RuleQuantity("SMs", ("sm_count",), lambda count: count or None, counted=("SM", "SMs")),
+    "sms_without_a_block": RuleQuantity(
         "SMs without a block",
         ("grid_size", "sm_count"),
         lambda grid, sms: max(1 - grid / sms, 0.0) if grid and sms else None,
         "share",
     ),
-    "idle_sms": Quantity(
+    "idle_sms": RuleQuantity(
         "SMs without work, of the time", ("sm_cycles_active", "cycles", "waves"), _idle, "share"
     ),
-    "imbalance": Quantity(
+    "imbalance": RuleQuantity(
         "the busiest SM's work over the mean",
         ("sm_cycles_active_max", "sm_cycles_active"),
         lambda most, mean: most / mean if mean and most * MAX_PART >= mean else None,
     ),
-    "uneven_sms": Quantity(
+    "uneven_sms": RuleQuantity(
         "SMs that wait for the busiest one, of the time",
         ("sm_cycles_active_max", "sm_cycles_active"),
         lambda most, mean: max(1 - mean / most, 0.0) if most else None,
         "share",
     ),
-    "duration": Quantity("time of the launch", ("duration",), lambda ns: ns or None, unit="ns"),
-    "launch_overhead": Quantity(
+    "duration": RuleQuantity("time of the launch", ("duration",), lambda ns: ns or None, unit="ns"),
+    "launch_overhead": RuleQuantity(
         "the time to start and end a launch",
         ("duration",),
         lambda ns: min(EMPTY_LAUNCH_NS / ns, 1.0) if ns else None,
         "share",
     ),
-    "block": Quantity(
+    "block": RuleQuantity(
         "threads a block", ("block_size",), lambda threads: threads or None, counted=("thread", "threads")
     ),
-    "partial_warp": Quantity("lanes without a thread", ("block_size",), _partial_warp, "share"),
+    "partial_warp": RuleQuantity("lanes without a thread", ("block_size",), _partial_warp, "share"),
 }

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from profiler.agents.server import serve_http as serve_http
     from profiler.agents.server import serve_stdio as serve_stdio
     from profiler.agents.tool import Argument as Argument
-    from profiler.agents.tool import Refused as Refused
+    from profiler.agents.tool import RefusedArgument as RefusedArgument
     from profiler.agents.tool import Tool as Tool
     from profiler.agents.toolset import offered as offered
 
@@ -20,6 +20,6 @@ __getattr__ = lazy(
     __name__,
     roots="Roots find_roots",
     server="ProfilerServer loopback serve_http serve_stdio",
-    tool="Argument Refused Tool",
+    tool="Argument RefusedArgument Tool",
     toolset="offered",
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from profiler.agents import next_calls, toolset, views
 from profiler.agents.search import find_names
 from profiler.agents.size_budget import DEFAULT_BUDGET, Selected, compact, cut, holds_words, select
-from profiler.agents.tool import Refused
+from profiler.agents.tool import RefusedArgument
 from profiler.agents.untrusted import LEAVES, MAPPINGS, clean, names_in, printable, quote_names
 from profiler.errors import ProfilerError
 
@@ -95,7 +95,7 @@ def _part_of(
     offset = arguments["offset"]
     if not isinstance(value, list):
         if words or offset:
-            raise Refused(f"part {part} is no list: offset and words choose among items of one")
+            raise RefusedArgument(f"part {part} is no list: offset and words choose among items of one")
         state = _state_around(whole, part)
         return cut({**head, "state": state, "document": {part.rpartition(".")[2]: value}}, "document", budget)
     total = len(value)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.agents.tool import Refused, echo
+from profiler.agents.tool import RefusedArgument, echo
 from profiler.bundles import open_root
 
 _READ = (".ncu-rep", ".ncu-repz", ".csv", ".cubin", ".fatbin", ".so", ".o")  # what a name may lead to
@@ -27,9 +27,11 @@ class Roots:
         Names of versions and runs pass: they lead to no file. Nothing is opened.
         """
         if "://" in name:
-            raise Refused(f"{echo(name)}: an address, and only files, runs and versions are read here")
+            raise RefusedArgument(
+                f"{echo(name)}: an address, and only files, runs and versions are read here"
+            )
         if ".." in Path(name).parts:
-            raise Refused(f"{echo(name)}: .. is not taken: name the file from one of {self.words}")
+            raise RefusedArgument(f"{echo(name)}: .. is not taken: name the file from one of {self.words}")
         path = self.folders[0] / name
         # An absolute path outside is refused before the disk is asked whether it is there.
         lexical = Path(os.path.normpath(path))
@@ -45,9 +47,11 @@ class Roots:
         if stat.S_ISDIR(mode):
             return
         if not stat.S_ISREG(mode):
-            raise Refused(f"{echo(name)}: no plain file")
+            raise RefusedArgument(f"{echo(name)}: no plain file")
         if not name.lower().endswith(_READ):
-            raise Refused(f"{echo(name)}: no report and no machine code, which end in {', '.join(_READ)}")
+            raise RefusedArgument(
+                f"{echo(name)}: no report and no machine code, which end in {', '.join(_READ)}"
+            )
 
     @property
     def words(self) -> str:
@@ -60,8 +64,8 @@ class Roots:
         is_root = shell.startswith("/") and Path(os.path.realpath(shell)) in self.folders
         return [*self.folders, *([Path(shell)] if is_root else [])]
 
-    def _outside(self, name: str) -> Refused:
-        return Refused(
+    def _outside(self, name: str) -> RefusedArgument:
+        return RefusedArgument(
             f"{echo(name)}: outside the folders that may be read here ({self.words}): "
             "start `profiler mcp --root FOLDER` with its folder"
         )
@@ -73,12 +77,12 @@ def find_roots(named: Sequence[str]) -> Roots:
     for text in named or ["."]:
         folder = Path(os.path.realpath(os.path.expanduser(text)))
         if not folder.is_dir():
-            raise Refused(f"--root {text}: no such folder")
+            raise RefusedArgument(f"--root {text}: no such folder")
         if folder == Path(folder.anchor):
-            raise Refused(f"--root {text}: the whole disk may not be named: name a folder")
+            raise RefusedArgument(f"--root {text}: the whole disk may not be named: name a folder")
         folders.append(folder)
     if not named and folders[0] == Path(folders[0].anchor):
-        raise Refused("the working directory is the whole disk: name a folder with --root")
+        raise RefusedArgument("the working directory is the whole disk: name a folder with --root")
     data = open_root().url
     if "://" not in data and os.path.isdir(data):
         folders.append(Path(os.path.realpath(data)))

@@ -18,7 +18,7 @@ import anyio
 from profiler import __version__
 from profiler.agents.roots import Roots
 from profiler.agents.size_budget import dumps
-from profiler.agents.tool import Refused, Tool, echo
+from profiler.agents.tool import RefusedArgument, Tool, echo
 from profiler.agents.toolset import INSTRUCTIONS
 from profiler.agents.untrusted import printable
 from profiler.agents.worker_pool import WorkerPool
@@ -50,7 +50,7 @@ class ProfilerServer:
         try:
             tool = self.tools.get(name)
             if tool is None:
-                raise Refused(f"there is no tool {echo(name)}: there are {', '.join(self.tools)}")
+                raise RefusedArgument(f"there is no tool {echo(name)}: there are {', '.join(self.tools)}")
             checked = tool.check(arguments)
             for argument in tool.arguments:
                 if argument.is_name and (value := checked[argument.name]):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from profiler.agents.tool import Refused, echo
+from profiler.agents.tool import RefusedArgument, echo
 from profiler.agents.untrusted import LEAVES, MAPPINGS, NUMBERS
 
 LEAST_BUDGET, DEFAULT_BUDGET, MOST_BUDGET = 1_000, 4_000, 40_000
@@ -81,15 +81,15 @@ def select(document: Any, part: str) -> Any:
     for step in part.split("."):
         parsed = _STEP.fullmatch(step)
         if parsed is None:
-            raise Refused(f'part {echo(part)}: a path such as "launches[0].metrics" is needed')
+            raise RefusedArgument(f'part {echo(part)}: a path such as "launches[0].metrics" is needed')
         if not isinstance(value, Mapping) or parsed[1] not in value:
             there = ", ".join(map(str, value)) if isinstance(value, Mapping) else "nothing below it"
-            raise Refused(f"part {echo(part)}: {done or 'the answer'} has {there[:200]}")
+            raise RefusedArgument(f"part {echo(part)}: {done or 'the answer'} has {there[:200]}")
         value, done = value[parsed[1]], f"{done}.{parsed[1]}".lstrip(".")
         for index in map(int, re.findall(r"\[(\d+)\]", parsed[2])):
             if not isinstance(value, list) or index >= len(value):
                 size = f"{len(value)} items" if isinstance(value, list) else "no items"
-                raise Refused(f"part {echo(part)}: {done} has {size}")
+                raise RefusedArgument(f"part {echo(part)}: {done} has {size}")
             value, done = value[index], f"{done}[{index}]"
     return value
 

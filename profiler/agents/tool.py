@@ -14,7 +14,7 @@ _ECHOED = 60  # characters of a refused text that the refusal repeats
 _NEVER_IN_NAMES = frozenset('<>`"|;$\\')
 
 
-class Refused(ProfilerError):
+class RefusedArgument(ProfilerError):
     """An argument that is not taken; nothing was read for it."""
 
 
@@ -51,34 +51,42 @@ class Argument:
         """The value where it may be taken. Raises Refused."""
         if self.kind is list:
             if not isinstance(value, list) or not value:
-                raise Refused(f"argument {self.name}: a list of texts is needed, not {_kind_words(value)}")
+                raise RefusedArgument(
+                    f"argument {self.name}: a list of texts is needed, not {_kind_words(value)}"
+                )
             if len(value) > self.most_items:
-                raise Refused(f"argument {self.name}: {len(value):,} items, at most {self.most_items}")
+                raise RefusedArgument(
+                    f"argument {self.name}: {len(value):,} items, at most {self.most_items}"
+                )
             return [self._check_text(item) for item in value]
         if self.kind is str:
             return self._check_text(value)
         if type(value) is not self.kind:  # True is no number here
             needed = "a whole number" if self.kind is int else "true or false"
-            raise Refused(f"argument {self.name}: {needed} is needed, not {_kind_words(value)}")
+            raise RefusedArgument(f"argument {self.name}: {needed} is needed, not {_kind_words(value)}")
         if isinstance(value, int) and self.kind is int and not self.least <= value <= self.most:
-            raise Refused(f"argument {self.name}: a number from {self.least:,} to {self.most:,} is needed")
+            raise RefusedArgument(
+                f"argument {self.name}: a number from {self.least:,} to {self.most:,} is needed"
+            )
         return value
 
     def _check_text(self, value: object) -> str:
         if not isinstance(value, str):
-            raise Refused(f"argument {self.name}: a text is needed, not {_kind_words(value)}")
+            raise RefusedArgument(f"argument {self.name}: a text is needed, not {_kind_words(value)}")
         if len(value) > self.most:
-            raise Refused(f"argument {self.name}: {len(value):,} characters, at most {self.most}")
+            raise RefusedArgument(f"argument {self.name}: {len(value):,} characters, at most {self.most}")
         if not value.isprintable():
             code = next(ord(c) for c in value if not c.isprintable())
-            raise Refused(f"argument {self.name}: holds U+{code:04X}, which cannot be printed")
+            raise RefusedArgument(f"argument {self.name}: holds U+{code:04X}, which cannot be printed")
         if self.choices and value not in self.choices:
-            raise Refused(f"argument {self.name}: there are {', '.join(self.choices)}, not {echo(value)}")
+            raise RefusedArgument(
+                f"argument {self.name}: there are {', '.join(self.choices)}, not {echo(value)}"
+            )
         if self.is_name:
             if not value.strip():
-                raise Refused(f"argument {self.name}: a name is needed: find lists those there are")
+                raise RefusedArgument(f"argument {self.name}: a name is needed: find lists those there are")
             if strange := next((c for c in value if c in _NEVER_IN_NAMES), ""):
-                raise Refused(f"argument {self.name}: holds {strange}, which no name here has")
+                raise RefusedArgument(f"argument {self.name}: holds {strange}, which no name here has")
         return value
 
 
@@ -104,19 +112,19 @@ class Tool:
     def check(self, given: object) -> dict[str, Any]:
         """Every argument's value, defaults where none was given. Raises Refused, in a line."""
         if not isinstance(given, Mapping):
-            raise Refused(f"{self.name} takes an object of arguments, not {_kind_words(given)}")
+            raise RefusedArgument(f"{self.name} takes an object of arguments, not {_kind_words(given)}")
         if len(given) > MOST_ARGUMENTS:
-            raise Refused(f"{self.name} takes at most {MOST_ARGUMENTS} arguments, not {len(given):,}")
+            raise RefusedArgument(f"{self.name} takes at most {MOST_ARGUMENTS} arguments, not {len(given):,}")
         known = {argument.name: argument for argument in self.arguments}
         for name in given:
             if name not in known:
-                raise Refused(f"{self.name} has no argument {echo(name)}: it has {', '.join(known)}")
+                raise RefusedArgument(f"{self.name} has no argument {echo(name)}: it has {', '.join(known)}")
         checked = {}
         for name, argument in known.items():
             if given.get(name) is not None:
                 checked[name] = argument.check(given[name])
             elif argument.required:
-                raise Refused(f"{self.name} needs the argument {name}: {argument.description}")
+                raise RefusedArgument(f"{self.name} needs the argument {name}: {argument.description}")
             else:
                 checked[name] = argument.default
         return checked

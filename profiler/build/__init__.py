@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from profiler.build.resources import LaunchConfig as LaunchConfig
     from profiler.build.resources import VersionResources as VersionResources
     from profiler.build.resources import version_resources as version_resources
-    from profiler.build.toolchain import Tool as Tool
+    from profiler.build.toolchain import ToolkitProgram as ToolkitProgram
     from profiler.build.toolchain import find_tool as find_tool
     from profiler.build.toolchain import require_tool as require_tool
 
@@ -36,5 +36,5 @@ __getattr__ = lazy(
     occupancy="NextBlock Occupancy next_block",
     opcode_counts="CodeSummary",
     resources="FunctionResources LaunchConfig VersionResources version_resources",
-    toolchain="Tool find_tool require_tool",
+    toolchain="ToolkitProgram find_tool require_tool",
 )

@@ -41,14 +41,14 @@ def _split(mangled: str) -> tuple[str, str]:
     if not mangled.startswith("_Z"):
         return mangled, ""  # extern "C"
     try:
-        reader = _Reader(mangled, 2)
+        reader = _NameReader(mangled, 2)
         reader.name()
     except (IndexError, ValueError, RecursionError):
         return mangled, ""  # no name of the ABI, though it begins like one
     return (reader.last, reader.arguments) if reader.last else (mangled, "")
 
 
-class _Reader:
+class _NameReader:
     """Reads over a mangled name as far as the end of the function's own name."""
 
     def __init__(self, text: str, at: int) -> None:
@@ -145,7 +145,7 @@ class _Reader:
     def _literal(self) -> None:
         self.at += 1
         if self._skip("_Z"):
-            inner = _Reader(self.text, self.at)
+            inner = _NameReader(self.text, self.at)
             inner.name()
             self.at = inner.at
             while not self._skip("E"):
@@ -170,7 +170,7 @@ class _Reader:
     def _type(self) -> None:
         letter = self._peek()
         if letter.isdigit() or letter in "NZ" or self.text.startswith("St", self.at):
-            inner = _Reader(self.text, self.at)
+            inner = _NameReader(self.text, self.at)
             inner.name()
             self.at = inner.at
         elif substitution := _SUBSTITUTION.match(self.text, self.at):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from profiler import build_folder
-from profiler.build.toolchain import Tool, require_tool
+from profiler.build.toolchain import ToolkitProgram, require_tool
 from profiler.catalog import Catalog, Version, source_sha256
 from profiler.catalog.sources import include_folders, without_include_flags
 
@@ -135,7 +135,7 @@ def nvcc_command(
     version: Version,
     arches: Sequence[str],
     extra_flags: Sequence[str],
-    nvcc: Tool,
+    nvcc: ToolkitProgram,
     output: Path,
 ) -> list[str]:
     """The nvcc call: -lineinfo so that counters land on source lines, ptxas -v for registers and spills."""
@@ -166,7 +166,7 @@ def _build_version(
     version: Version,
     arches: tuple[str, ...],
     extra_flags: tuple[str, ...],
-    nvcc: Tool,
+    nvcc: ToolkitProgram,
     limit_s: float,
 ) -> BuiltLibrary | FailedBuild:
     source_hash = source_sha256(catalog, version, extra_flags)

@@ -20,7 +20,7 @@ INSTALL_HINT = f"install the CUDA toolkit, or its wheels: `pip install {_PACKAGE
 
 
 @dataclass(frozen=True)
-class Tool:
+class ToolkitProgram:
     """One program of the CUDA toolkit."""
 
     path: Path
@@ -28,12 +28,12 @@ class Tool:
     wheel_root: Path | None  # the toolkit's folder in the wheel; None where it comes from no wheel
 
 
-def find_tool(name: str) -> Tool | None:
+def find_tool(name: str) -> ToolkitProgram | None:
     """The program; None where there is none. $CUDA_HOME comes before the PATH, the PATH before the wheels."""
     return _find(name, os.environ.get("CUDA_HOME", ""), os.environ.get("PATH", ""))
 
 
-def require_tool(name: str) -> Tool:
+def require_tool(name: str) -> ToolkitProgram:
     """The program. Raises CannotJudge where there is none, with how to install it."""
     tool = find_tool(name)
     if tool is None:
@@ -44,7 +44,7 @@ def require_tool(name: str) -> Tool:
 
 
 @cache
-def _find(name: str, cuda_home: str, path: str) -> Tool | None:
+def _find(name: str, cuda_home: str, path: str) -> ToolkitProgram | None:
     candidates: list[tuple[Path, Path | None]] = []
     if cuda_home:
         candidates.append((Path(cuda_home) / "bin" / name, None))
@@ -53,7 +53,7 @@ def _find(name: str, cuda_home: str, path: str) -> Tool | None:
     candidates.extend((root / "bin" / name, root) for root in _wheel_roots())
     for program, root in candidates:
         if program.is_file() and (version := _version(program)):
-            return Tool(program, version, root)
+            return ToolkitProgram(program, version, root)
     return None
 
 

@@ -129,7 +129,7 @@ def _write_members(root: Root, target: Path, tar: Writable, progress: Progress |
 
         def add(name: str, source: Readable, digest: str, size_bytes: int) -> None:
             tar_stream.check_name(name)
-            hashing = _Hashing(source)
+            hashing = _HashedSource(source)
             tar_stream.add_member(tar, name, hashing, size_bytes)
             if hashing.hexdigest() != digest:
                 raise BadBundle(f"{name} was changed while it was read: begin the backup again")
@@ -239,7 +239,7 @@ def _flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-class _Hashing:
+class _HashedSource:
     """A source whose content is hashed as it is read."""
 
     def __init__(self, source: Readable) -> None:

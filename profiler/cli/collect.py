@@ -98,11 +98,11 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure, seal, print; or print what would be done."""
     from profiler.cli.collecting import TerminalListener, print_sealed
-    from profiler.collect import Limits, RunSummary, local_root, measure
+    from profiler.collect import CollectionLimits, RunSummary, local_root, measure
     from profiler.compare.floor_coverage import calls_without_floor, floors_in
     from profiler.documents import CollectionDocument
 
-    limits, root = Limits.parse(arguments.budget, arguments.out), local_root()
+    limits, root = CollectionLimits.parse(arguments.budget, arguments.out), local_root()
     if arguments.dry_run:
         return _forecast(arguments, limits.budget_s)
     collection = _open(arguments, TerminalListener("collect", arguments), limits.budget_s)

@@ -79,12 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
     """List; or measure, seal, print."""
     from profiler.cli.collecting import TerminalListener, print_sealed
     from profiler.cli.output import open_store
-    from profiler.collect import Limits, local_root, measure
+    from profiler.collect import CollectionLimits, local_root, measure
     from profiler.documents import floors_of_run, list_noise_floors
 
     if arguments.list:
         return print_document(list_noise_floors(open_store()), arguments)
-    limits, root = Limits.parse(arguments.budget, arguments.out), local_root()
+    limits, root = CollectionLimits.parse(arguments.budget, arguments.out), local_root()
     collection = _open(arguments, TerminalListener("noise", arguments))
     sealed = measure(collection, root, limits, seal_only=arguments.seal)
     if sealed is None:

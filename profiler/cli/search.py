@@ -150,7 +150,7 @@ def run_run(arguments: argparse.Namespace) -> int:
     """Work here until a limit, a stop or Ctrl-C."""
     from profiler.bundles import open_root
     from profiler.documents import search_document
-    from profiler.search import CandidateJudge, Limits, Worker, load_generator
+    from profiler.search import CandidateJudge, Worker, WorkerLimits, load_generator
 
     root = open_root()
     journal = _find_or_new(root, arguments)
@@ -164,7 +164,7 @@ def run_run(arguments: argparse.Namespace) -> int:
         journal, CandidateJudge(settings, trust=arguments.trust), generator, _say_now, arguments.batch
     )
     try:
-        ended = worker.run(Limits(arguments.candidates, seconds))
+        ended = worker.run(WorkerLimits(arguments.candidates, seconds))
     except KeyboardInterrupt:
         ended = "interrupted: the candidate in hand is lost"
     say(f"ended: {ended}")

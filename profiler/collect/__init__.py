@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from profiler.collect.gpu.properties import GpuState as GpuState
     from profiler.collect.machine import Machine as Machine
     from profiler.collect.machine import detect_machine as detect_machine
-    from profiler.collect.measurement import Limits as Limits
+    from profiler.collect.measurement import CollectionLimits as CollectionLimits
     from profiler.collect.measurement import Sealed as Sealed
     from profiler.collect.measurement import begin_collection as begin_collection
     from profiler.collect.measurement import local_root as local_root
@@ -51,7 +51,7 @@ __getattr__ = lazy(
     failure_logs="FailedJob failed_jobs",
     forecast="Forecast forecast_run",
     machine="Machine detect_machine",
-    measurement="Limits Sealed begin_collection local_root measure resume_collection",
+    measurement="CollectionLimits Sealed begin_collection local_root measure resume_collection",
     ncu_command="Ncu",
     plan="Job fresh_processes",
     provenance="overhead",

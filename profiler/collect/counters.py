@@ -41,7 +41,7 @@ class _Attempt:
 
 
 @dataclass(frozen=True)
-class _Call:
+class _NcuCall:
     """One ncu process that has ended."""
 
     ended: ProcessResult
@@ -199,7 +199,7 @@ class CounterCollector:
         )
         return list(resolved)
 
-    def _call(self, ncu: Ncu, job: Job, names: Sequence[str], folder: Path, attempt: _Attempt) -> _Call:
+    def _call(self, ncu: Ncu, job: Job, names: Sequence[str], folder: Path, attempt: _Attempt) -> _NcuCall:
         context = self._context
         report = folder / "report.ncu-rep"
         report.unlink(missing_ok=True)  # left by an earlier attempt or a killed session
@@ -233,9 +233,9 @@ class CounterCollector:
         log = folder / "ncu.log"
         ended = context.run_tool(ncu_command.command_line(ncu, ncu_request, program.argv), job, log)
         output = log.read_text(encoding="utf-8", errors="replace")
-        return _Call(ended, output, report, program.result(ended))
+        return _NcuCall(ended, output, report, program.result(ended))
 
-    def _keep(self, ncu: Ncu, job: Job, names: Sequence[str], call: _Call, attempt: _Attempt) -> _Capture:
+    def _keep(self, ncu: Ncu, job: Job, names: Sequence[str], call: _NcuCall, attempt: _Attempt) -> _Capture:
         """Find the launches of each version, redact the report, and keep it."""
         context = self._context
         try:
@@ -268,7 +268,7 @@ class CounterCollector:
         return _Capture(results, None, [entry])
 
     def _version_counters(
-        self, job: Job, name: str, launches: Sequence[Launch], call: _Call, *, alone: bool
+        self, job: Job, name: str, launches: Sequence[Launch], call: _NcuCall, *, alone: bool
     ) -> VersionCounters:
         """The version's launches in the report, or why none can be used."""
         cell = call.cells.get(name)
@@ -294,7 +294,7 @@ class CounterCollector:
         }
 
 
-def _without_report(names: Sequence[str], call: _Call, problem: NcuProblem | None) -> _Capture:
+def _without_report(names: Sequence[str], call: _NcuCall, problem: NcuProblem | None) -> _Capture:
     """The capture of a batch for which no call wrote a report."""
     reason = f"ncu {call.ended.description}"
     if problem and call.ended.kind == "exited":
@@ -304,7 +304,7 @@ def _without_report(names: Sequence[str], call: _Call, problem: NcuProblem | Non
     return _failed(names, reason, call)
 
 
-def _failed(names: Sequence[str], reason: str, call: _Call) -> _Capture:
+def _failed(names: Sequence[str], reason: str, call: _NcuCall) -> _Capture:
     """A capture without counters, each version with the reason that the program gave, else the batch's."""
     results: dict[str, VersionCounters] = {}
     for name in names:
@@ -319,7 +319,7 @@ def _is_settled(outcome: CounterOutcome, name: str) -> bool:
     return result is not None and (result["status"] == "done" or bool(result.get("told")))
 
 
-def _simpler(attempt: _Attempt, call: _Call, *, alone: bool) -> _Attempt | None:
+def _simpler(attempt: _Attempt, call: _NcuCall, *, alone: bool) -> _Attempt | None:
     """The attempt after a call that wrote no report; None: nothing simpler would help."""
     if call.ended.kind != "exited":
         return None

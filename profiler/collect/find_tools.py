@@ -9,7 +9,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from profiler.build import Tool
+from profiler.build import ToolkitProgram
 from profiler.evidence import natural_key
 
 # Where the installers of NVIDIA and the distributions put them. The newest of several wins.
@@ -23,13 +23,13 @@ _FOLDERS = (
 _VERSION = re.compile(r"\bVersion (\d+(?:\.\d+)+)")
 
 
-def find(name: str) -> Tool | None:
+def find(name: str) -> ToolkitProgram | None:
     """ncu or compute-sanitizer; None where it is not installed. $CUDA_HOME wins over the PATH."""
     return _find(name, os.environ.get("CUDA_HOME", ""), os.environ.get("PATH", ""))
 
 
 @cache
-def _find(name: str, cuda_home: str, path: str) -> Tool | None:
+def _find(name: str, cuda_home: str, path: str) -> ToolkitProgram | None:
     candidates = [Path(cuda_home) / "bin" / name, Path(cuda_home) / name / name] if cuda_home else []
     if on_path := shutil.which(name, path=path):
         candidates.append(Path(on_path))
@@ -39,7 +39,7 @@ def _find(name: str, cuda_home: str, path: str) -> Tool | None:
         candidates += sorted(programs, key=lambda program: natural_key(str(program)), reverse=True)
     for program in candidates:
         if program.is_file() and os.access(program, os.X_OK) and (version := version_of(program)):
-            return Tool(program, version, None)
+            return ToolkitProgram(program, version, None)
     return None
 
 

@@ -23,7 +23,7 @@ _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
-class Limits:
+class CollectionLimits:
     """The time that a collection may take, and where its file goes; validated before anything runs."""
 
     begun: float  # monotonic: when the command began, before it examined the machine
@@ -31,12 +31,12 @@ class Limits:
     out: Path | None = None  # a file, or the folder for it
 
     @staticmethod
-    def parse(budget: str | None, out: Path | None) -> Limits:
+    def parse(budget: str | None, out: Path | None) -> CollectionLimits:
         """Limits that begin now, from what a person wrote. Raises ProfilerError."""
         begun = time.monotonic()
         if out and not out.resolve().parent.is_dir():
             raise ProfilerError(f"--out {out}: there is no folder {out.resolve().parent}")
-        return Limits(begun, parse_budget(budget) if budget else None, out)
+        return CollectionLimits(begun, parse_budget(budget) if budget else None, out)
 
 
 def local_root() -> LocalRoot:
@@ -102,7 +102,7 @@ class Sealed:
 
 
 def measure(
-    collection: Collection, root: LocalRoot, limits: Limits, *, seal_only: bool = False
+    collection: Collection, root: LocalRoot, limits: CollectionLimits, *, seal_only: bool = False
 ) -> Sealed | None:
     """Run the jobs, seal what has ended, write the file; None: it was interrupted, and can be resumed.
 

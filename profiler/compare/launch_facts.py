@@ -48,7 +48,7 @@ _BY_LINE = (
 Settled = tuple["LaunchClass", "LaunchClass"]
 
 
-class Facts(NamedTuple):
+class LaunchFacts(NamedTuple):
     """What is known of a launch besides its name and size; None where not collected."""
 
     build: tuple[float | None, ...]  # registers a thread, static and dynamic shared memory a block
@@ -67,7 +67,7 @@ class LaunchClass:
 
     launches: tuple[Launch, ...]
     template: str
-    facts: Facts  # of the first
+    facts: LaunchFacts  # of the first
 
     @cached_property
     def name(self) -> str:
@@ -257,7 +257,7 @@ def _near(x: float | None, y: float | None, share: float = _NEAR) -> bool:
     return x is not None and y is not None and abs(x - y) <= share * min(abs(x), abs(y))
 
 
-def _split(launches: Sequence[Launch], number: Callable[[Facts], float | None]) -> list[list[Launch]]:
+def _split(launches: Sequence[Launch], number: Callable[[LaunchFacts], float | None]) -> list[list[Launch]]:
     """The launches by a count: within _NEAR of a class's least."""
     counted = [(number(_facts(launch)), launch) for launch in launches]
     if any(count is None for count, _ in counted):
@@ -273,7 +273,7 @@ def _split(launches: Sequence[Launch], number: Callable[[Facts], float | None]) 
     return [sorted(of, key=lambda launch: place[id(launch)]) for of in classes]
 
 
-def _facts(launch: Launch) -> Facts:
+def _facts(launch: Launch) -> LaunchFacts:
     number = launch.values.number
     work = (next((n for name in names if (n := number(name)) is not None), None) for names in _WORK)
-    return Facts(build_facts(launch), *work)
+    return LaunchFacts(build_facts(launch), *work)

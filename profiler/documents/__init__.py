@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from profiler.documents.judgement import judge_name as judge_name
     from profiler.documents.launch import LaunchDocument as LaunchDocument
     from profiler.documents.launch import LaunchOfSide as LaunchOfSide
-    from profiler.documents.launch import inside_launch as inside_launch
     from profiler.documents.launch import launch_document as launch_document
     from profiler.documents.launch import launch_like as launch_like
     from profiler.documents.launch import launch_of_name as launch_of_name
+    from profiler.documents.launch_inside import inside_launch as inside_launch
     from profiler.documents.launches import LaunchesDocument as LaunchesDocument
     from profiler.documents.launches import LaunchSelection as LaunchSelection
     from profiler.documents.launches import launches_of_name as launches_of_name
@@ -118,7 +118,8 @@ __getattr__ = lazy(
     history="HistoryDocument find_history",
     insights="InsightsDocument insights_of_name insights_of_side",
     judgement="JudgementDocument judge_name",
-    launch="LaunchDocument LaunchOfSide inside_launch launch_document launch_like launch_of_name",
+    launch="LaunchDocument LaunchOfSide launch_document launch_like launch_of_name",
+    launch_inside="inside_launch",
     launches="LaunchSelection LaunchesDocument launches_of_name select_launches",
     listing="""RunsDocument VersionsDocument WorkloadsDocument list_runs list_versions list_workloads
     mix_sentences""",

@@ -19,8 +19,8 @@ from profiler.history import (
     LATENCY,
     Drift,
     History,
+    LevelStep,
     SharedStep,
-    Step,
     TrendPoint,
     find_change_points,
     find_shared_steps,
@@ -151,7 +151,7 @@ class HistoryDocument(Document):
                 yield Table(_HEAD, rows)
             yield Notes(_notes(histories))
 
-    def shared_run(self, step: Step) -> str | None:
+    def shared_run(self, step: LevelStep) -> str | None:
         """The run of the alarm that a step belongs to; None for a step of its own."""
         return next(
             (one.run_id for one in self.shared if any(step is member for _, member in one.steps)), None
@@ -236,7 +236,7 @@ def _heading(history: History) -> str:
     return f"{series.family}: {series.label}{version} {over} ({where})"
 
 
-def _step_cells(history: History, step: Step) -> tuple[str, ...]:
+def _step_cells(history: History, step: LevelStep) -> tuple[str, ...]:
     return (
         Name(_kernel(history)),
         verdict_words(step),
@@ -285,7 +285,7 @@ def _name(history: History) -> str:
     return f"{family}/{version} {part}" if version else f"{family} {part}"
 
 
-def _step_dict(step: Step) -> dict[str, object]:
+def _step_dict(step: LevelStep) -> dict[str, object]:
     change, circumstances = step.change_point, step.circumstances
     return {
         "verdict": step.verdict.value,

@@ -11,7 +11,7 @@ from profiler.documents.document import Document
 from profiler.documents.prediction import time_words
 from profiler.errors import Exit
 from profiler.evidence import DEFAULT_PART
-from profiler.judge import Judgement, StageState, judge_candidate
+from profiler.judge import CandidateJudgement, StageState, judge_candidate
 from profiler.statistics import Verdict
 
 _MOST_INSIGHTS = 3  # in words; all are in the JSON
@@ -22,7 +22,7 @@ Progress = Callable[[str, str], None]  # stage, what happened
 class JudgementDocument(Document):
     """What was found out about one candidate."""
 
-    judgement: Judgement
+    judgement: CandidateJudgement
 
     columns = ("stage", "state", "seconds", "reason")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,10 @@ from profiler.compare import (
     refuse_unused_filters,
 )
 from profiler.compare.resolve_code import open_report_of_launch
-from profiler.documents.blocks import Block, Name, plain
+from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Name, Notes, Table, plain
 from profiler.documents.document import Document
+from profiler.documents.insights import kind_words, share_words
+from profiler.documents.launch_inside import HotPlaces, InsideLaunch, dominant_stall, inside_launch
 from profiler.documents.launches import resolve_with_reason, select_launches
 from profiler.errors import CannotJudge, ProfilerError, UnknownName
 from profiler.evidence import (
@@ -28,7 +31,7 @@ from profiler.evidence import (
     Launch,
     MetricTable,
     Side,
-    Value,
+    State,
     brief_list,
     chip_of,
     formatting,
@@ -36,17 +39,15 @@ from profiler.evidence import (
     place_of_most_time,
 )
 from profiler.explain import LaunchNumber, LaunchSections, MemoryLink, MemoryTraffic, launch_sections
-from profiler.reports import LaunchDetail, launch_detail, rank_rules
-from profiler.reports.instances import Timeline
+from profiler.reports import launch_detail, rank_rules
 from profiler.reports.rule_changes import plain_message, rule_title
-from profiler.sass import HotSpot, hottest, listing_of_launch
-from profiler.sass.hotspots import spots_by_line
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
 
-HOT_PLACES = 8  # source lines, or instructions where the report knows no lines
-_PM_SAMPLING = "pmsampling:"
+_OPCODES_SHOWN = 12
+_RULES_SHOWN = 12  # JSON has all
+_TEXT_SHOWN = 70  # letters of a source line
 
 
 @dataclass(frozen=True)
@@ -70,24 +71,6 @@ class LaunchOfSide:
         place = self.side.launches.index(self.launch)
         ids = self.side.result_ids[place : place + 1]
         return replace(self.side, launches=(self.launch,), result_ids=ids)
-
-
-@dataclass(frozen=True)
-class HotPlaces:
-    """Where the samples of a launch are: source lines, or instructions."""
-
-    places: tuple[HotSpot, ...]  # those with most samples
-    samples: float  # of all places
-    hidden: int  # places with samples that are left out
-
-
-@dataclass(frozen=True)
-class InsideLaunch:
-    """What a report holds within a launch, which is read from its file; empty where nobody read it."""
-
-    timelines: Mapping[str, Timeline] = field(default_factory=dict)  # by metric, without `pmsampling:`
-    hot: HotPlaces | None = None
-    reason: str = ""  # why the file was not read
 
 
 @dataclass(frozen=True, repr=False)
@@ -260,9 +243,7 @@ class LaunchDocument(Document):
 
         With `everything` every opcode and rule.
         """
-        from profiler.documents.launch_blocks import launch_blocks  # here: it is about this class
-
-        yield from launch_blocks(self, everything=everything)
+        yield from _blocks(self, everything=everything)
 
 
 def launch_of_name(
@@ -380,45 +361,6 @@ def launch_like(side: Side, launch: Launch, kernel: str | None = None) -> Launch
     raise UnknownName(f"{side.label} has no launch of {launch.base_name}; there are {brief_list(names)}")
 
 
-def inside_launch(detail: LaunchDetail) -> InsideLaunch:
-    """Timelines and hot places of a launch."""
-    timelines = {
-        name.removeprefix(_PM_SAMPLING): line
-        for name, line in detail.timelines.items()
-        if name.startswith(_PM_SAMPLING)  # others are marks of ncu's own
-    }
-    if not len(detail.pcs):
-        return InsideLaunch(timelines)
-    spots = spots_by_line(listing_of_launch(detail))
-    sampled = [spot for spot in spots if spot.samples]
-    if not sampled:
-        return InsideLaunch(timelines)
-    samples = sum(spot.samples or 0.0 for spot in sampled)
-    places = tuple(hottest(sampled, HOT_PLACES))
-    return InsideLaunch(timelines, HotPlaces(places, samples, len(sampled) - len(places)))
-
-
-def dominant_stall(spot: HotSpot) -> tuple[str, float] | None:
-    """The reason with most waiting samples at a place, and its share of them from 0 to 1."""
-    if not spot.waiting:
-        return None
-    reason = max(spot.reasons, key=lambda name: spot.reasons[name])
-    return reason, spot.reasons[reason] / spot.waiting
-
-
-def sampling_words(inside: InsideLaunch, duration: Value) -> str:
-    """How often a timeline was sampled, and whether that is less than once in the launch."""
-    longest = max(inside.timelines.values(), key=lambda line: len(line.values), default=None)
-    if longest is None or len(longest.times_ns) < 2:
-        return ""
-    span = float(longest.times_ns[-1] - longest.times_ns[0])
-    interval = Value(span / (len(longest.times_ns) - 1), "ns")
-    words = f"a sample every {formatting.quantity(interval)}"
-    if duration.number is not None and duration.number < 2 * float(interval.number or 0):
-        words += f", of a launch of {formatting.quantity(duration)}: too few to see its phases"
-    return words
-
-
 def memory_numbers(memory: MemoryTraffic) -> Iterator[LaunchNumber]:
     """Every number of the memory hierarchy, link by link, then level by level."""
     for link in memory.links:
@@ -499,3 +441,116 @@ def _hot_dict(hot: HotPlaces) -> dict[str, object]:
 def _finite(value: float) -> float | None:
     """A sample for JSON, which knows no NaN."""
     return value if math.isfinite(value) else None
+
+
+def _blocks(document: LaunchDocument, *, everything: bool) -> Iterator[Block]:
+    """What the launch says, then each section that has numbers, then what was not collected."""
+    yield Heading(document.heading, 1)
+    for number, statement in enumerate(document.statements, 1):
+        yield Heading(f"{number}. {kind_words(statement)}{share_words(statement)}, {statement.evidence}")
+        yield Line(statement.text)
+        if statement.lever:
+            yield Line(f"→ {statement.lever}")
+    yield Fold("sections", [*_section_blocks(document, everything)])
+    if missing := document.sections.missing:
+        yield Heading("not here")
+        rows = [(section.what, section.state, section.command, section.note) for section in missing]
+        yield Table(("what", "state", "what collects it", ""), rows)
+
+
+def _section_blocks(document: LaunchDocument, everything: bool) -> Iterator[Block]:
+    sections = document.sections
+    yield from _number_blocks(document, "facts", sections.facts)
+    yield from _number_blocks(document, "speed of light", sections.speed_of_light)
+    if sections.memory.is_collected:
+        yield from _number_blocks(document, "memory", tuple(memory_numbers(sections.memory)))
+    states = sections.warp_states
+    if states.states:
+        words = "samples by warp state" if states.is_sampled else "warp states, cycles an issue"
+        yield from _number_blocks(document, words, (states.total, *states.states))
+    mix = sections.instruction_mix
+    shown = len(mix) if everything else _OPCODES_SHOWN
+    yield from _number_blocks(document, "instruction mix", mix[:shown])
+    if hidden := len(mix[shown:]):
+        yield Notes([f"and {hidden} opcodes that are executed less"])
+    yield from _occupancy_blocks(document)
+    yield from _number_blocks(document, "schedulers, a scheduler and cycle", sections.schedulers)
+    yield from _inside_blocks(document.inside)
+    yield from _rule_blocks(document, everything)
+
+
+def _number_blocks(document: LaunchDocument, name: str, numbers: Sequence[LaunchNumber]) -> Iterator[Block]:
+    shown = [number for number in numbers if number.value.state is State.PRESENT]
+    if not shown:
+        return
+    has_baseline = document.baseline is not None
+    beside = ("baseline", "change") if has_baseline else ()
+    yield Heading(name)
+    rows = [_number_row(number, has_baseline=has_baseline) for number in shown]
+    yield Table(("", "value", *beside, "ncu metric"), rows, right=(1, 2, 3)[: 1 + len(beside)])
+
+
+def _number_row(number: LaunchNumber, *, has_baseline: bool) -> tuple[str, ...]:
+    """Label, value, baseline and change where there is a baseline, and metric, for a table of text."""
+    label = "  " * number.is_part + formatting.label(number.label, number.value)
+    beside: tuple[str, ...] = ()
+    if has_baseline:
+        known = number.baseline is not None
+        baseline = str(formatting.quantity(number.baseline)) if known and number.baseline else "–"
+        change = formatting.change(number.baseline, number.value) if known and number.baseline else ""
+        beside = (baseline, change)
+    return (label, str(formatting.quantity(number.value)), *beside, number.metric)
+
+
+def _occupancy_blocks(document: LaunchDocument) -> Iterator[Block]:
+    occupancy = document.sections.occupancy
+    if occupancy is None:
+        return
+    yield Heading("occupancy")
+    rows = [
+        ("achieved", str(formatting.quantity(occupancy.achieved)), ""),
+        ("theoretical", str(formatting.quantity(occupancy.theoretical)), ""),
+        *(
+            (f"limit: {limiter.name}", str(formatting.quantity(limiter.blocks)), "binds" * limiter.binds)
+            for limiter in occupancy.limiters
+        ),
+    ]
+    yield Table(("", "value", ""), rows, right=(1,))
+
+
+def _inside_blocks(inside: InsideLaunch) -> Iterator[Block]:
+    """Hot places and timelines, which are read from the report's file."""
+    if inside.reason:
+        yield Line(f"not read from the report: {inside.reason}")
+    if inside.timelines:
+        points = max(len(timeline.values) for timeline in inside.timelines.values())
+        yield Line(f"timeline: {len(inside.timelines)} metrics, up to {points} points (--json has them)")
+    if inside.hot is None:
+        return
+    yield Heading(f"hot places, of {formatting.digits(inside.hot.samples)} samples")
+    rows = []
+    for spot in inside.hot.places:
+        stall = dominant_stall(spot)
+        waits = f"{stall[0]} {100 * stall[1]:.0f} %" if stall else "–"
+        text = textwrap.shorten(spot.text or "", _TEXT_SHOWN, placeholder=" …")
+        share = f"{100 * (spot.samples or 0) / inside.hot.samples:.1f} %"
+        rows.append((spot.location.words, share, waits, text))
+    yield Table(("place", "samples", "waits for", "text"), rows, right=(1,))
+    if inside.hot.hidden:
+        yield Notes([f"and {inside.hot.hidden} places with fewer: profiler sass"])
+
+
+def _rule_blocks(document: LaunchDocument, everything: bool) -> Iterator[Block]:
+    rules = rank_rules(document.subject.launch.rules)
+    if not rules:
+        return
+    yield Heading("NVIDIA's rules")
+    shown = len(rules) if everything else _RULES_SHOWN
+    items = []
+    for rule in rules[:shown]:
+        gain = "" if rule.speedup_pct is None else f", {rule.speedup_pct:.1f} % {rule.speedup_scope or ''}"
+        subject = f"{rule.kind}: {rule_title(rule)}{gain.rstrip()}"
+        items.append(Item(subject, [plain_message(rule.message).strip()]))
+    yield Findings(items)
+    if hidden := len(rules[shown:]):
+        yield Notes([f"and {hidden} more: --json"])

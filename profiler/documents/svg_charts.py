@@ -26,7 +26,7 @@ class TimeLine:
 
 
 @dataclass(frozen=True)
-class Bar:
+class WaterfallBar:
     """One step of a waterfall: from where to where, and the class of its colour."""
 
     name: str
@@ -102,7 +102,7 @@ def _name_heights(lines: Sequence[TimeLine], y: Callable[[float], float]) -> lis
     return [(line, height - max(0.0, over)) for line, height in placed]
 
 
-def waterfall(bars: Sequence[Bar], title: str) -> str:
+def waterfall(bars: Sequence[WaterfallBar], title: str) -> str:
     """Horizontal bars one below the other, names left and values right."""
     most = max(max(bar.start, bar.end) for bar in bars) or 1.0
     least = min(0.0, *(min(bar.start, bar.end) for bar in bars))

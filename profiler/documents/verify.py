@@ -70,9 +70,9 @@ def verify_data(
     """Check bundles, decisions, searches and, unless `quick`, the index."""
     from profiler.bundles import open_root
     from profiler.search.verification import verify_searches
-    from profiler.store import Finding
+    from profiler.store import Fault
     from profiler.store import verify_data as verify_stored
 
     found = verify_stored(quick=quick, data=data, progress=progress)
-    searches = [Finding(search_id, message) for search_id, message in verify_searches(open_root(data))]
+    searches = [Fault(search_id, message) for search_id, message in verify_searches(open_root(data))]
     return VerifyDocument(replace(found, findings=(*found.findings, *searches)))

@@ -19,7 +19,7 @@ from profiler.documents.comparison_text import (
     warnings,
 )
 from profiler.documents.facts_comparison import FACTS_HEAD, facts_sections
-from profiler.documents.svg_charts import Bar, TimeLine, time_lines, waterfall
+from profiler.documents.svg_charts import TimeLine, WaterfallBar, time_lines, waterfall
 from profiler.documents.version_table import (
     TableCell,
     TableColumn,
@@ -375,14 +375,14 @@ def _waterfall(explanation: Explanation) -> str:
     split, a_us, b_us = explanation.split, explanation.a_us, explanation.b_us
     if split is None or not split.terms or a_us is None or b_us is None:
         return ""
-    bars = [Bar("A", 0.0, a_us, _us(a_us), "quiet")]
+    bars = [WaterfallBar("A", 0.0, a_us, _us(a_us), "quiet")]
     at = a_us
     is_judged = explanation.verdict.traits.moved
     for step in waterfall_steps(a_us, split):
         css = "quiet" if not is_judged or step.kind == "residue" else "worse" if step.us > 0 else "better"
-        bars.append(Bar(step.label, at, at + step.us, _us(step.us, signed=True), css))
+        bars.append(WaterfallBar(step.label, at, at + step.us, _us(step.us, signed=True), css))
         at += step.us
-    bars.append(Bar("B", 0.0, b_us, _us(b_us), "strong"))
+    bars.append(WaterfallBar("B", 0.0, b_us, _us(b_us), "strong"))
     return waterfall(bars, f"why the time of {explanation.kernel} changed")
 
 

@@ -181,13 +181,13 @@ def compare_many(
         kernel,
     )
     compared = [
-        _Place(cell, baseline, rows, judge, store_opener, concepts)
+        _TableCell(cell, baseline, rows, judge, store_opener, concepts)
         for cell in cells
         if not cell.is_modelled_time
     ]
     _judge_together(compared, concepts)
     timed = [_ModelledTime(cell, baseline, rows) for cell in cells if cell.is_modelled_time]
-    shown: list[_Place | _ModelledTime] = [*compared, *timed]
+    shown: list[_TableCell | _ModelledTime] = [*compared, *timed]
     shown.sort(key=lambda place: cells.index(place.cell))
     notes = subjects.prediction_notes if timed else ()
     return _document(shown, rows, baseline, table, metrics, notes)
@@ -458,7 +458,7 @@ class _Judge:
         return max(launches, key=_duration)
 
 
-class _Place:
+class _TableCell:
     """One workload, GPU and kind of evidence: what each subject has there, beside what the baseline has."""
 
     def __init__(
@@ -693,7 +693,7 @@ def _change_of(comparison: Comparison | None, metric: Metric) -> MetricChange | 
     return next((change for change in changes if change.concept == metric.concept), None)
 
 
-def _judge_together(places: Sequence[_Place], concepts: Collection[str]) -> None:
+def _judge_together(places: Sequence[_TableCell], concepts: Collection[str]) -> None:
     """Judge the comparisons of all places as one table, as a gate does: time, and the counters shown."""
     keys = [(place, name) for place in places for name in place.judged if name in place.comparisons]
     judged = judge_comparisons_together(
@@ -705,7 +705,7 @@ def _judge_together(places: Sequence[_Place], concepts: Collection[str]) -> None
 
 
 def _document(
-    places: Sequence[_Place | _ModelledTime],
+    places: Sequence[_TableCell | _ModelledTime],
     subjects: Sequence[_Subject],
     baseline: _Subject,
     table: MetricTable,

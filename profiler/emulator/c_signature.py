@@ -40,7 +40,7 @@ class UnfitCase(BadCatalog):
 
 
 @dataclass(frozen=True)
-class Parameter:
+class CParameter:
     """A parameter of a C function."""
 
     kind: str  # pointer, int, float or double; "" where it is of another type
@@ -54,7 +54,7 @@ class Signature:
 
     place: str  # FILE:LINE
     symbol: str
-    parameters: tuple[Parameter, ...]  # the stream too, which comes last
+    parameters: tuple[CParameter, ...]  # the stream too, which comes last
     code: str  # of its file, without comments
 
 
@@ -104,7 +104,7 @@ def check_arguments(signature: Signature, arguments: Sequence[Argument], check_e
         )
 
 
-def _check_elements(signature: Signature, parameter: Parameter, value: np.ndarray, head: str) -> None:
+def _check_elements(signature: Signature, parameter: CParameter, value: np.ndarray, head: str) -> None:
     """Compare an array with its parameter's type; of a void pointer with what the code casts it to."""
     elements = {parameter.element}
     is_declared = parameter.element in _ELEMENTS
@@ -119,23 +119,23 @@ def _check_elements(signature: Signature, parameter: Parameter, value: np.ndarra
         raise UnfitCase(f"{head} is read as {types}, and the problem's case passes an array of {value.dtype}")
 
 
-def _parameter(text: str) -> Parameter:
+def _parameter(text: str) -> CParameter:
     words = _plain(text)
     if "*" in text or "[" in text:
         before, _, after = re.sub(r"\[.*", "", _QUALIFIER.sub(" ", text)).rpartition("*")
         if not before:  # an array without a star
             before, _, after = after.rpartition(" ")
-        return Parameter("pointer", after.strip(), _plain(before))
+        return CParameter("pointer", after.strip(), _plain(before))
     tokens = words.split()
     types = [token for token in tokens if token in _INTS]
     if "double" in tokens or "float" in tokens:
         kind = "double" if "double" in tokens else "float"
-        return Parameter(kind, tokens[-1] if tokens[-1] != kind else "", "")
+        return CParameter(kind, tokens[-1] if tokens[-1] != kind else "", "")
     if tokens[:1] == ["cudaStream_t"]:
-        return Parameter("pointer", tokens[1] if len(tokens) > 1 else "", "void")
+        return CParameter("pointer", tokens[1] if len(tokens) > 1 else "", "void")
     if types:
-        return Parameter("int", tokens[-1] if tokens[-1] not in _INTS else "", "")
-    return Parameter("", tokens[-1] if len(tokens) > 1 else "", "")
+        return CParameter("int", tokens[-1] if tokens[-1] not in _INTS else "", "")
+    return CParameter("", tokens[-1] if len(tokens) > 1 else "", "")
 
 
 def _plain(words: str) -> str:

@@ -110,7 +110,7 @@ def check_outcome(
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """Something wrong with a version, once for each kind and line, on the smallest workload that shows it."""
 
     kind: str  # of a defect; `numbers` where elements are out of tolerance; `contract`; `not caught`
@@ -136,7 +136,7 @@ class Finding:
         }
 
 
-def findings(check: VersionCheck) -> list[Finding]:
+def findings(check: VersionCheck) -> list[CheckFinding]:
     """What stands against a version that is not as expected, causes before what may follow from them.
 
     Of equal causes that on the smallest workload comes first.
@@ -144,7 +144,7 @@ def findings(check: VersionCheck) -> list[Finding]:
     unexpected = sorted(
         (run for run in check.runs if run.as_expected is False), key=lambda run: (run.flops, run.seed)
     )
-    by_place: dict[tuple[str, SourceLine | None], Finding] = {}
+    by_place: dict[tuple[str, SourceLine | None], CheckFinding] = {}
     for run in unexpected:
         output = run.result.output_check
         kinds = [(defect.kind, defect.source, defect.text) for defect in run.defects]
@@ -163,7 +163,7 @@ def findings(check: VersionCheck) -> list[Finding]:
             *(*landing_option, *stage_option),
         )
         for kind, place, text in kinds:
-            finding = Finding(kind, place, text, run.workload, run.seed, run.stage, run.landing, options)
+            finding = CheckFinding(kind, place, text, run.workload, run.seed, run.stage, run.landing, options)
             by_place.setdefault((kind, place), finding)
     ordered = sorted(by_place.values(), key=lambda finding: cause_rank(finding.kind))
     if check.contract is None:
@@ -171,13 +171,13 @@ def findings(check: VersionCheck) -> list[Finding]:
     changed = check.contract.workload
     options = ("--workload", changed.label, "--contract")
     broken = [
-        Finding("contract", None, defect.text, changed, 0, ALL_STAGES, None, options)
+        CheckFinding("contract", None, defect.text, changed, 0, ALL_STAGES, None, options)
         for defect in contract_defects(check.contract, check.runs)
     ]
     return [*ordered, *broken]
 
 
-def replay_command(version: str, finding: Finding, catalog: Path | None = None) -> str:
+def replay_command(version: str, finding: CheckFinding, catalog: Path | None = None) -> str:
     """The command that makes the run of a finding again, and no other."""
     own_catalog = ("--catalog", str(catalog)) if catalog is not None else ()
     return shlex.join(("profiler", "check", version, *finding.options, *own_catalog))

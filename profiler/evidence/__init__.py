@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from profiler.evidence.gpu_parts import part_of_launch as part_of_launch
     from profiler.evidence.launch import Launch as Launch
     from profiler.evidence.launch import Report as Report
-    from profiler.evidence.launch import Rule as Rule
+    from profiler.evidence.launch import RuleResult as RuleResult
     from profiler.evidence.launch import Session as Session
     from profiler.evidence.launch import only as only
     from profiler.evidence.launch import place_of_most_time as place_of_most_time
@@ -80,7 +80,7 @@ __getattr__ = lazy(
     derived_forms="DerivedForm formula_names",
     gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
     gpu_parts="DEFAULT_PART GPU_PARTS GpuPart find_part part_of_device part_of_launch",
-    launch="Launch Report Rule Session only place_of_most_time",
+    launch="Launch Report RuleResult Session only place_of_most_time",
     library_kernels="is_library_launch libraries_of library_kernels_alone",
     metric_table="Metric MetricTable load_metrics",
     name_pattern="BadPattern Expression compile_expression compile_wildcards",

@@ -19,7 +19,7 @@ _ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
 
 
 @dataclass(frozen=True)
-class Rule:
+class RuleResult:
     """One result of one of NVIDIA's rules, in the report's own words."""
 
     identifier: str
@@ -50,7 +50,7 @@ class Launch:
     ordinal: int  # place in the report, from 0
     values: Values
     opcodes: Mapping[str, float] = field(default_factory=dict)  # warp instructions executed, by opcode
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RuleResult, ...] = ()
     # Metrics that the report has of it and of which nobody asked for a value; None: nobody knows which.
     unread: frozenset[str] | None = frozenset()
     device_column: int | None = None  # what a CSV says of its device; other reports have it as a metric

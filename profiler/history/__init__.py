@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from profiler.history.catalog_snapshot import load_snapshot as load_snapshot
     from profiler.history.change_points import Drift as Drift
     from profiler.history.change_points import History as History
+    from profiler.history.change_points import LevelStep as LevelStep
     from profiler.history.change_points import SeriesView as SeriesView
-    from profiler.history.change_points import Step as Step
     from profiler.history.change_points import find_change_points as find_change_points
     from profiler.history.change_points import search_histories as search_histories
     from profiler.history.family_order import example_families as example_families
@@ -66,7 +66,7 @@ __getattr__ = lazy(
     baselines="Baseline Baselines LostPin Pin",
     best_versions="BestVersion load_best_versions",
     catalog_snapshot="CatalogSnapshot load_newest_snapshot load_snapshot",
-    change_points="Drift History SeriesView Step find_change_points search_histories",
+    change_points="Drift History SeriesView LevelStep find_change_points search_histories",
     family_order="example_families order_families own_family",
     joined_parts="joined_arrays",
     lineage="Lineage VersionStatus load_lineage load_lineages",

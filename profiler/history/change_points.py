@@ -40,7 +40,7 @@ _LoadBundle = Callable[[str], Run | None]
 
 
 @dataclass(frozen=True)
-class Step:
+class LevelStep:
     """One step of a series from one level to another."""
 
     change_point: ChangePoint  # its indices are those of the history's series.points
@@ -90,7 +90,7 @@ class History:
     series: Trend
     over: str  # runs, or versions: the newest run of each
     version: str | None  # the only one; None: all
-    steps: tuple[Step, ...]
+    steps: tuple[LevelStep, ...]
     not_judged: str = ""  # why no step could be found; "" where there are enough points
     points: int = 0  # numbers in the longest stretch that was read by one counter in one unit
     drifts: tuple[Drift, ...] = ()  # oldest first
@@ -327,7 +327,7 @@ def _step(
     metric: Metric | None,
     find_run: _FindRun,
     load_bundle: _LoadBundle,
-) -> Step:
+) -> LevelStep:
     points = series.points
     possible = tuple(points[change_point.earliest : change_point.latest + 1])
     before, after = points[change_point.earliest - 1], possible[-1]
@@ -354,7 +354,7 @@ def _step(
     if not series.workload and is_same_code and is_other_grid(before, after):
         verdict = by_direction = Verdict.NOT_COMPARABLE
         reason = f"another workload: {describe_sizes(before, after)}"
-    return Step(
+    return LevelStep(
         change_point,
         verdict,
         reason,

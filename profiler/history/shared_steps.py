@@ -10,7 +10,7 @@ from datetime import datetime
 from profiler.compare import EnvironmentChange
 from profiler.compare.same_code import CHANGED, SAME
 from profiler.evidence import Evidence
-from profiler.history.change_points import RUNS, History, Step
+from profiler.history.change_points import RUNS, History, LevelStep
 from profiler.history.trend import TrendPoint
 from profiler.statistics import MIN_POINTS, LevelKind, Verdict
 
@@ -25,7 +25,7 @@ class SharedStep:
     run_id: str
     created: datetime
     verdict: Verdict  # that of most of its steps
-    steps: tuple[tuple[History, Step], ...]  # in the order of the histories
+    steps: tuple[tuple[History, LevelStep], ...]  # in the order of the histories
     series: int  # how many could have shown it: those with points on both sides, and no step by other code
     environment: tuple[EnvironmentChange, ...]  # what changed with the run, as far as it is known
 
@@ -47,7 +47,7 @@ def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
     share of those in which it may lie and the run on either side.
     """
     over_runs = [history for history in histories if history.over == RUNS]
-    by_run: dict[tuple[str | None, str, int], list[tuple[History, Step]]] = defaultdict(list)
+    by_run: dict[tuple[str | None, str, int], list[tuple[History, LevelStep]]] = defaultdict(list)
     by_code: dict[tuple[str | None, str, int], set[int]] = defaultdict(set)  # histories, by identity
     created: dict[str, datetime] = {}
     for history in over_runs:
@@ -106,7 +106,7 @@ def find_shared_steps(histories: Sequence[History]) -> tuple[SharedStep, ...]:
     return tuple(sorted(shared, key=lambda step: (step.created, step.run_id)))
 
 
-def _runs_near(history: History, step: Step) -> Sequence[TrendPoint]:
+def _runs_near(history: History, step: LevelStep) -> Sequence[TrendPoint]:
     """The points with which a step may have begun, and one on each side: noise may move its place by one."""
     place = step.change_point
     return history.series.points[max(0, place.earliest - 1) : place.latest + 2]

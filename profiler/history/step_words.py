@@ -7,7 +7,7 @@ from statistics import median
 
 from profiler.compare.same_code import SAME
 from profiler.evidence import Value, formatting
-from profiler.history.change_points import Drift, Step
+from profiler.history.change_points import Drift, LevelStep
 from profiler.history.shared_steps import SharedStep
 from profiler.history.trend import TrendPoint
 from profiler.statistics import LevelKind
@@ -17,7 +17,7 @@ DUE_TO_STATE = "state of the machine"
 LAST_POINT = "a step of the last point alone is judged by the pair"
 
 
-def size_words(step: Step) -> str:
+def size_words(step: LevelStep) -> str:
     """The size with its interval: relative, or in percentage points, or absolute from a level of 0."""
     change = step.change_point
     if math.isnan(change.size):
@@ -29,31 +29,31 @@ def size_words(step: Step) -> str:
     return f"{_signed(100 * change.size)} %{_interval(100 * low, 100 * high)}"
 
 
-def brief_size_words(step: Step) -> str:
+def brief_size_words(step: LevelStep) -> str:
     """The size without its interval."""
     return size_words(step).partition(" (")[0]
 
 
-def place_words(step: Step, *, over_runs: bool) -> str:
+def place_words(step: LevelStep, *, over_runs: bool) -> str:
     """When its likeliest run was made, or of which version it is: as `11-07`."""
     return f"{step.likeliest.created:%m-%d}" if over_runs else step.likeliest.version
 
 
-def brief_circumstances(step: Step) -> str:
+def brief_circumstances(step: LevelStep) -> str:
     """What changed with it, and whether the machine code did: `driver 570 → 580; machine code the same`."""
     words = [f"{change.field} {change.before} → {change.after}" for change in step.circumstances.environment]
     code = step.circumstances.code.word
     return "; ".join([*words, f"machine code {CODE_WORDS.get(code, code)}"])
 
 
-def level_words(step: Step) -> str:
+def level_words(step: LevelStep) -> str:
     """The levels before and after; a unit that is a long word is written once."""
     before, after = _quantity(step.change_point.before, step), _quantity(step.change_point.after, step)
     unit = f" {step.before.value.unit}"
     return f"{before.removesuffix(unit) if formatting.is_long_unit(unit) else before} → {after}"
 
 
-def environment_words(step: Step) -> str:
+def environment_words(step: LevelStep) -> str:
     """What changed in the environment, and what is unknown about it."""
     circumstances = step.circumstances
     words = [f"{change.field} {change.before} → {change.after}" for change in circumstances.environment]
@@ -62,12 +62,12 @@ def environment_words(step: Step) -> str:
     return "; ".join(words) or "the same"
 
 
-def verdict_words(step: Step) -> str:
+def verdict_words(step: LevelStep) -> str:
     """The verdict with its sign, or what a level that is not new is."""
     return step.verdict.label if step.equal is None else f"{step.verdict.traits.sign} {step.level}"
 
 
-def level_kind_words(step: Step) -> str:
+def level_kind_words(step: LevelStep) -> str:
     """Of a level that is not new: `back in a known state, as since v1 2026-01-01 10:00`; else ""."""
     if step.equal is None:
         return ""
@@ -75,7 +75,7 @@ def level_kind_words(step: Step) -> str:
     return f"{step.level}, {joint} {moment(step.equal)}"
 
 
-def due_to_words(step: Step) -> str:
+def due_to_words(step: LevelStep) -> str:
     """What can have caused it; a level that comes and goes with equal code is a state of the machine."""
     return step.circumstances.cause if step.equal is None else DUE_TO_STATE
 
@@ -102,12 +102,12 @@ def shared_words(shared: SharedStep) -> str:
     )
 
 
-def where_words(step: Step) -> str:
+def where_words(step: LevelStep) -> str:
     """The runs with which the new level may have begun."""
     return _range([moment(point) for point in step.possible])
 
 
-def short_where_words(step: Step) -> str:
+def short_where_words(step: LevelStep) -> str:
     """As `where_words`, by versions alone, or by time where a version has several of these runs."""
     versions = {point.version for point in (step.before, *step.possible)}
     names = [point.version for point in step.possible]
@@ -116,7 +116,7 @@ def short_where_words(step: Step) -> str:
     return _range(names)
 
 
-def code_words(step: Step) -> str:
+def code_words(step: LevelStep) -> str:
     """Whether the machine code changed, and how that is known."""
     code = step.circumstances.code
     return f"{code.word}: {code.why}"
@@ -131,7 +131,7 @@ def _range(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names)} points)"
 
 
-def _quantity(number: float, step: Step) -> str:
+def _quantity(number: float, step: LevelStep) -> str:
     return str(formatting.quantity(Value(number, step.before.value.unit)))
 
 

@@ -13,7 +13,7 @@ from profiler.history.version_latency import mode_rank
 from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
-    from profiler.history.change_points import History, Step
+    from profiler.history.change_points import History, LevelStep
     from profiler.history.trend import Trend, TrendPoint
 
 
@@ -24,7 +24,7 @@ class GridCell:
     first: Value
     last: Value
     numbers: int  # in the range
-    step: Step | None  # the last one to a new level in the range; None where there is none
+    step: LevelStep | None  # the last one to a new level in the range; None where there is none
     not_judged: str  # why no step could be found; "" where there are enough points
     gap: str = ""  # why there is no number at all
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from profiler.judge.candidate import load_candidate as load_candidate
     from profiler.judge.isolation import Isolation as Isolation
     from profiler.judge.judgement import Against as Against
-    from profiler.judge.judgement import Judgement as Judgement
+    from profiler.judge.judgement import CandidateJudgement as CandidateJudgement
     from profiler.judge.judgement import StageResult as StageResult
     from profiler.judge.judgement import StageState as StageState
     from profiler.judge.judgement import WorkloadTime as WorkloadTime
@@ -23,7 +23,7 @@ __getattr__ = lazy(
     __name__,
     candidate="Candidate content_id load_candidate",
     isolation="Isolation",
-    judgement="Against Judgement StageResult StageState WorkloadTime",
+    judgement="Against CandidateJudgement StageResult StageState WorkloadTime",
     manifest="Manifest read_manifest",
     pipeline="STAGES judge_candidate",
 )

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from profiler.errors import ProfilerError
-from profiler.judge.compilation import MachineCode
+from profiler.judge.compilation import CandidateCode
 
 
 def keep_artefacts(
-    code: MachineCode, predictions: Mapping[str, Mapping[str, Any]], folder: Path
+    code: CandidateCode, predictions: Mapping[str, Mapping[str, Any]], folder: Path
 ) -> dict[str, str]:
     """Write them into a folder; their paths by what they are.
 
@@ -44,7 +44,7 @@ def keep_artefacts(
     }
 
 
-def _listing(code: MachineCode) -> str:
+def _listing(code: CandidateCode) -> str:
     """What the disassembler printed, which the isolated process left beside the cubin."""
     try:
         return gzip.decompress((code.folder / f"{code.arch}.sass.gz").read_bytes()).decode(errors="replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profiler.build.elf import WRITE
-from profiler.judge.compilation import MachineCode
+from profiler.judge.compilation import CandidateCode
 
 MOST_CONSTANT_BYTES = 4096  # of all tables together: more looks like an answer
 # Sections that hold what threads can write and the next launch reads.
@@ -53,7 +53,7 @@ _COMPILERS_DATA = {
 _DEBUG = (".debug", ".nv_debug", ".nv.tileir.debug", ".nv.host", ".eh_frame")
 
 
-def scan_binary(code: MachineCode) -> Iterator[str]:
+def scan_binary(code: CandidateCode) -> Iterator[str]:
     """What stands against the binary, a sentence each; nothing where there is nothing."""
     names = [name for name, _, _, _ in code.sections if name.startswith((".text.", ".nv."))]
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -110,7 +110,7 @@ def _way_out(symbols: str) -> str:
     return "; ".join(ways) or "pass scratch buffers, put tables into __constant__"
 
 
-def _named_sections(code: MachineCode) -> frozenset[str]:
+def _named_sections(code: CandidateCode) -> frozenset[str]:
     """The sections whose address any instruction can come by.
 
     An instruction has it from a relocation of its own, or of a constant or variable that it reads. Constant

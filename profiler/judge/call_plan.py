@@ -19,7 +19,7 @@ from profiler.emulator.cpu_library import build_cpu_library
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge
 from profiler.evidence import find_architecture
 from profiler.judge.candidate import Candidate
-from profiler.judge.compilation import Kernel, MachineCode
+from profiler.judge.compilation import CandidateCode, Kernel
 from profiler.judge.manifest import PlannedLaunch, Triple
 
 _MOST_SCRATCH_BYTES = 512 << 20  # of all buffers: some calls are run at a time, and this process fills them
@@ -104,7 +104,7 @@ def argument_names(problem: Problem) -> tuple[str, ...]:
 
 
 def plan_call(
-    candidate: Candidate, problem: Problem, code: MachineCode, workload: Workload, case: Case
+    candidate: Candidate, problem: Problem, code: CandidateCode, workload: Workload, case: Case
 ) -> CallPlan:
     """Work out a call. Raises UnknownName, BuildFailed or BadCatalog for what does not fit the binary."""
     arrays = [value for value in case.arguments if isinstance(value, np.ndarray)]
@@ -142,7 +142,7 @@ def plan_call(
     return CallPlan(workload, case, tuple(arrays), output, launches, tuple(planned), tuple(scratch), numbers)
 
 
-def _of_manifest(launch: PlannedLaunch, code: MachineCode, numbers: Mapping[str, int]) -> CallLaunch:
+def _of_manifest(launch: PlannedLaunch, code: CandidateCode, numbers: Mapping[str, int]) -> CallLaunch:
     kernel = code.find(launch.kernel)
     if len(launch.arguments) != len(kernel.parameters):
         raise BuildFailed(
@@ -216,7 +216,7 @@ def _version_shapes(candidate: Candidate, problem: Problem, case: Case) -> tuple
     return result.launches
 
 
-def _of_version(shape: LaunchShape, code: MachineCode, case: Case) -> CallLaunch:
+def _of_version(shape: LaunchShape, code: CandidateCode, case: Case) -> CallLaunch:
     positions = [i for i, value in enumerate(case.arguments) if isinstance(value, np.ndarray)]
     number_of = {position: number for number, position in enumerate(positions)}
     name = shape.config.kernel

@@ -21,14 +21,14 @@ from profiler.catalog import Catalog
 from profiler.errors import BuildFailed, CannotJudge
 from profiler.evidence import find_architecture
 from profiler.judge.candidate import Candidate
-from profiler.judge.isolation import Isolation, Limits
+from profiler.judge.isolation import Isolation, ProcessLimits
 from profiler.judge.manifest import PlannedLaunch
 from profiler.sass import extract_cubin, newest_running_on
 from profiler.sass.disassembly import TOO_NEW
 
 CUBIN = "kernel.cubin"
-_COMPILER = Limits(120, memory_bytes=8 << 30)
-_READER = Limits(120)
+_COMPILER = ProcessLimits(120, memory_bytes=8 << 30)
+_READER = ProcessLimits(120)
 _MOST_CUBIN_BYTES = 32 << 20
 _RESERVED_SINCE = 80  # from sm_80 on a part of shared memory is the system's, and stands in .nv.shared
 _USAGE = re.compile(r"Function (\S+):\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
@@ -56,7 +56,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class MachineCode:
+class CandidateCode:
     """What a candidate was compiled to."""
 
     folder: Path  # with the cubin and its listing; a worker reads it
@@ -113,7 +113,7 @@ def compile_candidate(
     arch: str,
     folder: Path,
     isolation: Isolation,
-) -> MachineCode:
+) -> CandidateCode:
     """Compile for one architecture into the folder. kernels: as launches name them, each once.
 
     Raises BuildFailed with the compiler's first error, CannotJudge where a tool is missing.
@@ -215,7 +215,7 @@ def _build_version(
 
 def _inspect(
     folder: Path, arch: str, usages: Mapping[str, ResourceUsage], isolation: Isolation, log: str
-) -> MachineCode:
+) -> CandidateCode:
     answer = run_worker(
         {"kind": "inspect", "cubin": CUBIN, "arch": arch}, folder, isolation, _READER, writes_code=True
     )
@@ -240,7 +240,7 @@ def _inspect(
     if not kernels:
         raise BuildFailed("the binary holds no kernel that the disassembler knows")
     data = (folder / CUBIN).read_bytes()
-    return MachineCode(
+    return CandidateCode(
         folder,
         arch,
         kernels,
@@ -289,7 +289,7 @@ def run_worker(
     job: Mapping[str, Any],
     folder: Path,
     isolation: Isolation,
-    limits: Limits,
+    limits: ProcessLimits,
     readable: Sequence[Path] = (),
     writes_code: bool = False,
 ) -> dict[str, Any]:
@@ -314,11 +314,11 @@ def run_worker(
     return answer
 
 
-def usage_json(code: MachineCode) -> dict[str, Any]:
+def usage_json(code: CandidateCode) -> dict[str, Any]:
     """What a worker needs of the kernels' resources."""
     return {name: asdict(kernel.usage) for name, kernel in code.kernels.items()}
 
 
-def find_launches(code: MachineCode, launches: Sequence[PlannedLaunch]) -> list[Kernel]:
+def find_launches(code: CandidateCode, launches: Sequence[PlannedLaunch]) -> list[Kernel]:
     """The kernel of each launch. Raises BuildFailed."""
     return [code.find(launch.kernel) for launch in launches]

@@ -16,8 +16,8 @@ from profiler.catalog.cases import call_problem, check_workloads, make_case
 from profiler.errors import CannotJudge
 from profiler.judge.call_plan import CallPlan, plan_call
 from profiler.judge.candidate import Candidate
-from profiler.judge.compilation import MachineCode
-from profiler.judge.isolation import Isolation, Limits
+from profiler.judge.compilation import CandidateCode
+from profiler.judge.isolation import Isolation, ProcessLimits
 from profiler.judge.judgement import StageState
 from profiler.judge.machine_run import MachineResult, SampleResult, run_call, sample_call
 from profiler.judge.poison import PLAUSIBLE, POISONS
@@ -26,7 +26,7 @@ UNSEEN_CALLS = 4
 JOBS = min(os.cpu_count() or 1, 4)  # processes at a time
 _DRAWS = 60
 _WEIGHTS = {"inputs": 5, "head_dim": 3, "causal": 3}
-_CALL = Limits(90)
+_CALL = ProcessLimits(90)
 _SAMPLED = 3  # blocks of the first acceptance shape; one of the others
 _AGAIN = 4  # blocks, where the first wrote too little
 
@@ -48,7 +48,7 @@ class Shown:
 def check_unseen(
     candidate: Candidate,
     problem: Problem,
-    code: MachineCode,
+    code: CandidateCode,
     isolation: Isolation,
     rng: np.random.Generator,
     calls: int = UNSEEN_CALLS,
@@ -79,7 +79,7 @@ def check_unseen(
 def _check_call(
     candidate: Candidate,
     problem: Problem,
-    code: MachineCode,
+    code: CandidateCode,
     isolation: Isolation,
     workload: Workload,
     seeds: Sequence[int],
@@ -182,7 +182,7 @@ def _side_effects(plan: CallPlan, result: MachineResult) -> list[str]:
 def check_acceptance(
     candidate: Candidate,
     problem: Problem,
-    code: MachineCode,
+    code: CandidateCode,
     isolation: Isolation,
     rng: np.random.Generator,
     workloads: Sequence[Workload],
@@ -213,7 +213,7 @@ def check_acceptance(
 def check_blocks(
     candidate: Candidate,
     problem: Problem,
-    code: MachineCode,
+    code: CandidateCode,
     isolation: Isolation,
     rng: np.random.Generator,
     workload: Workload,
@@ -230,7 +230,7 @@ class _Sample:
         self,
         candidate: Candidate,
         problem: Problem,
-        code: MachineCode,
+        code: CandidateCode,
         isolation: Isolation,
         rng: np.random.Generator,
         workload: Workload,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.judge.machine_races import GRANULE
-from profiler.model.machine import Lanes, Machine, MemoryObserver
+from profiler.model.machine import BlockState, Lanes, MemoryObserver
 
 Array = NDArray[Any]
 NOBODY = -1
@@ -43,7 +43,7 @@ class Footprint:
         written: Array = self.owner != NOBODY
         return written
 
-    def watch(self, machine: Machine) -> None:
+    def watch(self, machine: BlockState) -> None:
         """See the accesses of a machine's blocks, after whoever sees them already."""
         own = _BlockFootprint(self, machine, self._blocks_before)
         before = machine.memory_observer
@@ -54,7 +54,7 @@ class Footprint:
 class _BlockFootprint:
     """The blocks of one machine."""
 
-    def __init__(self, launch: Footprint, machine: Machine, blocks_before: int) -> None:
+    def __init__(self, launch: Footprint, machine: BlockState, blocks_before: int) -> None:
         self._launch = launch
         self._warps = machine.block_threads // 32
         self._before = blocks_before

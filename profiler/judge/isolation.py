@@ -31,7 +31,7 @@ _ROOT = ".root"  # in the writable folder: what the root of the isolated process
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProcessLimits:
     """What a process may use. Seconds of wall time, and of processor time for each process of it."""
 
     seconds: float
@@ -74,7 +74,7 @@ def why_not_isolated() -> str:
     if not sys.platform.startswith("linux"):
         return "there are namespaces on Linux alone"
     with scratch_folder() as folder:
-        job = _job(["/bin/sh", "-c", "exit 0"], folder, Limits(10), {})
+        job = _job(["/bin/sh", "-c", "exit 0"], folder, ProcessLimits(10), {})
         done = subprocess.run([*_START, job], capture_output=True, text=True, timeout=60)
     if done.returncode == 0:
         return ""
@@ -107,7 +107,7 @@ class Isolation:
         self,
         command: Sequence[str],
         folder: Path,
-        limits: Limits,
+        limits: ProcessLimits,
         environment: Mapping[str, str] | None = None,
         readable: Sequence[Path] = (),
         devices: bool = False,
@@ -125,7 +125,7 @@ class Isolation:
         self,
         command: Sequence[str],
         folder: Path,
-        limits: Limits,
+        limits: ProcessLimits,
         *,
         stdin: bytes = b"",
         environment: Mapping[str, str] | None = None,
@@ -205,7 +205,7 @@ def _environment(more: Mapping[str, str]) -> dict[str, str]:
 def _job(
     command: Sequence[str],
     folder: Path,
-    limits: Limits,
+    limits: ProcessLimits,
     environment: Mapping[str, str],
     readable: Sequence[Path] = (),
     more: Mapping[str, Any] | None = None,

@@ -94,7 +94,7 @@ class Against:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class CandidateJudgement:
     """All that was found out about a candidate."""
 
     candidate: str  # content id: sha256 over its canonical manifest and its files

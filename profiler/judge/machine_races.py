@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.judge.poison import filled
-from profiler.model.machine import Lanes, Machine
+from profiler.model.machine import BlockState, Lanes
 
 Array = NDArray[Any]
 GRANULE = 2  # bytes that are told apart: two halves of a word may be two threads'
@@ -70,7 +70,7 @@ class LaunchRaces:
         self._blocks_before = 0
         self._leftover = leftover
 
-    def prepare(self, machine: Machine) -> None:
+    def prepare(self, machine: BlockState) -> None:
         """Watch the blocks of a machine. What they have not written holds anything."""
         registers = machine.R[:-1]  # the last one is zero
         for array in (machine.shared, machine.local, registers):
@@ -89,7 +89,7 @@ class LaunchRaces:
 class _BlockRaces:
     """The blocks of one machine."""
 
-    def __init__(self, launch: LaunchRaces, machine: Machine, blocks_before: int) -> None:
+    def __init__(self, launch: LaunchRaces, machine: BlockState, blocks_before: int) -> None:
         self._launch, self._machine = launch, machine
         self._warps = machine.block_threads // 32
         self._first_warp = blocks_before * self._warps

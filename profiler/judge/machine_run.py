@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from profiler.bundles import scratch_folder
 from profiler.judge.call_plan import CallPlan
-from profiler.judge.compilation import CUBIN, MachineCode, run_worker, usage_json
-from profiler.judge.isolation import Isolation, Limits
+from profiler.judge.compilation import CUBIN, CandidateCode, run_worker, usage_json
+from profiler.judge.isolation import Isolation, ProcessLimits
 from profiler.judge.machine_races import GRANULE
 from profiler.judge.poison import POISON, filled
 
@@ -48,10 +48,10 @@ class SampleResult(MachineResult):
 
 
 def run_call(
-    code: MachineCode,
+    code: CandidateCode,
     plan: CallPlan,
     isolation: Isolation,
-    limits: Limits,
+    limits: ProcessLimits,
     *,
     poison: int = POISON,
     scratch: Sequence[NDArray[np.uint8]] | None = None,
@@ -68,10 +68,10 @@ def run_call(
 
 
 def sample_call(
-    code: MachineCode,
+    code: CandidateCode,
     plan: CallPlan,
     isolation: Isolation,
-    limits: Limits,
+    limits: ProcessLimits,
     drawn: Mapping[int, NDArray[Any]],
     *,
     seed: int = 0,
@@ -118,7 +118,7 @@ def sample_call(
 
 
 def _write_call(
-    code: MachineCode,
+    code: CandidateCode,
     plan: CallPlan,
     folder: Path,
     poison: int,
@@ -164,11 +164,11 @@ def _result(answer: Mapping[str, Any], job: Mapping[str, Any], folder: Path) -> 
 
 
 def predict_call(
-    code: MachineCode,
+    code: CandidateCode,
     plan: CallPlan,
     gpu: str,
     isolation: Isolation,
-    limits: Limits,
+    limits: ProcessLimits,
     executed: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """The modelled times of a call's launches, as machine_worker.py gives them, or `error`.

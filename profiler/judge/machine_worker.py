@@ -34,9 +34,9 @@ from profiler.judge.sampled_call import ChosenBlocks, choose_blocks, run_chosen
 from profiler.model import (
     GlobalMemory,
     KernelImage,
+    KernelProgram,
     LaunchRun,
     NoModel,
-    Program,
     count_blocks,
     load_program,
     read_kernels,
@@ -46,7 +46,7 @@ from profiler.model import (
 from profiler.model.control_words import read_code_words
 from profiler.model.error_table import load_errors
 from profiler.model.interpreter import all_blocks
-from profiler.model.machine import Machine
+from profiler.model.machine import BlockState
 from profiler.model.memory import ALIGNMENT, GAP, START
 from profiler.model.prediction import launch_inputs, predict_run
 from profiler.sass import FunctionCode, library_functions
@@ -142,15 +142,15 @@ def _special_registers(text: str) -> list[str]:
     return [word.strip(",;") for word in text.split() if word.startswith("SR_")]
 
 
-class _Code:
+class _CubinCode:
     """A cubin's kernels, each taken apart once."""
 
     def __init__(self, cubin: Path, arch: str) -> None:
         self.images = read_kernels(cubin)
         self.functions = {function.name: function for function in library_functions(cubin, arch)}
-        self._programs: dict[str, Program] = {}
+        self._programs: dict[str, KernelProgram] = {}
 
-    def program(self, name: str) -> Program:
+    def program(self, name: str) -> KernelProgram:
         if name not in self._programs:
             self._programs[name] = load_program(self.images[name], self.functions[name].instructions)
         return self._programs[name]
@@ -195,7 +195,7 @@ class _Call:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._code = _Code(Path(job["cubin"]), job["arch"])
+        self._code = _CubinCode(Path(job["cubin"]), job["arch"])
         self._place = _anywhere(len(job["arrays"]))
         self._sizes = job["sizes"]
         self.races: dict[str, None] = {}
@@ -226,7 +226,7 @@ class _Call:
         own = [(first, first + size) for first, size in self.ranges]
         watch = LaunchRaces(own, len(memory.bytes), _describer(function), self._job["leftover"])
 
-        def prepare(machine: Machine) -> None:
+        def prepare(machine: BlockState) -> None:
             watch.prepare(machine)
             footprint.watch(machine)
             machine.set_cluster(tuple(launch["cluster"]))
@@ -315,7 +315,7 @@ def _describer(function: FunctionCode) -> Callable[[int], str]:
 
 def predict(job: Job) -> dict[str, Any]:
     """The modelled time of each launch on a GPU, with what its accesses cost."""
-    code = _Code(Path(job["cubin"]), job["arch"])
+    code = _CubinCode(Path(job["cubin"]), job["arch"])
     words = read_code_words(Path(job["cubin"]))
     gpu, errors = find_part(job["gpu"]), load_errors()
     memory = GlobalMemory(_read_arrays(job), *_anywhere(len(job["arrays"])))

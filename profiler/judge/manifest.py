@@ -31,7 +31,7 @@ Triple = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Launch:
+class DeclaredLaunch:
     """One launch of a candidate. Texts are expressions of the problem's sizes."""
 
     kernel: str
@@ -60,7 +60,7 @@ class Manifest:
     """A candidate.toml that was read."""
 
     family: str
-    launches: tuple[Launch, ...]
+    launches: tuple[DeclaredLaunch, ...]
     scratch: Mapping[str, str | int] = field(default_factory=dict)  # bytes, by name
     flags: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()  # files that are compiled; none: the only one there is
@@ -138,7 +138,7 @@ def parse_manifest(data: Mapping[str, Any], path: Path) -> Manifest:
     )
 
 
-def _launch(row: Any, path: Path) -> Launch:
+def _launch(row: Any, path: Path) -> DeclaredLaunch:
     if not isinstance(row, dict):
         raise BadCatalog(f"{path}: [[launch]] must be a table")
     _refuse_unknown(row, _LAUNCH_KEYS, path)
@@ -154,7 +154,7 @@ def _launch(row: Any, path: Path) -> Launch:
     when = row.get("when", {})
     if not isinstance(when, dict):
         raise BadCatalog(f"{path}: when is a table of sizes: {{ head_dim = 64 }}")
-    return Launch(
+    return DeclaredLaunch(
         kernel=kernel,
         grid=_dimensions(row.get("grid"), path, "grid"),
         block=_dimensions(row.get("block"), path, "block"),
@@ -166,7 +166,7 @@ def _launch(row: Any, path: Path) -> Launch:
 
 
 def _planned(
-    launch: Launch, sizes: Mapping[str, int], numbers: Mapping[str, Any], scratch: Mapping[str, Any]
+    launch: DeclaredLaunch, sizes: Mapping[str, int], numbers: Mapping[str, Any], scratch: Mapping[str, Any]
 ) -> PlannedLaunch:
     def triple(values: tuple[str | int, ...]) -> Triple:
         numbers = [evaluate(value, sizes) for value in values] + [1, 1]

@@ -27,8 +27,8 @@ from profiler.collect.gpu.messages import (
 from profiler.collect.subprocesses import ProcessResult, package_environment
 from profiler.evidence import GpuPart, part_of_device
 from profiler.judge.call_plan import CallPlan
-from profiler.judge.compilation import MachineCode
-from profiler.judge.isolation import Isolation, Limits
+from profiler.judge.compilation import CandidateCode
+from profiler.judge.isolation import Isolation, ProcessLimits
 from profiler.statistics import Decision, judge_live_pair, judge_together, typical_ns
 
 SESSIONS = 10  # of a process each for every side: what a process adds to its times is then seen
@@ -113,7 +113,7 @@ def why_no_gpu(part: GpuPart) -> str:
     return ""
 
 
-def planned_code(name: str, code: MachineCode, plans: Mapping[str, CallPlan], folder: Path) -> MeasuredSide:
+def planned_code(name: str, code: CandidateCode, plans: Mapping[str, CallPlan], folder: Path) -> MeasuredSide:
     """Machine code with its launches on each workload, written below a folder."""
     own = folder / name
     own.mkdir(parents=True)
@@ -144,7 +144,7 @@ def isolated_runner(isolation: Isolation, catalog: Catalog) -> Runner:
 
     def run(request: LatencyRequest, folder: Path) -> LatencyResult:
         prepared = gpu_process.prepare(LATENCY, request, folder)
-        limits = Limits(
+        limits = ProcessLimits(
             _SECONDS_TO_START + _SECONDS_A_WORKLOAD * len(request.timings), memory_bytes=_GPU_MEMORY
         )
         names = [f"{LATENCY.name}.{kind}.json" for kind in ("request", "result")]

@@ -26,11 +26,11 @@ from profiler.judge.artefacts import keep_artefacts
 from profiler.judge.binary_scan import scan_binary
 from profiler.judge.call_plan import CallPlan, argument_names, plan_call
 from profiler.judge.candidate import Candidate, load_candidate
-from profiler.judge.compilation import MachineCode, compile_candidate
+from profiler.judge.compilation import CandidateCode, compile_candidate
 from profiler.judge.correctness import JOBS, Shown, check_acceptance, check_blocks, check_unseen
 from profiler.judge.insights import insights_of_launch
-from profiler.judge.isolation import Isolation, Limits
-from profiler.judge.judgement import Against, Judgement, StageResult, StageState, WorkloadTime
+from profiler.judge.isolation import Isolation, ProcessLimits
+from profiler.judge.judgement import Against, CandidateJudgement, StageResult, StageState, WorkloadTime
 from profiler.judge.machine_run import predict_call
 from profiler.judge.measurement import (
     Measurement,
@@ -52,7 +52,7 @@ CANDIDATE, ELITE = "candidate", "elite"  # names of what is timed
 STAGES = (MANIFEST, COMPILE, BINARY, BUDGET, UNSEEN, ACCEPTANCE, RACES, TIME, MEASURED)
 # Without these nothing is valid; the others may be unknown.
 NEEDED = (MANIFEST, COMPILE, BINARY, BUDGET, UNSEEN, ACCEPTANCE, RACES)
-_PREDICTION = Limits(90)
+_PREDICTION = ProcessLimits(90)
 Progress = Callable[[str, str], None]  # stage, what happened
 
 
@@ -113,7 +113,7 @@ def judge_candidate(
     measured: bool = True,
     keep: Path | None = None,
     progress: Progress = lambda _stage, _what: None,
-) -> Judgement:
+) -> CandidateJudgement:
     """Judge a candidate: is it right, what does it cost, how long would it take, is it better than another.
 
     name: a folder with candidate.toml, or a version. against: another of these. workloads: labels of those it
@@ -131,7 +131,7 @@ def judge_candidate(
     problem = load_problem(loaded_catalog)
     refuse_weak_checks(problem, loaded_catalog.versions)
     stages = _Stages(progress)
-    judgement = Judgement(
+    judgement = CandidateJudgement(
         "", Path(name).name or str(name), "", part.name, None, None, "", (), seed=seed, isolated=not trust
     )
     candidate: Candidate | None = None
@@ -207,13 +207,13 @@ class _Run:
     workloads: Sequence[Workload]
     folder: Path
     stages: _Stages
-    code: MachineCode | None = None
+    code: CandidateCode | None = None
     predictions: dict[str, dict[str, Any]] = field(default_factory=dict)
     measurement: Measurement | None = None
     baseline: str = ""
     executed: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # see Shown
 
-    def judge(self, judgement: Judgement, elite: _Run | None, measured: bool) -> Judgement:
+    def judge(self, judgement: CandidateJudgement, elite: _Run | None, measured: bool) -> CandidateJudgement:
         """Every stage that the one before lets come. measured: time it beside the elite, where a GPU is."""
         self.compile()
         if self.code is not None:
@@ -515,7 +515,7 @@ def floor_ns(problem: Problem, workload: Workload, gpu: GpuPart) -> float | None
     return max((ns for ns in known if ns is not None), default=None)
 
 
-def _concluded(judgement: Judgement, stages: _Stages) -> Judgement:
+def _concluded(judgement: CandidateJudgement, stages: _Stages) -> CandidateJudgement:
     """What follows from the stages: valid or not, and the score."""
     results = tuple(sorted(stages.results, key=lambda result: STAGES.index(result.name)))
     failed = next((r for r in results if r.state is StageState.FAILED), None)
@@ -553,7 +553,7 @@ def _elite(run: _Run, against: str | Path) -> _Run:
     )
 
 
-def _compare(judgement: Judgement, run: _Run, elite: _Run) -> Judgement:
+def _compare(judgement: CandidateJudgement, run: _Run, elite: _Run) -> CandidateJudgement:
     """The times beside those of another candidate on the same workloads."""
     judgement = replace(judgement, elite=elite.candidate.name)
     if judgement.valid is False or run.code is None:
@@ -572,7 +572,7 @@ def _compare(judgement: Judgement, run: _Run, elite: _Run) -> Judgement:
     return replace(judgement, against=tuple(rows))
 
 
-def _beside_baseline(judgement: Judgement, run: _Run) -> Judgement:
+def _beside_baseline(judgement: CandidateJudgement, run: _Run) -> CandidateJudgement:
     """The measured times beside those of the catalogue's baseline."""
     rows = [_decided(label, decision) for label, decision in run.decisions(run.baseline).items()]
     return replace(judgement, baseline=run.baseline if rows else "", against_baseline=tuple(rows))
@@ -594,7 +594,7 @@ def _decided(workload: str, decision: Decision) -> Against:
 
 
 def _against(
-    item: WorkloadTime, other: _Run, workload: Workload, code: MachineCode, key: object, name: str
+    item: WorkloadTime, other: _Run, workload: Workload, code: CandidateCode, key: object, name: str
 ) -> Against:
     evidence = item.evidence
     if other.code is None:

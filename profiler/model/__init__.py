@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from profiler.model.instructions import parse_instruction as parse_instruction
     from profiler.model.interpreter import BlockCounts as BlockCounts
     from profiler.model.interpreter import Execution as Execution
-    from profiler.model.interpreter import Program as Program
+    from profiler.model.interpreter import KernelProgram as KernelProgram
     from profiler.model.interpreter import count_blocks as count_blocks
     from profiler.model.interpreter import load_program as load_program
     from profiler.model.interpreter import run_blocks as run_blocks
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from profiler.model.traffic import Traffic as Traffic
     from profiler.model.traffic import estimate_traffic as estimate_traffic
     from profiler.model.version_run import LaunchRun as LaunchRun
-    from profiler.model.version_run import VersionRun as VersionRun
+    from profiler.model.version_run import VersionExecution as VersionExecution
     from profiler.model.version_run import run_version as run_version
 
 __getattr__ = lazy(
@@ -37,9 +37,9 @@ __getattr__ = lazy(
     block_sample="BlockSample sample_blocks",
     cubin="KernelImage Parameter read_kernels",
     instructions="Instruction NoModel parse_instruction",
-    interpreter="BlockCounts Execution Program count_blocks load_program run_blocks",
+    interpreter="BlockCounts Execution KernelProgram count_blocks load_program run_blocks",
     memory="GlobalMemory",
     traffic="Traffic estimate_traffic",
     shared_layout="SharedTrace Swizzle SwizzleSearch find_swizzle",
-    version_run="LaunchRun VersionRun run_version",
+    version_run="LaunchRun VersionExecution run_version",
 )

@@ -14,8 +14,8 @@ from profiler.model.machine import (
     STACK_BYTES,
     Action,
     Array,
+    BlockState,
     Lanes,
-    Machine,
     Read,
     predicate_reader,
     reader,
@@ -77,11 +77,11 @@ class AccessTally:
         self.counts = np.zeros((len(COUNTED), blocks), np.int64)
         self._lanes = self._shared_lanes = None
 
-    def add_requests(self, m: Machine, s: Lanes) -> None:
+    def add_requests(self, m: BlockState, s: Lanes) -> None:
         """Count the warps."""
         self.counts[_REQUESTS] += s.per_block(m)[0]
 
-    def add_global(self, m: Machine, s: Lanes, offsets: Array, width: int) -> None:
+    def add_global(self, m: BlockState, s: Lanes, offsets: Array, width: int) -> None:
         """Count an access of global memory: offsets of the lanes."""
         if m.memory_observer is not None:
             m.memory_observer.memory(self.empty.kind, s, offsets, width, self.position)
@@ -110,7 +110,7 @@ class AccessTally:
         if m.trace is not None:
             m.trace.append((self.position, self._keys, moved))
 
-    def add_shared(self, m: Machine, s: Lanes, addresses: Array, width: int) -> None:
+    def add_shared(self, m: BlockState, s: Lanes, addresses: Array, width: int) -> None:
         """Count an access of shared memory: addresses in the blocks' own."""
         if m.observer is not None:
             m.observer(self.position, self.empty, s.lane_warps, s.ids & 31, addresses)
@@ -177,7 +177,7 @@ def _address(instruction: Instruction, operand: Operand) -> Read:
             parts.append(lambda m, s: _U64(read_uniform(m, s)))
     offset = _U64(operand.number & 0xFFFFFFFFFFFFFFFF)
 
-    def address(m: Machine, s: Lanes) -> Array:
+    def address(m: BlockState, s: Lanes) -> Array:
         total: Any = offset
         for part in parts:
             total = total + part(m, s)
@@ -187,7 +187,9 @@ def _address(instruction: Instruction, operand: Operand) -> Read:
     return address
 
 
-def _shared_addresses(instruction: Instruction, m: Machine, s: Lanes, addresses: Array, width: int) -> Array:
+def _shared_addresses(
+    instruction: Instruction, m: BlockState, s: Lanes, addresses: Array, width: int
+) -> Array:
     """Where in the shared memory of their block the accesses lie. Raises NoModel outside of it."""
     inside = addresses.astype(_U32).astype(_I64)
     if m.cluster_ranks is not None:  # the upper byte says whose of the cluster it is
@@ -201,7 +203,7 @@ def _shared_addresses(instruction: Instruction, m: Machine, s: Lanes, addresses:
     return inside
 
 
-def _global_offsets(instruction: Instruction, m: Machine, addresses: Array, width: int) -> Array:
+def _global_offsets(instruction: Instruction, m: BlockState, addresses: Array, width: int) -> Array:
     try:
         return m.memory.offsets(addresses, width)
     except OutOfBounds as error:
@@ -225,7 +227,7 @@ def _ldg(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     tally = AccessTally(instruction, "global", "load", width)
     writes = [writer(instruction, destination, extra) for extra in range(max(1, width // 4))]
 
-    def load(m: Machine, s: Lanes) -> None:
+    def load(m: BlockState, s: Lanes) -> None:
         offsets = _global_offsets(instruction, m, address(m, s), width)
         tally.add_requests(m, s)
         tally.add_global(m, s, offsets, width)
@@ -245,7 +247,7 @@ def _stg(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     words = range(max(1, width // 4)) if moves else ()
     reads = [reader(instruction, source, extra) for extra in words]
 
-    def store(m: Machine, s: Lanes) -> None:
+    def store(m: BlockState, s: Lanes) -> None:
         offsets = _global_offsets(instruction, m, address(m, s), width)
         tally.add_requests(m, s)
         tally.add_global(m, s, offsets, width)
@@ -255,7 +257,7 @@ def _stg(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     return store, tally
 
 
-def _shared_view(m: Machine, size: int) -> Array:
+def _shared_view(m: BlockState, size: int) -> Array:
     return m.shared if size == 1 else m.shared.view(np.uint16 if size == 2 else _U32)
 
 
@@ -267,7 +269,7 @@ def _lds(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     writes = [writer(instruction, destination, extra) for extra in range(max(1, width // 4))]
     size = min(width, 4)
 
-    def load(m: Machine, s: Lanes) -> None:
+    def load(m: BlockState, s: Lanes) -> None:
         inside = _shared_addresses(instruction, m, s, address(m, s), width)
         tally.add_requests(m, s)
         tally.add_shared(m, s, inside, width)
@@ -289,7 +291,7 @@ def _sts(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     reads = [reader(instruction, source, extra) for extra in words]
     size = min(width, 4)
 
-    def store(m: Machine, s: Lanes) -> None:
+    def store(m: BlockState, s: Lanes) -> None:
         inside = _shared_addresses(instruction, m, s, address(m, s), width)
         tally.add_requests(m, s)
         tally.add_shared(m, s, inside, width)
@@ -312,7 +314,7 @@ def _ldgsts(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]
         raise instruction.no_model("a copy of another form")
     is_read = predicate_reader(instruction, rest[0]) if rest else None
 
-    def copy(m: Machine, s: Lanes) -> None:
+    def copy(m: BlockState, s: Lanes) -> None:
         tally.add_requests(m, s)
         inside = _shared_addresses(instruction, m, s, to(m, s), width)
         tally.add_shared(m, s, inside, width)
@@ -353,7 +355,7 @@ def _ldsm(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     writes = [writer(instruction, destination, extra) for extra in range(matrices)]
     does_point = np.arange(32) < 8 * matrices
 
-    def load(m: Machine, s: Lanes) -> None:
+    def load(m: BlockState, s: Lanes) -> None:
         if not s.are_whole_warps:
             raise instruction.no_model("a part of a warp executes it")
         tally.add_requests(m, s)
@@ -390,7 +392,7 @@ def _local(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     reads = [reader(instruction, register, extra) for extra in words] if moves and not loads else []
     writes = [writer(instruction, register, extra) for extra in words] if loads else []
 
-    def access(m: Machine, s: Lanes) -> None:
+    def access(m: BlockState, s: Lanes) -> None:
         tally.add_requests(m, s)
         offsets = address(m, s).astype(_I64)
         if int(offsets.max()) + width > STACK_BYTES or int(offsets.min()) < 0:

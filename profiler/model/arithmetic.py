@@ -13,8 +13,8 @@ import numpy as np
 from profiler.model.instructions import PT, RZ, Instruction, Operand
 from profiler.model.machine import (
     Action,
+    BlockState,
     Lanes,
-    Machine,
     Read,
     float_reader,
     float_writer,
@@ -80,7 +80,7 @@ def _add3(instruction: Instruction) -> Action:
     if not carry_reads and not carry_writes:
         signed_reads = [reader(instruction, operand) for operand in values]
 
-        def add(m: Machine, s: Lanes) -> None:
+        def add(m: BlockState, s: Lanes) -> None:
             write(m, s, reduce(lambda x, y: x + y, (read(m, s) for read in signed_reads)))
 
         return add
@@ -91,7 +91,7 @@ def _add3(instruction: Instruction) -> Action:
     ]
     reads = [reader(instruction, operand) for operand in plain]
 
-    def add_with_carry(m: Machine, s: Lanes) -> None:
+    def add_with_carry(m: BlockState, s: Lanes) -> None:
         total: Any = _U64(0)
         for read, operand in zip(reads, values, strict=True):
             value: Any = _U64(read(m, s))
@@ -135,7 +135,7 @@ def _imad(instruction: Instruction) -> Action:
         carry_out = predicate_writer(instruction, written[0]) if written else None
         read_wide, write_wide = wide_reader(instruction, c), wide_writer(instruction, destination)
 
-        def wide(m: Machine, s: Lanes) -> None:
+        def wide(m: BlockState, s: Lanes) -> None:
             product = _as_i64(read_a(m, s), signed) * _as_i64(read_b(m, s), signed)
             result = product.view(_U64) + read_wide(m, s)
             write_wide(m, s, result)
@@ -147,7 +147,7 @@ def _imad(instruction: Instruction) -> Action:
     if "HI" in modifiers:
         read_addend = wide_reader(instruction, c)  # 64 bits: divisions add a register pair
 
-        def high(m: Machine, s: Lanes) -> None:
+        def high(m: BlockState, s: Lanes) -> None:
             product = _as_i64(read_a(m, s), signed) * _as_i64(read_b(m, s), signed)
             total = product.view(_U64) + read_addend(m, s)
             write(m, s, (total >> _U64(32)).astype(_U32))
@@ -159,7 +159,7 @@ def _imad(instruction: Instruction) -> Action:
         if c.negative:
             read_c = reader(instruction, replace(c, negative=False, inverted=True))
 
-        def with_carry(m: Machine, s: Lanes) -> None:
+        def with_carry(m: BlockState, s: Lanes) -> None:
             total = _U64(read_a(m, s) * read_b(m, s)) + _U64(read_c(m, s))
             for carry_read in carry_reads:
                 total = total + _U64(carry_read(m, s))
@@ -189,7 +189,7 @@ def _lea(instruction: Instruction) -> Action:
     read_a, read_b = reader(instruction, values[0]), reader(instruction, values[1])
     read_upper = reader(instruction, values[2]) if expected == 4 else None
 
-    def lea(m: Machine, s: Lanes) -> None:
+    def lea(m: BlockState, s: Lanes) -> None:
         low = read_a(m, s)
         if is_high:
             if read_upper is not None:
@@ -223,7 +223,7 @@ def _shift(instruction: Instruction) -> Action:
     limit = _U32(63 if is_wide else 32)
     signed = bool(modifiers & {"S32", "S64"})
 
-    def shift(m: Machine, s: Lanes) -> None:
+    def shift(m: BlockState, s: Lanes) -> None:
         distance = _U64(np.minimum(read_amount(m, s), limit))
         x, y = read_low(m, s), read_high(m, s)
         if "L" in modifiers:
@@ -255,7 +255,7 @@ def _lop3(instruction: Instruction) -> Action:
     write_predicate = predicate_writer(instruction, predicate) if predicate else None
     compute = _logic(table.number)
 
-    def lop3(m: Machine, s: Lanes) -> None:
+    def lop3(m: BlockState, s: Lanes) -> None:
         value = compute(*(read(m, s) for read in reads))
         write(m, s, value)
         if write_predicate:
@@ -303,7 +303,7 @@ def _plop3(instruction: Instruction) -> Action:
     writes = [predicate_writer(instruction, operand) for operand in (first, second)]
     functions = [_boolean_logic(table.number) for table in (table_1, table_2)]
 
-    def plop3(m: Machine, s: Lanes) -> None:
+    def plop3(m: BlockState, s: Lanes) -> None:
         values = [read(m, s) for read in reads]
         results = [function(*values) for function in functions]
         for write, result in zip(writes, results, strict=True):
@@ -339,14 +339,14 @@ def _one_of(instruction: Instruction, table: dict[str, Any]) -> Any:
     return table[names[0]]
 
 
-def _write_comparison(instruction: Instruction, compare: Callable[[Machine, Lanes], Any]) -> Action:
+def _write_comparison(instruction: Instruction, compare: Callable[[BlockState, Lanes], Any]) -> Action:
     """The two predicates of a SETP: (comparison op c) and (its opposite op c)."""
     first, second = instruction.operands[:2]
     writes = predicate_writer(instruction, first), predicate_writer(instruction, second)
     combine = _one_of(instruction, _COMBINE)
     read_c = predicate_reader(instruction, instruction.operands[4])
 
-    def setp(m: Machine, s: Lanes) -> None:
+    def setp(m: BlockState, s: Lanes) -> None:
         result, other = compare(m, s), read_c(m, s)
         writes[0](m, s, combine(result, other))
         if second.number != PT:
@@ -363,7 +363,7 @@ def _isetp(instruction: Instruction) -> Action:
     read_a, read_b = reader(instruction, operands[2]), reader(instruction, operands[3])
     if "EX" not in instruction.modifiers:
 
-        def compare_values(m: Machine, s: Lanes) -> Any:
+        def compare_values(m: BlockState, s: Lanes) -> Any:
             a, b = read_a(m, s), read_b(m, s)
             return compare(_signed(a), _signed(b)) if signed else compare(a, b)
 
@@ -373,7 +373,7 @@ def _isetp(instruction: Instruction) -> Action:
         raise instruction.no_model("a comparison of another form")
     read_lower = predicate_reader(instruction, operands[5])
 
-    def compare_upper(m: Machine, s: Lanes) -> Any:
+    def compare_upper(m: BlockState, s: Lanes) -> Any:
         a, b = read_a(m, s), read_b(m, s)
         if signed:
             a, b = _signed(a), _signed(b)
@@ -410,7 +410,7 @@ def _integer_minimum(instruction: Instruction) -> Action:
     if len(values) != (3 if adds else 2):
         raise instruction.no_model("a minimum of another form")
 
-    def minimum(m: Machine, s: Lanes) -> None:
+    def minimum(m: BlockState, s: Lanes) -> None:
         operands = [read(m, s) for read in reads]
         if adds:
             operands = [operands[0] + operands[1], operands[2]]
@@ -432,7 +432,7 @@ def _prmt(instruction: Instruction) -> Action:
         raise instruction.no_model("bytes are chosen by a register")
     picks = [selector.number >> (4 * position) & 0xF for position in range(4)]
 
-    def prmt(m: Machine, s: Lanes) -> None:
+    def prmt(m: BlockState, s: Lanes) -> None:
         both = _U64(read_a(m, s)) | _U64(read_b(m, s)) << _U64(32)
         result: Any = _U64(0)
         for position, pick in enumerate(picks):
@@ -457,7 +457,7 @@ def _predicates_from_register(instruction: Instruction) -> Action:
     for number in numbers:
         note_write("P", number)
 
-    def set_predicates(m: Machine, s: Lanes) -> None:
+    def set_predicates(m: BlockState, s: Lanes) -> None:
         value = read(m, s)
         for number in numbers:
             m.P[number, s.index] = value >> _U32(first + number) & _U32(1) != 0
@@ -478,7 +478,7 @@ def _register_from_predicates(instruction: Instruction) -> Action:
         note_read("P", number)
     kept = ~_U32((mask.number & 0xFF) << first)
 
-    def pack(m: Machine, s: Lanes) -> None:
+    def pack(m: BlockState, s: Lanes) -> None:
         value = read(m, s) & kept
         for number in numbers:
             value = value | m.P[number, s.index].astype(_U32) << _U32(first + number)
@@ -498,7 +498,7 @@ def _bit_mask(instruction: Instruction) -> Action:
     read_position, read_count = reader(instruction, position), reader(instruction, count)
     write = writer(instruction, destination)
 
-    def mask(m: Machine, s: Lanes) -> None:
+    def mask(m: BlockState, s: Lanes) -> None:
         width = _U64(np.minimum(read_count(m, s), _U32(32)))
         start = _U64(np.minimum(read_position(m, s), _U32(32)))
         bits = ((_U64(1) << width) - _U64(1)) << start
@@ -517,7 +517,7 @@ def _sign_extend(instruction: Instruction) -> Action:
     shift = 32 - count.number
     signed = "U32" not in instruction.modifiers
 
-    def extend(m: Machine, s: Lanes) -> None:
+    def extend(m: BlockState, s: Lanes) -> None:
         upper = read(m, s) << _U32(shift)
         write(m, s, (_signed(upper) >> _I32(shift)).view(_U32) if signed else upper >> _U32(shift))
 
@@ -552,7 +552,7 @@ def _load_constant(instruction: Instruction) -> Action:
         for extra in range(count)
     ]
 
-    def load(m: Machine, s: Lanes) -> None:
+    def load(m: BlockState, s: Lanes) -> None:
         for read, write in pairs:
             write(m, s, read(m, s))
 
@@ -568,7 +568,7 @@ def _load_narrow_constant(instruction: Instruction, modifier: str) -> Action:
         raise instruction.no_model("a constant that is not aligned")
     read, write = reader(instruction, aligned), writer(instruction, destination)
 
-    def load(m: Machine, s: Lanes) -> None:
+    def load(m: BlockState, s: Lanes) -> None:
         value = int(read(m, s)) >> shift & ((1 << bits) - 1)
         if modifier[0] == "S" and value >> (bits - 1):
             value -= 1 << bits
@@ -583,7 +583,7 @@ def _special(instruction: Instruction) -> Action:
     count = 2 if instruction.base == "CS2R" and "32" not in instruction.modifiers else 1
     writes = [writer(instruction, destination, extra) for extra in range(count)]
 
-    def read_special(m: Machine, s: Lanes) -> None:
+    def read_special(m: BlockState, s: Lanes) -> None:
         if name not in m.special:
             raise instruction.no_model(f"special register {name} is not known")
         if destination.kind == "uniform":
@@ -604,7 +604,7 @@ def _to_uniform(instruction: Instruction) -> Action:
     note_read("R", source.number)
     note_write("U", destination.number)
 
-    def move(m: Machine, s: Lanes) -> None:
+    def move(m: BlockState, s: Lanes) -> None:
         m.U[destination.number, s.warps] = m.R[source.number, s.first_of_warp] if source.number != RZ else 0
 
     return move
@@ -629,7 +629,7 @@ def _rounded(instruction: Instruction, exact: Read) -> Action:
     modifiers = instruction.modifiers
     rounds = modifiers & {"RM", "RP", "RZ"}
 
-    def compute(m: Machine, s: Lanes) -> None:
+    def compute(m: BlockState, s: Lanes) -> None:
         value = exact(m, s)
         result = np.asarray(value, np.float32)
         if rounds:
@@ -654,7 +654,7 @@ def _fp32(instruction: Instruction) -> Action:
     reads = [float_reader(instruction, operand) for operand in instruction.operands[1:]]
     ftz = "FTZ" in instruction.modifiers
 
-    def value(read: Read, m: Machine, s: Lanes) -> Any:
+    def value(read: Read, m: BlockState, s: Lanes) -> Any:
         result = read(m, s)
         return (_flushed(result) if ftz else result).astype(np.float64)
 
@@ -678,7 +678,7 @@ def _float_minimum(instruction: Instruction) -> Action:
     read_predicate = predicate_reader(instruction, predicate)
     write = float_writer(instruction, destination)
 
-    def minimum(m: Machine, s: Lanes) -> None:
+    def minimum(m: BlockState, s: Lanes) -> None:
         x, y = read_a(m, s), read_b(m, s)  # of a number and a NaN the number
         write(m, s, np.where(read_predicate(m, s), np.fmin(x, y), np.fmax(x, y)))
 
@@ -696,7 +696,7 @@ def _fsetp(instruction: Instruction) -> Action:
     word = words[0]
     unordered = word.endswith("U") and word[:-1] in _COMPARE
 
-    def compare(m: Machine, s: Lanes) -> Any:
+    def compare(m: BlockState, s: Lanes) -> Any:
         x, y = read_a(m, s), read_b(m, s)
         if ftz:
             x, y = _flushed(x), _flushed(y)
@@ -737,7 +737,7 @@ def _fchk(instruction: Instruction) -> Action:
     read_a, read_b = float_reader(instruction, a), float_reader(instruction, b)
     write = predicate_writer(instruction, predicate)
 
-    def check(m: Machine, s: Lanes) -> None:
+    def check(m: BlockState, s: Lanes) -> None:
         exponents = [
             (read(m, s).view(_U32) >> _U32(23) & _U32(0xFF)).astype(np.int64) for read in (read_a, read_b)
         ]
@@ -755,7 +755,7 @@ def _to_float(instruction: Instruction) -> Action:
     read = reader(instruction, source)
     signed = "U32" not in instruction.modifiers
 
-    def exact(m: Machine, s: Lanes) -> Any:
+    def exact(m: BlockState, s: Lanes) -> Any:
         return np.asarray(_signed(read(m, s)) if signed else read(m, s), np.float64)
 
     return _rounded(instruction, exact)
@@ -774,7 +774,7 @@ def _to_integer(instruction: Instruction) -> Action:
     rounding = next((_ROUND[name] for name in _ROUND if name in instruction.modifiers), np.rint)
     least, most = (0, 2**32 - 1) if "U32" in instruction.modifiers else (-(2**31), 2**31 - 1)
 
-    def convert(m: Machine, s: Lanes) -> None:
+    def convert(m: BlockState, s: Lanes) -> None:
         value = np.asarray(read(m, s), np.float64)
         rounded = np.clip(np.where(np.isnan(value), 0, rounding(value)), least, most)
         write(m, s, (rounded.astype(_I64) & 0xFFFFFFFF).astype(_U32))
@@ -791,7 +791,7 @@ def _halves(instruction: Instruction, operand: Operand) -> Read:
         raise instruction.no_model("an operand that is not two halves")
     raw = reader(instruction, replace(operand, negative=False, absolute=False, half=""))
 
-    def read(m: Machine, s: Lanes) -> Any:
+    def read(m: BlockState, s: Lanes) -> Any:
         bits = np.broadcast_to(raw(m, s), (s.size,))
         values = np.ascontiguousarray(bits).view(np.float16).reshape(-1, 2).astype(np.float32)
         if operand.half.startswith("H"):
@@ -839,7 +839,7 @@ def _fp16(instruction: Instruction) -> Action:
     if len(reads) != (3 if base == "HFMA2" else 2):
         raise instruction.no_model("an operation of another form")
 
-    def compute(m: Machine, s: Lanes) -> None:
+    def compute(m: BlockState, s: Lanes) -> None:
         values = [read(m, s).astype(np.float64) for read in reads]
         if base == "HFMA2":
             result = values[0] * values[1] + values[2]
@@ -863,7 +863,7 @@ def _pack_halves(instruction: Instruction) -> Action:
     read_upper, read_lower = float_reader(instruction, upper), float_reader(instruction, lower)
     write = writer(instruction, destination)
 
-    def pack(m: Machine, s: Lanes) -> None:
+    def pack(m: BlockState, s: Lanes) -> None:
         high = np.asarray(read_upper(m, s), np.float16).view(np.uint16).astype(_U32)
         low = np.asarray(read_lower(m, s), np.float16).view(np.uint16).astype(_U32)
         write(m, s, low | high << _U32(16))
@@ -877,7 +877,7 @@ def _nothing(instruction: Instruction) -> Action:
 
 
 def _commit_copies(instruction: Instruction) -> Action:
-    def commit(m: Machine, s: Lanes) -> None:
+    def commit(m: BlockState, s: Lanes) -> None:
         if m.memory_observer is not None:
             m.memory_observer.commit_copies(s)
 
@@ -889,7 +889,7 @@ def _wait_copies(instruction: Instruction) -> Action:
     match = _COPY_WAIT.match(instruction.text)
     keep = int(match[1], 16) if match else None
 
-    def wait(m: Machine, s: Lanes) -> None:
+    def wait(m: BlockState, s: Lanes) -> None:
         if m.memory_observer is not None and keep is not None:
             m.memory_observer.wait_copies(s, keep)
 

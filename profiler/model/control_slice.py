@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from profiler.model.instructions import Instruction
-from profiler.model.machine import PREDICATES, REGISTERS, UNIFORM_REGISTERS, RegisterUse
+from profiler.model.machine import PREDICATES, REGISTERS, UNIFORM_REGISTERS, NotedRegisters
 
 # Sets of registers are integers of which each register has a bit. A live register may be so only where a
 # predicate is true, or false: there a write under the same guard ends its life, as `@P0 IMAD R6, …` does that
@@ -29,8 +29,8 @@ _EVERYWHERE = sum(1 << (_WIDTH * section) for section in range(_SECTIONS))
 class InstructionUse:
     """What an instruction depends on and changes, as the search for the steering ones needs it."""
 
-    use: RegisterUse  # of its values
-    addresses: RegisterUse | None = None  # of what an access needs to be counted; None: it is no access
+    use: NotedRegisters  # of its values
+    addresses: NotedRegisters | None = None  # of what an access needs to be counted; None: it is no access
     reads_from: str | None = None  # the memory whose values it reads
     writes_to: str | None = None
     is_root: bool = False  # it is executed whatever depends on it

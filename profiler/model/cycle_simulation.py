@@ -56,7 +56,7 @@ class Unit(IntEnum):
     REQUESTS = len(Pipe) + 4
 
 
-class Code(NamedTuple):
+class SimulatedCode(NamedTuple):
     """What the simulation reads of each instruction, arrays of shape [instructions]."""
 
     pipe: _Integers
@@ -78,7 +78,7 @@ class Code(NamedTuple):
     waits: _Integers
 
 
-class Machine(NamedTuple):
+class SmShare(NamedTuple):
     """The SM's share of the chip, in cycles and bytes a cycle, and how often its caches hit."""
 
     l1_hits: float  # of the sectors that loads ask for, from 0 to 1
@@ -135,7 +135,7 @@ _LONG_STALL, _SHORT_STALL = int(Stall.LONG_SCOREBOARD), int(Stall.SHORT_SCOREBOA
 
 
 def simulate(
-    trace: WarpTrace, code: Code, machine: Machine, warps: int, resident: int, blocks: int
+    trace: WarpTrace, code: SimulatedCode, machine: SmShare, warps: int, resident: int, blocks: int
 ) -> Simulated:
     """Run `blocks` blocks of `warps` warps on one SM, at most `resident` at a time.
 

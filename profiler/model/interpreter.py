@@ -23,9 +23,9 @@ from profiler.model.machine import (
     STACK_BYTES,
     Action,
     Array,
+    BlockState,
     Lanes,
-    Machine,
-    RegisterUse,
+    NotedRegisters,
     noted_registers,
     predicate_reader,
     predicate_writer,
@@ -49,7 +49,7 @@ Grid = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Program:
+class KernelProgram:
     """A kernel's instructions, taken apart."""
 
     kernel: KernelImage
@@ -114,7 +114,7 @@ class BlockCounts:
         )
 
 
-def load_program(kernel: KernelImage, code: Sequence[tuple[int, str]]) -> Program:
+def load_program(kernel: KernelImage, code: Sequence[tuple[int, str]]) -> KernelProgram:
     """The program of a kernel from its offsets and texts.
 
     An instruction that cannot be taken apart ends a run only where it is reached.
@@ -126,7 +126,7 @@ def load_program(kernel: KernelImage, code: Sequence[tuple[int, str]]) -> Progra
         except NoModel as error:
             unread[position] = error
             instructions.append(Instruction(offset, text, "?", (), None))
-    return Program(kernel, tuple(instructions), unread)
+    return KernelProgram(kernel, tuple(instructions), unread)
 
 
 def parameter_bytes(kernel: KernelImage, values: Sequence[bytes]) -> dict[int, bytes]:
@@ -141,7 +141,7 @@ def parameter_bytes(kernel: KernelImage, values: Sequence[bytes]) -> dict[int, b
 
 
 def run_blocks(
-    program: Program,
+    program: KernelProgram,
     grid: Grid,
     block: Grid,
     dynamic_shared_bytes: int,
@@ -149,7 +149,7 @@ def run_blocks(
     memory: GlobalMemory,
     blocks: Array | None = None,
     observer: Callable[..., None] | None = None,
-    prepare: Callable[[Machine], None] | None = None,
+    prepare: Callable[[BlockState], None] | None = None,
 ) -> Execution:
     """Run blocks of a launch, all unless given as [n, 3] indices; `memory` is read and written.
 
@@ -188,7 +188,7 @@ def all_blocks(grid: Grid) -> Array:
 
 
 def count_blocks(
-    program: Program,
+    program: KernelProgram,
     grid: Grid,
     block: Grid,
     dynamic_shared_bytes: int,
@@ -199,7 +199,7 @@ def count_blocks(
     with_values: bool,
     with_trace: bool,
     observer: Callable[..., None] | None = None,
-    prepare: Callable[[Machine], None] | None = None,
+    prepare: Callable[[BlockState], None] | None = None,
 ) -> BlockCounts:
     """Run blocks and count each for itself; `blocks`: [n, 3].
 
@@ -221,7 +221,9 @@ def count_blocks(
     with np.errstate(all="ignore"):
         for first in range(0, len(blocks), at_once):
             chosen = blocks[first : first + at_once]
-            machine = Machine(chosen, grid, block, shared_bytes, constants, known, memory, program.uses_local)
+            machine = BlockState(
+                chosen, grid, block, shared_bytes, constants, known, memory, program.uses_local
+            )
             machine.observer = observer
             if prepare is not None:
                 prepare(machine)
@@ -265,7 +267,7 @@ def count_blocks(
     )
 
 
-def _assumption_words(program: Program, assumed: Collection[int]) -> str:
+def _assumption_words(program: KernelProgram, assumed: Collection[int]) -> str:
     """What a run without values took for granted: where that is wrong, so may be what the error says."""
     offsets = [f"{program.instructions[position].offset:#06x}" for position in sorted(assumed)]
     some = ", ".join(offsets[:3]) + (", …" if len(offsets) > 3 else "")
@@ -338,7 +340,7 @@ class _Code:
     tallies: dict[int, AccessTally]
 
 
-def _compile(program: Program, with_values: bool) -> _Code:
+def _compile(program: KernelProgram, with_values: bool) -> _Code:
     """An action for each instruction. One without a model raises when it is executed, not before."""
     actions: list[Action] = []
     tallies: dict[int, AccessTally] = {}
@@ -374,7 +376,7 @@ def _compile(program: Program, with_values: bool) -> _Code:
 
 
 def _compile_instruction(
-    program: Program, position: int, moves: bool
+    program: KernelProgram, position: int, moves: bool
 ) -> tuple[Action, AccessTally | None, InstructionUse]:
     instruction = program.instructions[position]
     base = instruction.base
@@ -404,7 +406,7 @@ def _compile_instruction(
         action = _raises(error)
     except ValueError:  # more or fewer operands than it has elsewhere
         action = _raises(instruction.no_model("its operands are of another form"))
-    return action, None, InstructionUse(RegisterUse(), is_root=True)
+    return action, None, InstructionUse(NotedRegisters(), is_root=True)
 
 
 def _fast_division(instruction: Instruction) -> tuple[Action, InstructionUse]:
@@ -414,7 +416,7 @@ def _fast_division(instruction: Instruction) -> tuple[Action, InstructionUse]:
     return lambda m, s: write(m, s, False), InstructionUse(use)
 
 
-def _targets(program: Program) -> dict[int, list[int]]:
+def _targets(program: KernelProgram) -> dict[int, list[int]]:
     """Where control instructions may go on; a return goes on behind a call."""
     returning = returning_calls(program.instructions)
     behind_calls = [position + 1 for position in sorted(returning)]
@@ -436,12 +438,12 @@ def _targets(program: Program) -> dict[int, list[int]]:
     return targets
 
 
-def _nothing(m: Machine, s: Lanes) -> None:
+def _nothing(m: BlockState, s: Lanes) -> None:
     """What a control instruction does to registers."""
 
 
 def _raises(error: NoModel) -> Action:
-    def fail(m: Machine, s: Lanes) -> None:
+    def fail(m: BlockState, s: Lanes) -> None:
         raise error
 
     return fail
@@ -457,9 +459,9 @@ class _Scheduler:
 
     def __init__(
         self,
-        program: Program,
+        program: KernelProgram,
         code: _Code,
-        machine: Machine,
+        machine: BlockState,
     ) -> None:
         self.code = program.instructions
         self.actions, self.needed, self.controls = code.actions, code.needed, code.controls

@@ -17,7 +17,7 @@ from profiler.build.occupancy import occupancy
 from profiler.evidence import GpuPart, base_opcode
 from profiler.model import pipes
 from profiler.model.control_words import NO_SCOREBOARD, ControlWords
-from profiler.model.cycle_simulation import Code, Finish, Machine, Simulated, Stall, Unit, simulate
+from profiler.model.cycle_simulation import Finish, Simulated, SimulatedCode, SmShare, Stall, Unit, simulate
 from profiler.model.pipes import Pipe, opcode_of
 from profiler.model.warp_trace import ExecutedCode, WarpTrace
 
@@ -126,7 +126,7 @@ class LaunchInputs:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LevelOutcome:
     """What one level of the model says of a launch."""
 
     cycles: float  # of the whole launch, at the SMs' clock
@@ -291,15 +291,17 @@ class LaunchModel:
         stores = self.finish == Finish.STORE
         return float(sizes[self.is_global & ~stores].sum()), float(sizes[self.is_global & stores].sum())
 
-    def bounds(self, hits: HitRates | None = None) -> Outcome:
+    def bounds(self, hits: HitRates | None = None) -> LevelOutcome:
         """Level 0: the busiest resource, full all the time, and every SM with the same number of blocks."""
         blocks = self.inputs.blocks / self.inputs.gpu.sms
         cycles = {name: amount * blocks for name, amount in self.block_cycles(hits).items()}
         limiter = max(cycles, key=lambda name: cycles[name])
         longest = max(cycles[limiter], 1e-9)
-        return Outcome(cycles[limiter], limiter, {name: amount / longest for name, amount in cycles.items()})
+        return LevelOutcome(
+            cycles[limiter], limiter, {name: amount / longest for name, amount in cycles.items()}
+        )
 
-    def littles_law(self, hits: HitRates) -> Outcome:
+    def littles_law(self, hits: HitRates) -> LevelOutcome:
         """Level 1: a closed queueing network of the blocks on an SM, one wave after another.
 
         Warps that go round a loop drift apart: a wave takes as long as one of them alone, or its busiest
@@ -330,7 +332,7 @@ class LaunchModel:
             total = waves * wave(resident) + (wave(tail) if tail else 0.0)
         used = {name: amount * inputs.blocks / inputs.gpu.sms / total for name, amount in cycles.items()}
         name = limiter if used[limiter] > _BUSY_SHARE else "latency"
-        return Outcome(self.architecture.launch_cycles + total, name, used)
+        return LevelOutcome(self.architecture.launch_cycles + total, name, used)
 
     @property
     def _share_in_step(self) -> float:
@@ -377,14 +379,14 @@ class LaunchModel:
             in_flight |= loaded
         return np.array(starts, np.int64)
 
-    def simulation(self, hits: HitRates) -> Outcome:
+    def simulation(self, hits: HitRates) -> LevelOutcome:
         """Level 2: one SM simulated cycle by cycle."""
         total, simulated = self._whole(lambda trace: self._grid(trace, hits), self._traced_warps)
         used = self._utilisation(simulated)
         limiter = max(used, key=lambda name: used[name])
         all_stalls = max(float(simulated.stalls.sum()), 1e-9)
         waited = max(float(simulated.by_instruction.sum()), 1e-9)
-        return Outcome(
+        return LevelOutcome(
             self.architecture.launch_cycles + total,
             limiter if used[limiter] > _BUSY_SHARE else "latency",
             used,
@@ -450,7 +452,7 @@ class LaunchModel:
         self, trace: WarpTrace, hits: HitRates, warps: int, resident: int, blocks: int, active_sms: int
     ) -> Simulated:
         architecture = self.architecture
-        machine = Machine(
+        machine = SmShare(
             self._weak_hits(hits),
             float(hits.l2),
             float(hits.stores),
@@ -515,13 +517,13 @@ class LaunchModel:
         )
 
     @cached_property
-    def _code(self) -> Code:
+    def _code(self) -> SimulatedCode:
         texts = self.inputs.code.texts
         controls = self.inputs.controls or _default_controls(len(texts))
         reuse = None if controls.reuse is None else tuple(controls.reuse.tolist())
         constant_line = _constant_lines(tuple(texts))
         even, odd = _bank_reads(tuple(texts), reuse)
-        return Code(
+        return SimulatedCode(
             self.pipe,
             self.pipe_cycles,
             self.finish,

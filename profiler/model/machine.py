@@ -52,7 +52,7 @@ class Lanes:
         assert self._last_selected is not None
         return self._last_selected
 
-    def per_block(self, machine: Machine) -> NDArray[np.int64]:
+    def per_block(self, machine: BlockState) -> NDArray[np.int64]:
         """How many warps and how many threads they are of each block, [2, blocks]."""
         if self._per_block is None:
             per_block, blocks = machine.block_threads, machine.blocks
@@ -105,7 +105,7 @@ class MemoryObserver(Protocol):
         """The warps go on once all but the last `keep` groups of their copies have landed."""
 
 
-class Machine:
+class BlockState:
     """What the threads of some blocks of a launch have and see."""
 
     def __init__(
@@ -177,21 +177,21 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class RegisterUse:
-    """Which registers an instruction reads and writes: the letter of Machine's array, and the number."""
+class NotedRegisters:
+    """Which registers an instruction reads and writes: the letter of BlockState's array, and the number."""
 
     reads: set[tuple[str, int]] = field(default_factory=set)
     writes: set[tuple[str, int]] = field(default_factory=set)
 
 
 # Where the registers are noted for which readers and writers are made; each thread has its own.
-_noted: ContextVar[RegisterUse | None] = ContextVar("noted registers", default=None)
+_noted: ContextVar[NotedRegisters | None] = ContextVar("noted registers", default=None)
 
 
 @contextmanager
-def noted_registers() -> Iterator[RegisterUse]:
+def noted_registers() -> Iterator[NotedRegisters]:
     """Notes the registers for which readers and writers are made within it."""
-    use = RegisterUse()
+    use = NotedRegisters()
     token = _noted.set(use)
     try:
         yield use
@@ -213,9 +213,9 @@ def note_write(file: str, number: int) -> None:
         use.writes.add((file, number))
 
 
-Read = Callable[[Machine, Lanes], Any]
-Write = Callable[[Machine, Lanes, Any], None]
-Action = Callable[[Machine, Lanes], None]
+Read = Callable[[BlockState, Lanes], Any]
+Write = Callable[[BlockState, Lanes, Any], None]
+Action = Callable[[BlockState, Lanes], None]
 
 _ZERO = np.uint32(0)
 
@@ -278,7 +278,7 @@ def float_reader(instruction: Instruction, operand: Operand) -> Read:
     raw = _raw_reader(instruction, operand, 0)
     negative, absolute = operand.negative, operand.absolute
 
-    def read(m: Machine, s: Lanes) -> Any:
+    def read(m: BlockState, s: Lanes) -> Any:
         value = raw(m, s).view(np.float32)
         if absolute:
             value = np.abs(value)
@@ -295,7 +295,7 @@ def wide_reader(instruction: Instruction, operand: Operand) -> Read:
     low, high = _raw_reader(instruction, operand, 0), _raw_reader(instruction, operand, 1)
     negative = operand.negative
 
-    def read(m: Machine, s: Lanes) -> Any:
+    def read(m: BlockState, s: Lanes) -> Any:
         value = np.uint64(low(m, s)) | np.uint64(high(m, s)) << np.uint64(32)
         return np.uint64(0) - value if negative else value
 
@@ -326,7 +326,7 @@ def writer(instruction: Instruction, operand: Operand, extra: int = 0) -> Write:
             return lambda m, s, value: None
         note_write("R", number)
 
-        def write(m: Machine, s: Lanes, value: Any) -> None:
+        def write(m: BlockState, s: Lanes, value: Any) -> None:
             m.R[number, s.index] = value
 
         return write
@@ -335,7 +335,7 @@ def writer(instruction: Instruction, operand: Operand, extra: int = 0) -> Write:
             return lambda m, s, value: None
         note_write("U", number)
 
-        def write_uniform(m: Machine, s: Lanes, value: Any) -> None:
+        def write_uniform(m: BlockState, s: Lanes, value: Any) -> None:
             m.U[number, s.warps] = value
 
         return write_uniform
@@ -351,7 +351,7 @@ def float_writer(instruction: Instruction, operand: Operand) -> Write:
         return lambda m, s, value: None
     note_write("R", number)
 
-    def write(m: Machine, s: Lanes, value: Any) -> None:
+    def write(m: BlockState, s: Lanes, value: Any) -> None:
         m.F[number, s.index] = value
 
     return write
@@ -361,7 +361,7 @@ def wide_writer(instruction: Instruction, operand: Operand) -> Write:
     """Writes a 64-bit integer into two registers."""
     low, high = writer(instruction, operand), writer(instruction, operand, 1)
 
-    def write(m: Machine, s: Lanes, value: Any) -> None:
+    def write(m: BlockState, s: Lanes, value: Any) -> None:
         low(m, s, (value & np.uint64(0xFFFFFFFF)).astype(np.uint32))
         high(m, s, (value >> np.uint64(32)).astype(np.uint32))
 
@@ -376,14 +376,14 @@ def predicate_writer(instruction: Instruction, operand: Operand) -> Write:
     if operand.kind == "predicate":
         note_write("P", number)
 
-        def write(m: Machine, s: Lanes, value: Any) -> None:
+        def write(m: BlockState, s: Lanes, value: Any) -> None:
             m.P[number, s.index] = value
 
         return write
     if operand.kind == "uniform predicate" and instruction.is_uniform:
         note_write("UP", number)
 
-        def write_uniform(m: Machine, s: Lanes, value: Any) -> None:
+        def write_uniform(m: BlockState, s: Lanes, value: Any) -> None:
             m.UP[number, s.warps] = value
 
         return write_uniform

@@ -22,7 +22,7 @@ from profiler.model.launch_model import (
     HitRates,
     LaunchInputs,
     LaunchModel,
-    Outcome,
+    LevelOutcome,
 )
 from profiler.model.pipes import Pipe, opcode_of
 from profiler.model.traffic import Traffic
@@ -61,9 +61,9 @@ class LaunchPrediction:
     likely_ns: float
     low_ns: float  # eight of ten launches lie between low and high, by the validation table
     high_ns: float
-    bounds: Outcome
-    littles_law: Outcome
-    simulation: Outcome
+    bounds: LevelOutcome
+    littles_law: LevelOutcome
+    simulation: LevelOutcome
     limiter: str  # a resource, BALANCED or WAITING
     limiter_saves: float  # share of the time that the launch would save without its limiter
     imbalance: float  # time of unequal blocks over that of equal ones; 1: equal
@@ -369,7 +369,7 @@ def _imbalance(block_instructions: NDArray[Any], places: int) -> float:
     return max(ends) / equal
 
 
-def find_limiter(model: LaunchModel, hits: HitRates, simulated: Outcome) -> tuple[str, float]:
+def find_limiter(model: LaunchModel, hits: HitRates, simulated: LevelOutcome) -> tuple[str, float]:
     """The resource without which the launch would save most, if that is LIMITS_FROM of its time at least."""
     busiest = sorted(simulated.utilisation.items(), key=lambda item: -item[1])
     best, saves = "", 0.0

@@ -27,7 +27,7 @@ from profiler.model.control_words import read_code_words
 from profiler.model.error_table import ErrorTable
 from profiler.model.instructions import NoModel
 from profiler.model.prediction import CallTimes, LaunchPrediction, launch_inputs, predict_run
-from profiler.model.version_run import LauncherTimeout, VersionRun, run_version
+from profiler.model.version_run import LauncherTimeout, VersionExecution, run_version
 from profiler.sass import extract_cubin, newest_running_on
 
 _MACRO = re.compile(r"(\w+)=([\w.+-]+)")
@@ -134,7 +134,7 @@ def _launches(
     return tuple(launches)
 
 
-_Run = tuple[VersionRun, Mapping[str, NDArray[np.uint64]]]
+_Run = tuple[VersionExecution, Mapping[str, NDArray[np.uint64]]]
 _RUNS: dict[Path, _Run] = {}  # GPUs of one architecture share the run
 _MOST_RUNS = 64
 _MAKE_A_RUN = (

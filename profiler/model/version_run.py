@@ -161,7 +161,7 @@ class LaunchRun:
 
 
 @dataclass(frozen=True)
-class VersionRun:
+class VersionExecution:
     """All launches of one call, and what became of the output."""
 
     version: str
@@ -198,7 +198,7 @@ def run_version(
     *,
     check_output: bool = True,
     trace_shared: bool = False,
-) -> VersionRun:
+) -> VersionExecution:
     """Run what a call with the problem's case launches, from the machine code of one architecture.
 
     check_output: all blocks are run, and the output is compared with the reference. Without it some blocks of
@@ -230,7 +230,7 @@ def run_version(
     position = next(i for i, array in enumerate(arrays) if array is case.output)
     output = memory.read_array(position, case.output)
     check = case.check(output) if check_output else None
-    return VersionRun(version.id, arch, workload, tuple(runs), check)
+    return VersionExecution(version.id, arch, workload, tuple(runs), check)
 
 
 def run_launch(

@@ -11,8 +11,8 @@ from profiler.model.instructions import RZ, Instruction
 from profiler.model.machine import (
     Action,
     Array,
+    BlockState,
     Lanes,
-    Machine,
     note_read,
     note_write,
     predicate_writer,
@@ -36,7 +36,7 @@ def _shfl(instruction: Instruction) -> Action:
     note_read("R", source.number)
     write, write_valid = writer(instruction, destination), predicate_writer(instruction, valid)
 
-    def shuffle(m: Machine, s: Lanes) -> None:
+    def shuffle(m: BlockState, s: Lanes) -> None:
         own = (s.ids & 31).astype(np.int64)
         b = np.asarray(read_lane(m, s)).astype(np.int64) & 31
         c = np.asarray(read_clamp(m, s)).astype(np.int64)
@@ -77,7 +77,7 @@ def _vote(instruction: Instruction) -> Action:
     write_predicate = predicate_writer(instruction, written) if written else None
     mode = next(iter(modes))
 
-    def vote(m: Machine, s: Lanes) -> None:
+    def vote(m: BlockState, s: Lanes) -> None:
         mine = m.P[number, s.index] ^ inverted
         bits = np.zeros((m.warps, 32), bool)
         bits[s.lane_warps, s.ids & 31] = mine
@@ -101,7 +101,7 @@ def _vote(instruction: Instruction) -> Action:
     return vote
 
 
-def _half_matrix(m: Machine, register: int, s: Lanes) -> Array:
+def _half_matrix(m: BlockState, register: int, s: Lanes) -> Array:
     """A register as 8 x 8 halves a warp: a row is four lanes, of which each holds two. fp32."""
     if register >= RZ:
         return np.zeros((s.warp_count, 8, 8), np.float32)
@@ -129,7 +129,7 @@ def _hmma(instruction: Instruction) -> Action:
     def part(register: int, position: int) -> int:
         return RZ if register == RZ else register + position
 
-    def multiply(m: Machine, s: Lanes) -> None:
+    def multiply(m: BlockState, s: Lanes) -> None:
         if not s.are_whole_warps:
             raise instruction.no_model("a part of a warp executes it")
         steps = 2 if deep else 1

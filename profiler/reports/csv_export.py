@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from profiler.errors import UnreadableReport
-from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, Value, Values
+from profiler.evidence import Launch, MetricSet, Report, RuleResult, Session, State, Value, Values
 from profiler.evidence.launch import kernel_base_name, one_line
 from profiler.evidence.values import is_duration, is_placeholder, pack_values
 from profiler.reports.csv_numbers import CommaDecimals, NumberForm, Unusable, base_unit, cut, is_scaled
@@ -97,7 +97,7 @@ class _Draft:
     cells: Mapping[str, str]  # of its first row
     values: dict[str, Value] = field(default_factory=dict)
     is_scaled: bool = False  # whether a number of it stands in another unit than its base unit
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[RuleResult] = field(default_factory=list)
     rows: _LongRows = field(default_factory=lambda: _LongRows())
 
     @property
@@ -515,7 +515,7 @@ def _add_row(draft: _Draft, cells: Mapping[str, str], numbers: NumberForm) -> No
     elif not cells["Metric Name"].strip() and cells.get("Rule Name"):
         speedup = NumberForm().parse(cells.get("Estimated Speedup", ""), "")  # a point in every locale
         draft.rules.append(
-            Rule(
+            RuleResult(
                 identifier=cells["Rule Name"],
                 name=cells["Rule Name"],
                 section=cells.get("Section Name", ""),

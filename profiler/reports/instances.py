@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from profiler.errors import UnreadableReport
 from profiler.reports import file_format, memory_limit, report_parts
-from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_worker
+from profiler.reports.reader_client import Answer, ReaderWorker, WorkerLost, borrow_worker
 from profiler.reports.reader_process import READER_VERSION
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -153,7 +153,7 @@ def _read(
                     of_part.pop(0)
 
 
-def _answer(worker: Worker, path: Path, ordinal: int, timeout_s: float, memory_bytes: int) -> Answer:
+def _answer(worker: ReaderWorker, path: Path, ordinal: int, timeout_s: float, memory_bytes: int) -> Answer:
     try:
         answer = worker.answer(timeout_s)
     except WorkerLost as lost:

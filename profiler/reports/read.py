@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profiler.errors import UnreadableReport
-from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, Values
+from profiler.evidence import Launch, MetricSet, Report, RuleResult, Session, State, Values
 from profiler.evidence.launch import one_line
 from profiler.evidence.values import SLOT, SLOT_BYTES, is_placeholder, may_be_placeholder
 from profiler.reports import file_format, memory_limit, reader_client, report_parts
-from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_csv_worker, borrow_worker
+from profiler.reports.reader_client import Answer, ReaderWorker, WorkerLost, borrow_csv_worker, borrow_worker
 from profiler.reports.selected_file import SelectedFile
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class _Job:
     """One file on its way: either settled, or framed and with a worker."""
 
     path: Path
-    worker: Worker | None = None
+    worker: ReaderWorker | None = None
     settled: Report | UnreadableReport | None = None
     framing: file_format.Framing | None = None  # None for a CSV
     parts: list[report_parts.Part] = field(default_factory=list)  # of a large report
@@ -165,7 +165,9 @@ def is_report(path: Path) -> bool:
     return csv_export.is_ncu_csv(path)
 
 
-def _begin(path: Path, worker: Worker, csv_worker: Worker, limits: _Limits, is_first: bool) -> _Job:
+def _begin(
+    path: Path, worker: ReaderWorker, csv_worker: ReaderWorker, limits: _Limits, is_first: bool
+) -> _Job:
     """Settle a file that is no report; queue the others. is_first: nothing else is with the worker."""
     job = None
     try:
@@ -274,7 +276,7 @@ def _finish(job: _Job, queued: Iterable[_Job], limits: _Limits) -> Report | Unre
             _ask_again(queued, worker, limits)
 
 
-def _ask_again(jobs: Iterable[_Job], worker: Worker, limits: _Limits) -> None:
+def _ask_again(jobs: Iterable[_Job], worker: ReaderWorker, limits: _Limits) -> None:
     """Ask a worker that was started anew for what it had queued."""
     for job in jobs:
         if job.worker is worker:
@@ -422,9 +424,9 @@ class _Assembly:
             self._unread_names[known] = names.difference(metric_set.names)
         return self._unread_names[known]
 
-    def _rule(self, *fields: Any) -> Rule:
+    def _rule(self, *fields: Any) -> RuleResult:
         identifier, name, section, kind, title, message, speedup_pct, scope, focus = fields
-        return Rule(
+        return RuleResult(
             self._shared(identifier),
             self._shared(name),
             self._shared(section),

@@ -74,7 +74,7 @@ def command(memory_bytes: int) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _START, folder, site, str(memory_bytes)]
 
 
-class Worker:
+class ReaderWorker:
     """A reading process. Requests queue in its pipe and are answered in order; the first one starts it."""
 
     def __init__(self, memory_bytes: int, argv_of: CommandOf) -> None:
@@ -221,17 +221,17 @@ class _Spare:
     def __init__(self, argv_of: CommandOf) -> None:
         self._argv_of = argv_of
         self._lock = threading.Lock()
-        self._worker: Worker | None = None
-        self._dismissed: list[Worker] = []  # are ending
+        self._worker: ReaderWorker | None = None
+        self._dismissed: list[ReaderWorker] = []  # are ending
 
     @contextlib.contextmanager
-    def borrow(self, memory_bytes: int) -> Iterator[Worker]:
+    def borrow(self, memory_bytes: int) -> Iterator[ReaderWorker]:
         """A worker for the length of a with block: the spare one, or a new one.
 
         Starting a process and loading what it needs takes many times as long as reading a typical file. So a
         worker that read nothing but whole files waits SPARE_S seconds for the next one.
         """
-        worker = self._take(memory_bytes) or Worker(memory_bytes, self._argv_of)
+        worker = self._take(memory_bytes) or ReaderWorker(memory_bytes, self._argv_of)
         try:
             yield worker
         except BaseException:
@@ -239,7 +239,7 @@ class _Spare:
             raise
         self._give_back(worker)
 
-    def _take(self, memory_bytes: int) -> Worker | None:
+    def _take(self, memory_bytes: int) -> ReaderWorker | None:
         with self._lock:
             worker, self._worker = self._worker, None
         if worker is None or worker.serves(memory_bytes):
@@ -247,7 +247,7 @@ class _Spare:
         worker.close()
         return None
 
-    def _give_back(self, worker: Worker) -> None:
+    def _give_back(self, worker: ReaderWorker) -> None:
         """Keep a sound worker where there is none; end every other."""
         with self._lock:
             if self._worker is None and worker.make_spare():

@@ -72,7 +72,7 @@ BREAKDOWN = "breakdown:"  # a list of names, as text; its unit is unsteady too
 Json = dict[str, Any]
 
 
-class Refused(Exception):
+class RefusedReport(Exception):
     """The report is not whole; the message says what is wrong with it."""
 
 
@@ -157,7 +157,7 @@ def answer(request: Json) -> tuple[Json, bytes]:
                 return read_report(path, details=not request.get("is_selected"))
             path = opened.enter_context(with_metrics(path, request["metrics"]))
             return read_report(path, details=False)
-    except Refused as reason:
+    except RefusedReport as reason:
         return {"error": str(reason)}, b""
     except ModuleNotFoundError:
         return {"error": "the package ncu-report is missing: `pip install ncu-report`", "whole": True}, b""
@@ -185,7 +185,7 @@ def part(path: str, pieces: Sequence[Any]) -> Iterator[str]:
             while left:
                 count = os.sendfile(content, source, at, left)
                 if not count:
-                    raise Refused("the report became shorter while it was read")
+                    raise RefusedReport("the report became shorter while it was read")
                 at, left = at + count, left - count
         yield f"/proc/self/fd/{content}"
     finally:
@@ -269,7 +269,7 @@ def action_at(ranges: Any, index: int) -> Any:
     """One launch, which takes the library megabytes; raises Refused."""
     action = ranges.action_by_idx(index)
     if action is None or not action.name():
-        raise Refused("the report is damaged: a launch has no name")
+        raise RefusedReport("the report is damaged: a launch has no name")
     return action
 
 
@@ -488,14 +488,14 @@ def scalars(action: Any, ordinal: int, sets: MetricSets) -> tuple[int, str, list
     """
     metric_names: tuple[str, ...] = action.metric_names()
     if not metric_names:
-        raise Refused(f"the report is damaged: launch {ordinal} has no metrics")
+        raise RefusedReport(f"the report is damaged: launch {ordinal} has no metrics")
     together = "".join(metric_names)
     if not (all(metric_names) and together.isascii() and together.isprintable()):
-        raise Refused(f"the report is damaged: launch {ordinal} has a metric whose name is no name")
+        raise RefusedReport(f"the report is damaged: launch {ordinal} has a metric whose name is no name")
     metrics = list(map(action.metric_by_name, metric_names))
     first = next((type(metric) for metric in metrics if metric is not None), None)
     if first is None:
-        raise Refused(f"the report is damaged: launch {ordinal} has no metric that its name finds")
+        raise RefusedReport(f"the report is damaged: launch {ordinal} has no metric that its name finds")
     getters = getters_by_kind(first)
     unknown, kind_of = first.ValueKind_UNKNOWN, first.kind
     kinds = [unknown if metric is None else kind_of(metric) for metric in metrics]
@@ -634,7 +634,7 @@ class OpenReport:
             self._places = places(self._held.enter_context(part(path, pieces)) if pieces else path)
             self._opened = opened
         if not 0 <= ordinal < len(self._places):
-            raise Refused(f"the report has no launch {ordinal}")
+            raise RefusedReport(f"the report has no launch {ordinal}")
         if ordinal not in self._launches:
             self._launches[ordinal] = action_at(*self._places[ordinal])
         return self._launches[ordinal]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from profiler.evidence import Rule
+from profiler.evidence import RuleResult
 
 NEW, GONE, CHANGED, SAME = "new", "gone", "changed", "same"
 RELEVANT_PP = 1.0  # by how much an estimated speed-up has to move to be a change
@@ -22,12 +22,12 @@ class RuleChange:
     """One rule result on both sides of a pair; None on the side that does not have it."""
 
     state: str  # new, gone, changed or same
-    a: Rule | None
-    b: Rule | None
+    a: RuleResult | None
+    b: RuleResult | None
     why: str = ""  # what changed, in words
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> RuleResult:
         """The rule result of B, or of A where B has none."""
         rule = self.b or self.a
         assert rule is not None
@@ -39,12 +39,12 @@ def plain_message(message: str) -> str:
     return _REFERENCE.sub(lambda match: match[2] if match[1] == "url" else match[3], message)
 
 
-def rule_title(rule: Rule) -> str:
+def rule_title(rule: RuleResult) -> str:
     """What a rule result is called: its title, which older rules leave empty, or the rule's name."""
     return rule.title or rule.name or rule.identifier
 
 
-def rank_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def rank_rules(rules: Iterable[RuleResult]) -> tuple[RuleResult, ...]:
     """Largest estimated speed-up first, of the whole launch (global) before that of a part (local).
 
     Rules without an estimate, which are all in reports before ncu 2023, come last by kind: optimizations,
@@ -53,7 +53,7 @@ def rank_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=_rank))
 
 
-def compare_rules(a: Sequence[Rule], b: Sequence[Rule]) -> tuple[RuleChange, ...]:
+def compare_rules(a: Sequence[RuleResult], b: Sequence[RuleResult]) -> tuple[RuleChange, ...]:
     """What became of each rule result: new, gone, changed or same, in this order, each ranked.
 
     One identifier occurs many times, and a title may change with the finding ("High Utilization",
@@ -62,7 +62,7 @@ def compare_rules(a: Sequence[Rule], b: Sequence[Rule]) -> tuple[RuleChange, ...
     change, or another kind or scope, or an estimate that differs by more than RELEVANT_PP.
     """
     unpaired_a, unpaired_b = list(a), list(b)
-    pairs: list[tuple[Rule, Rule]] = []
+    pairs: list[tuple[RuleResult, RuleResult]] = []
     for traits in (_title_and_wording, _title, _wording):
         pairs += _take_pairs(unpaired_a, unpaired_b, traits)
     pairs += _take_pairs(unpaired_a, unpaired_b, lambda rule: rule.identifier, alone=True)
@@ -73,7 +73,7 @@ def compare_rules(a: Sequence[Rule], b: Sequence[Rule]) -> tuple[RuleChange, ...
     return tuple(sorted(changes, key=lambda change: (order.index(change.state), _rank(change.rule))))
 
 
-def _rank(rule: Rule) -> tuple[bool, bool, float, int]:
+def _rank(rule: RuleResult) -> tuple[bool, bool, float, int]:
     """Without an estimate last; global before local; the larger first; then by kind."""
     kind = _KINDS.index(rule.kind) if rule.kind in _KINDS else len(_KINDS)
     if rule.speedup_pct is None:
@@ -81,11 +81,11 @@ def _rank(rule: Rule) -> tuple[bool, bool, float, int]:
     return False, rule.speedup_scope != "global", -rule.speedup_pct, kind
 
 
-def _title(rule: Rule) -> Hashable:
+def _title(rule: RuleResult) -> Hashable:
     return rule.identifier, rule.section, rule.title
 
 
-def _wording(rule: Rule) -> Hashable:
+def _wording(rule: RuleResult) -> Hashable:
     return rule.identifier, rule.section, _without_numbers(rule.message)
 
 
@@ -94,13 +94,13 @@ def _without_numbers(message: str) -> str:
     return " ".join(_NUMBER.sub("#", plain_message(message)).split())
 
 
-def _title_and_wording(rule: Rule) -> Hashable:
+def _title_and_wording(rule: RuleResult) -> Hashable:
     return _title(rule), _wording(rule)
 
 
 def _take_pairs(
-    a: list[Rule], b: list[Rule], traits: Callable[[Rule], Hashable], *, alone: bool = False
-) -> list[tuple[Rule, Rule]]:
+    a: list[RuleResult], b: list[RuleResult], traits: Callable[[RuleResult], Hashable], *, alone: bool = False
+) -> list[tuple[RuleResult, RuleResult]]:
     """Remove pairs of equal traits from both lists, and give them in the report's order.
 
     alone: only where one rule on each side has the traits.
@@ -116,7 +116,7 @@ def _take_pairs(
     return pairs
 
 
-def _change(a: Rule, b: Rule) -> RuleChange:
+def _change(a: RuleResult, b: RuleResult) -> RuleChange:
     differences = []
     if a.kind != b.kind:
         differences.append(f"{a.kind} → {b.kind}")

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from profiler.search.evaluation import Evaluator as Evaluator
     from profiler.search.evaluation import Screening as Screening
     from profiler.search.generator import CallableGenerator as CallableGenerator
+    from profiler.search.generator import CandidateProposal as CandidateProposal
     from profiler.search.generator import Generator as Generator
     from profiler.search.generator import GeneratorFailed as GeneratorFailed
     from profiler.search.generator import NothingLeft as NothingLeft
-    from profiler.search.generator import Proposal as Proposal
     from profiler.search.generator import Request as Request
-    from profiler.search.generator import load_generator as load_generator
     from profiler.search.insights import Insight as Insight
     from profiler.search.insights import insights_of as insights_of
     from profiler.search.journal import Journal as Journal
@@ -29,24 +28,25 @@ if TYPE_CHECKING:
     from profiler.search.journal import create_journal as create_journal
     from profiler.search.journal import find_journal as find_journal
     from profiler.search.journal import list_journals as list_journals
+    from profiler.search.named_generator import load_generator as load_generator
     from profiler.search.record import PairVerdict as PairVerdict
     from profiler.search.record import SearchRecord as SearchRecord
     from profiler.search.record import Status as Status
     from profiler.search.record import candidate_name as candidate_name
     from profiler.search.settings import SearchSettings as SearchSettings
-    from profiler.search.worker import Limits as Limits
     from profiler.search.worker import Worker as Worker
+    from profiler.search.worker import WorkerLimits as WorkerLimits
     from profiler.search.worker import record_line as record_line
 
 __getattr__ = lazy(
     __name__,
     archive="Archive SeatChange beats best_so_far mean_time_ns path_to replay",
     evaluation="CandidateJudge Evaluator Screening",
-    generator="""CallableGenerator Generator GeneratorFailed NothingLeft Proposal Request
-    load_generator""",
+    generator="CallableGenerator CandidateProposal Generator GeneratorFailed NothingLeft Request",
     insights="Insight insights_of",
     journal="Journal Working create_journal find_journal list_journals",
+    named_generator="load_generator",
     record="PairVerdict SearchRecord Status candidate_name",
     settings="SearchSettings",
-    worker="Limits Worker record_line",
+    worker="Worker WorkerLimits record_line",
 )

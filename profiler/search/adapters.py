@@ -17,7 +17,7 @@ from typing import Any
 
 from profiler.bundles import scratch_folder
 from profiler.errors import ProfilerError
-from profiler.judge import Judgement, judge_candidate, load_candidate
+from profiler.judge import CandidateJudgement, judge_candidate, load_candidate
 
 TEMPLATE = "PROFILER_TEMPLATE"  # a candidate's folder, whose source the program stands in for
 WORKLOADS, GPU, CATALOG = "PROFILER_WORKLOADS", "PROFILER_GPU", "PROFILER_CATALOG"
@@ -31,7 +31,7 @@ class ProgramJudgement:
     valid: bool
     known: bool  # whether it is known to be right or wrong
     text: str  # the judgement in words, for the next prompt
-    judgement: Judgement | None = None  # None: it was not even a candidate
+    judgement: CandidateJudgement | None = None  # None: it was not even a candidate
 
     @property
     def metrics(self) -> dict[str, float]:

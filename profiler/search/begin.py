@@ -16,8 +16,8 @@ from profiler.catalog.problem import acceptance_workloads
 from profiler.errors import UnknownName
 from profiler.evidence import DEFAULT_PART, find_part
 from profiler.search.archive import SEATS
-from profiler.search.generator import load_generator
 from profiler.search.journal import Journal, create_journal, list_journals
+from profiler.search.named_generator import load_generator
 from profiler.search.prompt import load_templates
 from profiler.search.settings import SearchSettings
 from profiler.search.variants import space_of

@@ -16,7 +16,7 @@ from pathlib import Path
 from profiler.bundles import scratch_folder
 from profiler.errors import ProfilerError
 from profiler.search.descendants import ended_descendants
-from profiler.search.generator import GeneratorFailed, Proposal, Request, read_levers, short_why
+from profiler.search.generator import CandidateProposal, GeneratorFailed, Request, read_levers, short_why
 
 _CALLABLE = re.compile(r"(?:[\w./-]+\.py|[A-Za-z_][\w.]*):[A-Za-z_]\w*")
 _MOST_OUTPUT = 64 << 10
@@ -71,7 +71,7 @@ class CommandGenerator:
         self._seconds = seconds
         self.name = name or (command if isinstance(command, str) else shlex.join(command))
 
-    def propose(self, request: Request, folder: Path) -> Proposal:
+    def propose(self, request: Request, folder: Path) -> CandidateProposal:
         """See Generator."""
         shutil.copytree(request.parent_folder, folder, dirs_exist_ok=True)
         with scratch_folder() as scratch:
@@ -86,7 +86,7 @@ class CommandGenerator:
             }
             output = self._run([_filled(word, paths) for word in self._words], paths, prompt)
         _check_size(folder)
-        return Proposal(read_levers(folder), short_why(output))
+        return CandidateProposal(read_levers(folder), short_why(output))
 
     def _run(self, command: list[str], paths: dict[str, str], prompt: Path) -> str:
         environment = {

@@ -14,10 +14,10 @@ from profiler.catalog.cases import check_workloads, make_inputs
 from profiler.catalog.problem import acceptance_workloads
 from profiler.errors import CannotJudge, ProfilerError
 from profiler.evidence import Evidence, find_part
-from profiler.judge import Isolation, Judgement, WorkloadTime, judge_candidate, load_candidate
+from profiler.judge import CandidateJudgement, Isolation, WorkloadTime, judge_candidate, load_candidate
 from profiler.judge.call_plan import plan_call
 from profiler.judge.compilation import NoAnswer, compile_candidate
-from profiler.judge.isolation import Limits
+from profiler.judge.isolation import ProcessLimits
 from profiler.judge.machine_run import predict_call
 from profiler.judge.measurement import why_no_gpu
 from profiler.judge.pipeline import floor_ns
@@ -27,7 +27,7 @@ from profiler.search.record import PairVerdict, SearchRecord
 from profiler.search.settings import SearchSettings
 from profiler.statistics import Verdict, over_workloads
 
-_PREDICTION = Limits(90)
+_PREDICTION = ProcessLimits(90)
 MODELLED = str(Evidence.MODELLED)
 _LEAST_DIGITS = 12  # of a content id that names a folder
 _LEAST_SHARE = 0.01  # of stalls and pipes that are kept
@@ -50,7 +50,7 @@ class Evaluator(Protocol):
     def screen(self, folder: Path) -> Screening:
         """The cheap parts."""
 
-    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> Judgement:
+    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> CandidateJudgement:
         """All of it; where it is measured, beside the candidate `rival`."""
 
 
@@ -136,7 +136,7 @@ class CandidateJudge:
             facts[name] = {key: round(v, 4) for key, v in longest[name].items() if v >= _LEAST_SHARE}
         return Screening(code.code_id, time, facts)
 
-    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> Judgement:
+    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> CandidateJudgement:
         """All stages on the agreed workloads. Raises CannotJudge where nothing isolates.
 
         Where the GPU is here it is timed in the same rounds as the rival; modelled times are compared without
@@ -198,7 +198,7 @@ def modelled_verdict(
 
 
 def measured_verdict(
-    judgement: Judgement, other: SearchRecord, workloads: Sequence[str]
+    judgement: CandidateJudgement, other: SearchRecord, workloads: Sequence[str]
 ) -> PairVerdict | None:
     """How a candidate stands to the elite that it was measured beside; None where it was not."""
     is_other = len(judgement.elite) >= _LEAST_DIGITS and other.content_id.startswith(judgement.elite)

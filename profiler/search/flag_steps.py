@@ -11,7 +11,7 @@ from pathlib import Path
 from profiler.catalog import Macro
 from profiler.judge import load_candidate
 from profiler.judge.manifest import FILE
-from profiler.search.generator import GeneratorFailed, NothingLeft, Proposal, Request
+from profiler.search.generator import CandidateProposal, GeneratorFailed, NothingLeft, Request
 from profiler.search.insights import pull
 from profiler.search.variants import macro_words, write_manifest
 
@@ -25,7 +25,7 @@ class FlagSteps:
 
     name = "flags"
 
-    def propose(self, request: Request, folder: Path) -> Proposal:
+    def propose(self, request: Request, folder: Path) -> CandidateProposal:
         """See Generator. Raises NothingLeft where every combination was tried."""
         space = request.space
         if space is None or not space.macros:
@@ -36,7 +36,7 @@ class FlagSteps:
             levers = macro_words(before, values)
             write_manifest(folder, request.catalog.family, request.version, space, values, levers)
             if load_candidate(folder, request.catalog).id not in request.taken:
-                return Proposal(levers, _why(request, before, values), values)
+                return CandidateProposal(levers, _why(request, before, values), values)
         (folder / FILE).unlink()
         raise NothingLeft("every combination of the macros was tried")
 

@@ -49,7 +49,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class CandidateProposal:
     """What a generator says of the candidate that it left."""
 
     levers: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Generator(Protocol):
 
     name: str
 
-    def propose(self, request: Request, folder: Path) -> Proposal:
+    def propose(self, request: Request, folder: Path) -> CandidateProposal:
         """Leave a candidate in the folder, which is empty. Raises GeneratorFailed or NothingLeft."""
 
 
@@ -77,7 +77,7 @@ class CallableGenerator:
         self._function = function
         self.name = name or getattr(function, "__name__", "callable")
 
-    def propose(self, request: Request, folder: Path) -> Proposal:
+    def propose(self, request: Request, folder: Path) -> CandidateProposal:
         """See Generator."""
         shutil.copytree(request.parent_folder, folder, dirs_exist_ok=True)
         try:
@@ -86,7 +86,7 @@ class CallableGenerator:
                 answer = self._function(request.prompt, scratch / "parent", folder)
         except Exception as error:
             raise GeneratorFailed(f"{type(error).__name__}: {error}") from error
-        return Proposal(read_levers(folder), short_why(answer if isinstance(answer, str) else ""))
+        return CandidateProposal(read_levers(folder), short_why(answer if isinstance(answer, str) else ""))
 
 
 def read_levers(folder: Path) -> tuple[str, ...]:
@@ -102,21 +102,3 @@ def short_why(text: str) -> str:
     """The last five lines of what a generator says."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     return "\n".join(lines[-_WHY_LINES:])[-_WHY_CHARACTERS:]
-
-
-def load_generator(words: str, seconds: float) -> Generator:
-    """The generator that words name: flags, rewrites, module:function, file.py:function, or a command.
-
-    Raises ProfilerError for one that is nothing.
-    """
-    from profiler.search.command import CommandGenerator, callable_command, is_callable_name
-    from profiler.search.flag_steps import FlagSteps
-    from profiler.search.rewrites import SourceRewrites
-
-    if words == FlagSteps.name:
-        return FlagSteps()
-    if words == SourceRewrites.name:
-        return SourceRewrites()
-    if is_callable_name(words):
-        return CommandGenerator(callable_command(words), seconds, words)
-    return CommandGenerator(words, seconds)

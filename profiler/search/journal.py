@@ -50,7 +50,7 @@ class Working:
     content_id: str = ""
 
 
-class Claim:
+class NumberClaim:
     """A number that this process alone works on."""
 
     def __init__(self, number: int, path: Path, lock: int) -> None:
@@ -123,7 +123,7 @@ class Journal:
 
     # ---- who works on what
 
-    def claim(self) -> Claim | None:
+    def claim(self) -> NumberClaim | None:
         """The lowest number that has no record and that nobody works on; None while the seed is judged."""
         with self.lock():
             done = {record.number for record in self.records()}
@@ -135,7 +135,7 @@ class Journal:
                         return claim
                 number += 1
 
-    def _try_claim(self, number: int) -> Claim | None:
+    def _try_claim(self, number: int) -> NumberClaim | None:
         path = self.folder / "claims" / str(number)
         path.parent.mkdir(exist_ok=True)
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -144,7 +144,7 @@ class Journal:
         except BlockingIOError:
             os.close(lock)
             return None
-        return Claim(number, path, lock)
+        return NumberClaim(number, path, lock)
 
     def working(self) -> list[Working]:
         """What workers have in hand now, by number."""

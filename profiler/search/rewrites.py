@@ -19,7 +19,7 @@ from profiler.advice.techniques import (
 )
 from profiler.judge import load_candidate
 from profiler.judge.manifest import FILE
-from profiler.search.generator import GeneratorFailed, NothingLeft, Proposal, Request
+from profiler.search.generator import CandidateProposal, GeneratorFailed, NothingLeft, Request
 from profiler.search.insights import pull
 from profiler.search.variants import macro_words, write_manifest
 
@@ -53,7 +53,7 @@ class SourceRewrites:
 
     name = "rewrites"
 
-    def propose(self, request: Request, folder: Path) -> Proposal:
+    def propose(self, request: Request, folder: Path) -> CandidateProposal:
         """See Generator. Raises NothingLeft where no rewrite of any candidate is new."""
         parents = [request.parent, *reversed(request.archive.valid)]
         for parent in dict.fromkeys(record.number for record in parents):
@@ -88,7 +88,7 @@ class SourceRewrites:
                     )
                 if load_candidate(folder, request.catalog).id not in request.taken:
                     why = f"{rewrite.technique}: {rewrite.lever}"
-                    return Proposal((rewrite.lever,), why, macros, record)
+                    return CandidateProposal((rewrite.lever,), why, macros, record)
         for path in (folder / FILE,):
             path.unlink(missing_ok=True)
         if not any(rewrites_of(path.read_text("utf-8")) for path in request.parent_folder.glob("*.cu")):

@@ -14,12 +14,12 @@ from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, SearchSpace, Version, load_catalog
 from profiler.errors import ProfilerError
 from profiler.evidence import Evidence
-from profiler.judge import Judgement, StageState, load_candidate
+from profiler.judge import CandidateJudgement, StageState, load_candidate
 from profiler.search.archive import Archive, confirmed, mean_time_ns
 from profiler.search.evaluation import Evaluator, Screening, measured_verdict, modelled_verdict
-from profiler.search.generator import Generator, GeneratorFailed, NothingLeft, Proposal, Request
+from profiler.search.generator import CandidateProposal, Generator, GeneratorFailed, NothingLeft, Request
 from profiler.search.insights import Insight, insights_of
-from profiler.search.journal import Claim, Journal
+from profiler.search.journal import Journal, NumberClaim
 from profiler.search.prompt import load_templates, prompt_digest, write_prompt
 from profiler.search.record import SEED, PairVerdict, SearchRecord, Status, candidate_name
 from profiler.search.variants import space_of, write_version
@@ -33,7 +33,7 @@ Listener = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Limits:
+class WorkerLimits:
     """When a worker ends by itself; None: never."""
 
     candidates: int | None = None  # that it has judged
@@ -45,7 +45,7 @@ class _Screened(NamedTuple):
     """A candidate that the cheap parts let pass."""
 
     draft: SearchRecord
-    claim: Claim
+    claim: NumberClaim
     folder: Path
     screening: Screening
 
@@ -83,7 +83,7 @@ class Worker:
         self._space: SearchSpace = space_of(self._catalog, self._version.id)
         self._templates = load_templates(self._settings.templates)
 
-    def run(self, limits: Limits = Limits()) -> str:
+    def run(self, limits: WorkerLimits = WorkerLimits()) -> str:
         """Work until a limit, the end of what can be proposed, or a stop; why it ended, in words.
 
         Raises CannotJudge where nothing can be judged here, and what the journal raises.
@@ -123,7 +123,7 @@ class Worker:
                 for own in claims:
                     own.release()
 
-    def _children(self, claims: Sequence[Claim]) -> Iterator[SearchRecord]:
+    def _children(self, claims: Sequence[NumberClaim]) -> Iterator[SearchRecord]:
         """The candidates of a batch: all are screened, then judged, the fastest first."""
         waiting: list[_Screened] = []
         ended: NothingLeft | None = None
@@ -142,7 +142,7 @@ class Worker:
         if ended is not None:
             raise ended
 
-    def _seed(self, claim: Claim) -> SearchRecord:
+    def _seed(self, claim: NumberClaim) -> SearchRecord:
         """Judge the version that everything begins with. Raises ProfilerError where it is not right."""
         claim.say("judge")
         with scratch_folder() as scratch:
@@ -163,7 +163,7 @@ class Worker:
             raise ProfilerError(f"{self._version.id} cannot begin a search: {record.reason}")
         return self._write(record, claim)
 
-    def _child(self, claim: Claim) -> SearchRecord | _Screened:
+    def _child(self, claim: NumberClaim) -> SearchRecord | _Screened:
         """One candidate from its parent to its record, or to where it has to be judged."""
         rng = random.Random(f"{self._settings.seed}:{claim.number}")
         archive = self._journal.archive()
@@ -228,7 +228,7 @@ class Worker:
         return self._screened(draft, claim, kept)
 
     def _described(
-        self, draft: SearchRecord, proposal: Proposal, content_id: str, seconds: float
+        self, draft: SearchRecord, proposal: CandidateProposal, content_id: str, seconds: float
     ) -> SearchRecord:
         """The record with what the generator says of it."""
         return replace(
@@ -241,7 +241,7 @@ class Worker:
             seconds={"generator": round(seconds, 2)},
         )
 
-    def _screened(self, draft: SearchRecord, claim: Claim, folder: Path) -> SearchRecord | _Screened:
+    def _screened(self, draft: SearchRecord, claim: NumberClaim, folder: Path) -> SearchRecord | _Screened:
         """What the cheap parts say; the record where they say enough."""
         screening, seconds = self._screen(claim, folder)
         draft = replace(draft, code_id=screening.code_id, facts=screening.facts)
@@ -290,7 +290,7 @@ class Worker:
         least = min(verdict.ratio or 1.0 for verdict in verdicts)
         return f"× {least:.2f} or more of every elite's modelled time on {time_found.workload}"
 
-    def _screen(self, claim: Claim, folder: Path) -> tuple[Screening, dict[str, float]]:
+    def _screen(self, claim: NumberClaim, folder: Path) -> tuple[Screening, dict[str, float]]:
         started = time.monotonic()
         screening = self._evaluator.screen(folder)
         return screening, {"screening": round(time.monotonic() - started, 2)}
@@ -298,12 +298,12 @@ class Worker:
     def _judged(
         self,
         draft: SearchRecord,
-        claim: Claim,
+        claim: NumberClaim,
         folder: Path,
         screening: Screening,
         seconds: dict[str, float],
         rival: Path | None = None,
-    ) -> tuple[SearchRecord, list[Judgement]]:
+    ) -> tuple[SearchRecord, list[CandidateJudgement]]:
         """The record with all that the judge says: the elite `rival` is what a GPU measures it beside."""
         started = time.monotonic()
         judgement = self._evaluator.judge(folder, rival, lambda what: claim.say(what, draft.content_id))
@@ -336,7 +336,7 @@ class Worker:
         return record, judgements
 
     def _write(
-        self, record: SearchRecord, claim: Claim, judgements: Sequence[Judgement] = ()
+        self, record: SearchRecord, claim: NumberClaim, judgements: Sequence[CandidateJudgement] = ()
     ) -> SearchRecord:
         """Append the record with its verdicts against who is there now, and let the number go."""
         workloads = self._settings.workloads

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from profiler.store.pruning import PruneSummary as PruneSummary
     from profiler.store.pruning import plan_pruning as plan_pruning
     from profiler.store.pruning import prune_runs as prune_runs
+    from profiler.store.readable_index import open_store as open_store
     from profiler.store.rows import ROW_LIMIT as ROW_LIMIT
     from profiler.store.rows import WORKLOAD_CLASSES as WORKLOAD_CLASSES
     from profiler.store.rows import DamagedIndex as DamagedIndex
@@ -47,11 +48,10 @@ if TYPE_CHECKING:
     from profiler.store.run_files import open_report as open_report
     from profiler.store.sync import Progress as Progress
     from profiler.store.sync import SyncSummary as SyncSummary
-    from profiler.store.sync import open_store as open_store
     from profiler.store.sync import rebuild_index as rebuild_index
     from profiler.store.sync import sync_index as sync_index
     from profiler.store.sync import sync_store as sync_store
-    from profiler.store.verify import Finding as Finding
+    from profiler.store.verify import Fault as Fault
     from profiler.store.verify import Verification as Verification
     from profiler.store.verify import verify_data as verify_data
 
@@ -64,11 +64,12 @@ __getattr__ = lazy(
     import_files="AlreadyImported Imported ImportSummary",
     index="Store",
     pruning="PruneSummary plan_pruning prune_runs",
+    readable_index="open_store",
     rows="""ROW_LIMIT WORKLOAD_CLASSES DamagedIndex Environment IndexNotWritable LatencyInfo
     MedianLatency NoisePair PartArrays Point ResultInfo Rows RunInfo SampleArrays Series VersionInfo
     WorkloadInfo WriteConflict workload_class""",
     run_decisions="forget_run relabel relabel_run",
     run_files="dropped_report_words export_run open_report",
-    sync="Progress SyncSummary open_store rebuild_index sync_index sync_store",
-    verify="Finding Verification verify_data",
+    sync="Progress SyncSummary rebuild_index sync_index sync_store",
+    verify="Fault Verification verify_data",
 )

@@ -129,7 +129,7 @@ class Head:
         return is_latest
 
 
-class Column(NamedTuple):
+class MetricColumn(NamedTuple):
     """The values of one metric, one a point."""
 
     slots: NDArray[np.uint64]  # the bits of a float64, or an integer: the form says which
@@ -137,38 +137,38 @@ class Column(NamedTuple):
     forms: tuple[Form, ...]
 
     @staticmethod
-    def absent(points: int) -> Column:
+    def absent(points: int) -> MetricColumn:
         """The column of points that do not carry the metric."""
-        return Column(np.zeros(points, SLOT), None, (ABSENT,))
+        return MetricColumn(np.zeros(points, SLOT), None, (ABSENT,))
 
     @staticmethod
-    def of(slots: NDArray[np.uint64], marks: NDArray[np.uint16], forms: Sequence[Form]) -> Column:
+    def of(slots: NDArray[np.uint64], marks: NDArray[np.uint16], forms: Sequence[Form]) -> MetricColumn:
         """A column that keeps only the forms that occur, and marks only where several do."""
         if len(marks) and (marks == marks[0]).all():
-            return Column(np.ascontiguousarray(slots), None, (forms[int(marks[0])],))
+            return MetricColumn(np.ascontiguousarray(slots), None, (forms[int(marks[0])],))
         marks_present, new_marks = np.unique(marks, return_inverse=True)
         forms_present = tuple(forms[mark] for mark in marks_present.tolist())
-        return Column(
+        return MetricColumn(
             np.ascontiguousarray(slots),
             None if len(forms_present) < 2 else new_marks.astype(MARK),
             forms_present,
         )
 
     @staticmethod
-    def joined(pieces: Sequence[Column]) -> Column:
+    def joined(pieces: Sequence[MetricColumn]) -> MetricColumn:
         """The values of all pieces, one after the other."""
         if len(pieces) == 1:
             return pieces[0]
         slots = np.concatenate([piece.slots for piece in pieces])
         forms = tuple(dict.fromkeys(form for piece in pieces for form in piece.forms))
         if len(forms) == 1:
-            return Column(slots, None, forms)
+            return MetricColumn(slots, None, forms)
         index_of_form = {form: index for index, form in enumerate(forms)}
-        return Column(slots, np.concatenate([piece._marked(index_of_form) for piece in pieces]), forms)
+        return MetricColumn(slots, np.concatenate([piece._marked(index_of_form) for piece in pieces]), forms)
 
-    def points(self, selection: Any) -> Column:
+    def points(self, selection: Any) -> MetricColumn:
         """Some of the points: by a slice, or by a mask."""
-        return Column(
+        return MetricColumn(
             self.slots[selection], None if self.marks is None else self.marks[selection], self.forms
         )
 
@@ -238,7 +238,7 @@ class Columns:
     """The values of some metrics over the points of one series."""
 
     head: Head
-    columns: dict[str, Column]
+    columns: dict[str, MetricColumn]
 
     def points(self, selection: Any) -> Columns:
         """Some of the points: by a slice, or by a mask."""
@@ -247,7 +247,9 @@ class Columns:
 
     def followed_by(self, later: Columns) -> Columns:
         """These points and then the later ones; both have the same metrics."""
-        joined = {name: Column.joined((column, later.columns[name])) for name, column in self.columns.items()}
+        joined = {
+            name: MetricColumn.joined((column, later.columns[name])) for name, column in self.columns.items()
+        }
         return Columns(self.head.followed_by(later.head), joined)
 
 

@@ -48,7 +48,7 @@ from profiler.store.rows import (
     WorkloadInfo,
     WriteConflict,
 )
-from profiler.store.statements import Selection, pages
+from profiler.store.statements import ResultSelection, pages
 
 _RUNS_AT_ONCE = 100  # inserted together during a rebuild
 _SERIES_BEFORE_ANALYZE = 50  # newly prepared series, which make the database's statistics out of date
@@ -348,7 +348,7 @@ class Store:
         with engine.reading(self._engine) as connection:
             return results.results(
                 connection,
-                Selection(family, version, workload, gpu, kernel, evidence, kind, run_id),
+                ResultSelection(family, version, workload, gpu, kernel, evidence, kind, run_id),
                 latest=latest,
                 limit=limit,
             )
@@ -361,7 +361,7 @@ class Store:
         They are those of the newest runs, and of every report with several launches there; of a history of
         more than 10,000 launches the newest are looked at.
         """
-        selection = Selection(family, None, workload, gpu, None, Evidence.MEASURED, None, None)
+        selection = ResultSelection(family, None, workload, gpu, None, Evidence.MEASURED, None, None)
         with engine.reading(self._engine) as connection:
             return results.noise_launches(connection, selection, mode, newest_runs=newest_runs)
 
@@ -388,7 +388,7 @@ class Store:
         UnknownName where nothing is selected, and where several versions, workloads or GPUs are: it lists
         them. Without `with_latencies` it has no timed calls.
         """
-        selection = Selection(family, version, workload, gpu, None, evidence, None, run_id)
+        selection = ResultSelection(family, version, workload, gpu, None, evidence, None, run_id)
         with engine.reading(self._engine) as connection:
             return sides.side(connection, self._cache, selection, label, with_latencies=with_latencies)
 
@@ -409,7 +409,7 @@ class Store:
         launch. `latest` selects the points from the newest run of each version. Of a history of more than
         10,000 points the newest are taken.
         """
-        selection = Selection(family, None, workload, gpu, kernel, evidence, None, None)
+        selection = ResultSelection(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
             return series.series(connection, self._cache, names, selection, latest=latest)
 
@@ -424,7 +424,7 @@ class Store:
         evidence: Evidence | None = None,
     ) -> list[PartArrays]:
         """The content of `series` as arrays, one object a part: for callers that look at all of them."""
-        selection = Selection(family, None, workload, gpu, kernel, evidence, None, None)
+        selection = ResultSelection(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
             return series.part_arrays(connection, self._cache, names, selection)
 
@@ -457,7 +457,7 @@ class Store:
         `latest` selects the newest run of each version, workload, GPU and mode; without it this is the
         history. It is ignored for one run. Of more than `limit` or 10,000 rows the newest are taken.
         """
-        selection = Selection(family, version, workload, gpu, None, None, "latency", run_id)
+        selection = ResultSelection(family, version, workload, gpu, None, None, "latency", run_id)
         with engine.reading(self._engine) as connection:
             return latencies.latencies(connection, selection, mode, latest=latest, limit=limit)
 
@@ -465,7 +465,7 @@ class Store:
         self, *, family: str | None = None, workload: str | None = None, gpu: str | None = None
     ) -> list[MedianLatency]:
         """The medians of all timed calls of visible runs, oldest run first; never those of noise runs."""
-        selection = Selection(family, None, workload, gpu, None, None, None, None)
+        selection = ResultSelection(family, None, workload, gpu, None, None, None, None)
         with engine.reading(self._engine) as connection:
             return latencies.median_latencies(connection, self._cache, selection)
 
@@ -483,7 +483,7 @@ class Store:
         A noise run says so in its provenance (bundles.NOISE). The sessions of one version, workload and mode
         are the blocks of samples of its result: the first two are a pair, the third and fourth the next, ….
         """
-        selection = Selection(family, None, workload, gpu, None, None, "noise", None)
+        selection = ResultSelection(family, None, workload, gpu, None, None, "noise", None)
         with engine.reading(self._engine) as connection:
             return latencies.noise_pairs(connection, selection, clock_mode, workload_class)
 

@@ -15,7 +15,7 @@ from profiler.store.lookup_cache import LookupCache
 from profiler.store.results import samples
 from profiler.store.rows import ROW_LIMIT, LatencyInfo, MedianLatency, NoisePair, Rows, SampleArrays
 from profiler.store.statements import (
-    Selection,
+    ResultSelection,
     capped,
     config_conditions,
     key_batches,
@@ -35,7 +35,7 @@ _new_median = partial(tuple.__new__, MedianLatency)  # from a tuple of its field
 
 
 def latencies(
-    connection: Connection, selection: Selection, mode: str | None, *, latest: bool, limit: int | None
+    connection: Connection, selection: ResultSelection, mode: str | None, *, latest: bool, limit: int | None
 ) -> Rows[LatencyInfo]:
     """See Store.latencies."""
     statement = _select_latencies(selection)
@@ -47,7 +47,9 @@ def latencies(
     return Rows(_load_infos(connection, rows), rows.truncated)
 
 
-def median_latencies(connection: Connection, cache: LookupCache, selection: Selection) -> list[MedianLatency]:
+def median_latencies(
+    connection: Connection, cache: LookupCache, selection: ResultSelection
+) -> list[MedianLatency]:
     """See Store.median_latencies."""
     result, run, config = schema.result.c, schema.run.c, schema.config.c
     # In three steps: each config and each run is fetched once for all of its results.
@@ -83,7 +85,7 @@ def median_latencies(connection: Connection, cache: LookupCache, selection: Sele
 
 
 def noise_pairs(
-    connection: Connection, selection: Selection, clock_mode: str | None, workload_class: str | None
+    connection: Connection, selection: ResultSelection, clock_mode: str | None, workload_class: str | None
 ) -> Rows[NoisePair]:
     """See Store.noise_pairs."""
     rows = _newest(connection, _select_latencies(selection), ROW_LIMIT)
@@ -104,7 +106,7 @@ def noise_pairs(
     return Rows(chosen, rows.truncated)
 
 
-def _select_latencies(selection: Selection) -> Select[Any]:
+def _select_latencies(selection: ResultSelection) -> Select[Any]:
     result, run, config = schema.result.c, schema.run.c, schema.config.c
     columns = (
         *(result.id, result.config, result.created, result.position, result.median_ns, result.is_latest),

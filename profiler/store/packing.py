@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from profiler.bundles import Json
-from profiler.evidence import Launch, MetricSet, Rule, Session, Values
+from profiler.evidence import Launch, MetricSet, RuleResult, Session, Values
 from profiler.evidence.values import SLOT
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -101,7 +101,7 @@ def parse_session(content: str) -> Session:
     return Session(**known)
 
 
-def _rule_row(rule: Rule) -> list[Json]:
+def _rule_row(rule: RuleResult) -> list[Json]:
     return [
         rule.identifier,
         rule.name,
@@ -115,8 +115,8 @@ def _rule_row(rule: Rule) -> list[Json]:
     ]
 
 
-def _rule(row: list[Any]) -> Rule:
+def _rule(row: list[Any]) -> RuleResult:
     identifier, name, section, kind, title, message, speedup_pct, speedup_scope, focus_metrics = row
-    return Rule(
+    return RuleResult(
         identifier, name, section, kind, title, message, speedup_pct, speedup_scope, tuple(focus_metrics)
     )

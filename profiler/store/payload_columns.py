@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, func, select, true
 from profiler.evidence import MetricSet, State
 from profiler.evidence.values import SLOT
 from profiler.store import packing, schema
-from profiler.store.columns import ABSENT, MARK, Column, Columns, Form, Head
+from profiler.store.columns import ABSENT, MARK, Columns, Form, Head, MetricColumn
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import key_batches
@@ -162,10 +162,11 @@ class _Table:
         self.marks = np.zeros((len(names), points), MARK)
         self.forms = {ABSENT: 0}  # the mark of each form; what is never filled keeps mark 0
 
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, MetricColumn]:
         forms = list(self.forms)
         return {
-            name: Column.of(self.slots[row], self.marks[row], forms) for row, name in enumerate(self.names)
+            name: MetricColumn.of(self.slots[row], self.marks[row], forms)
+            for row, name in enumerate(self.names)
         }
 
     def fill(self, points: list[int], packed: list[packing.Packed], metric_set: MetricSet) -> None:

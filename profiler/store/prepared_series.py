@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from profiler.evidence.values import SLOT
 from profiler.store import packing, schema
-from profiler.store.columns import MARK, Column, Columns, Form, Head
+from profiler.store.columns import MARK, Columns, Form, Head, MetricColumn
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.payload_columns import from_payloads
 from profiler.store.rows import ROW_LIMIT
@@ -208,7 +208,9 @@ def _load(
         statement, values = _SELECT_CHUNKS, {"bands": bands, "configs": batch}
         if first is not None:
             statement = statement.where(schema.series_chunk.c.segment >= min(map(first.__getitem__, batch)))
-        pieces: dict[int, dict[int, dict[str, Column]]] = {config: defaultdict(dict) for config in batch}
+        pieces: dict[int, dict[int, dict[str, MetricColumn]]] = {
+            config: defaultdict(dict) for config in batch
+        }
         for config, segment, slots, marks, forms in connection.execute(statement, values).all():
             forms_by_name = _forms(forms)
             slot_rows = np.frombuffer(slots, SLOT).reshape(len(forms_by_name), -1)
@@ -217,7 +219,7 @@ def _load(
             for row, (place, forms_of_name) in enumerate(forms_by_name):
                 if place in name_at:
                     mark = None if mark_rows is None or len(forms_of_name) == 1 else mark_rows[row]
-                    columns[name_at[place]] = Column(slot_rows[row], mark, forms_of_name)
+                    columns[name_at[place]] = MetricColumn(slot_rows[row], mark, forms_of_name)
         for config in batch:
             first_segment, points = 0 if first is None else first[config], len(heads[config])
             # A segment without a row for these names has none of them at any point.
@@ -227,20 +229,20 @@ def _load(
                 else heads[config].points(slice(first_segment * CHUNK, None))
             )
             segments = [
-                (pieces[config][segment], Column.absent(min(CHUNK, points - segment * CHUNK)))
+                (pieces[config][segment], MetricColumn.absent(min(CHUNK, points - segment * CHUNK)))
                 for segment in range(first_segment, -(-points // CHUNK))
-            ] or [({}, Column.absent(0))]
+            ] or [({}, MetricColumn.absent(0))]
             yield config, Columns(head, _join_segments(segments, names))
 
 
 def _join_segments(
-    segments: list[tuple[dict[str, Column], Column]], names: Sequence[str]
-) -> dict[str, Column]:
+    segments: list[tuple[dict[str, MetricColumn], MetricColumn]], names: Sequence[str]
+) -> dict[str, MetricColumn]:
     """The columns of all segments joined; each segment brings the column that stands for names it lacks."""
     if len(segments) == 1 and len(segments[0][0]) == len(names):
         return segments[0][0]
     return {
-        name: Column.joined([columns.get(name, absent_column) for columns, absent_column in segments])
+        name: MetricColumn.joined([columns.get(name, absent_column) for columns, absent_column in segments])
         for name in names
     }
 

@@ -18,7 +18,8 @@ from profiler.bundles.dropped import (
 )
 from profiler.bundles.location import PARTIAL_FILE
 from profiler.errors import BadBundle, ProfilerError
-from profiler.store import cache_room, report_cache, report_values, run_rows, sync
+from profiler.store import cache_room, report_cache, report_values, run_rows
+from profiler.store.readable_index import open_store
 from profiler.store.sync import Progress
 
 
@@ -47,7 +48,7 @@ def plan_pruning(
     root = location.open_root(data)
     until = (now or datetime.now(UTC)) - timedelta(days=older_days)
     # Where the index cannot be written, as on the full disk that this is to free, it is asked as it is.
-    with contextlib.closing(sync.open_store(data)) as store:
+    with contextlib.closing(open_store(data)) as store:
         families = {run.run_id: run.family for run in store.runs(family, hidden=True) if run.created < until}
         if family is not None and family not in store.families():
             raise ProfilerError(f"no family {family} in the index: `profiler versions` lists what there is")

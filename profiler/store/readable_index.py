@@ -1,4 +1,4 @@
-"""The index where nothing can be written: as it is, or a temporary one made from the bundles."""
+"""Opens the index; where nothing can be written, as it is, or a temporary one made from the bundles."""
 
 from __future__ import annotations
 
@@ -11,25 +11,44 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import LocalRoot, Root, bundle, decisions, scratch_folder
+from profiler.bundles import LocalRoot, Root, bundle, decisions, location, scratch_folder
 from profiler.errors import ProfilerError
+from profiler.store.rows import IndexNotWritable
+from profiler.store.sync import sync_store, unsynced_store
 
 if TYPE_CHECKING:
     from profiler.store.index import Store
-    from profiler.store.rows import IndexNotWritable
 
 
-def open_readable(root: Root, place: str | Path, reason: IndexNotWritable) -> Store:
+def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
+    """The index of a data folder, brought in step with its bundles unless `sync` is False.
+
+    `data` and `db` default to PROFILER_DATA and PROFILER_DB. Close the index after use. Where the index
+    cannot be written, it is opened as it is, or made in a temporary folder: `Store.behind` says so.
+    """
+    root = location.open_root(data)
+    try:
+        store = unsynced_store(root, db)
+    except IndexNotWritable as error:
+        return _open_readable(root, location.index_location(root, db), error)
+    try:
+        if sync:
+            sync_store(root, store)
+    except IndexNotWritable as error:
+        store.behind = _behind_words(root, store, error)
+    return store
+
+
+def _open_readable(root: Root, place: str | Path, reason: IndexNotWritable) -> Store:
     """The index of a data folder, which `reason` keeps from being written; raises it as a last resort."""
     from profiler.store.index import Store
-    from profiler.store.sync import sync_store
 
     if isinstance(root, LocalRoot) and not os.path.isdir(root.folder):
         raise reason  # there are no data
     if isinstance(place, Path) and place.exists():
         with contextlib.suppress(ProfilerError):
             store = Store.open_unchanged(place, root.url, str(reason))
-            store.behind = behind_words(root, store, reason)
+            store.behind = _behind_words(root, store, reason)
             return store
     openers: tuple[Callable[[Root], Store], ...] = (_in_scratch_folder, _in_memory)
     for opener in openers:
@@ -41,7 +60,7 @@ def open_readable(root: Root, place: str | Path, reason: IndexNotWritable) -> St
     raise reason
 
 
-def behind_words(root: Root, store: Store, reason: IndexNotWritable) -> str:
+def _behind_words(root: Root, store: Store, reason: IndexNotWritable) -> str:
     """The sentence that says how an index that cannot be written differs from the bundles; "" where not."""
     applied, notes, sealed = store.applied_labels(), store.notes(), bundle.list_runs(root)
     missing = len(set(sealed) - applied.keys() - json.loads(notes.get("refused", "{}")).keys())

@@ -16,7 +16,7 @@ from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT, ResultInfo, Rows, SampleArrays, Size
 from profiler.store.statements import (
-    Selection,
+    ResultSelection,
     capped,
     config_conditions,
     key_batches,
@@ -33,7 +33,7 @@ _EVIDENCE = {evidence.value: evidence for evidence in Evidence}
 
 
 def results(
-    connection: Connection, selection: Selection, *, latest: bool, limit: int | None
+    connection: Connection, selection: ResultSelection, *, latest: bool, limit: int | None
 ) -> Rows[ResultInfo]:
     """See Store.results."""
     values = parameters(selection)
@@ -43,7 +43,7 @@ def results(
 
 
 def noise_launches(
-    connection: Connection, selection: Selection, mode: str, *, newest_runs: int
+    connection: Connection, selection: ResultSelection, mode: str, *, newest_runs: int
 ) -> list[ResultInfo]:
     """See Store.noise_launches."""
     config = schema.config.c

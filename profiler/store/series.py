@@ -14,10 +14,10 @@ from sqlalchemy import Connection, Select, select
 
 from profiler.evidence import Evidence
 from profiler.store import prepared_series, schema
-from profiler.store.columns import Column, Columns, Head
+from profiler.store.columns import Columns, Head, MetricColumn
 from profiler.store.lookup_cache import LookupCache, PointNames
 from profiler.store.rows import PartArrays, Point, Series, Size
-from profiler.store.statements import Selection, capped, moment, narrow_by, parameters
+from profiler.store.statements import ResultSelection, capped, moment, narrow_by, parameters
 
 _GRID, _BLOCK = slice(0, 3), slice(3, 6)  # their places in a shape
 _new_point = partial(tuple.__new__, Point)  # from a tuple of its fields: Point() takes five times as long
@@ -36,7 +36,12 @@ class _PointHeads(NamedTuple):
 
 
 def series(
-    connection: Connection, lookups: LookupCache, names: Sequence[str], selection: Selection, *, latest: bool
+    connection: Connection,
+    lookups: LookupCache,
+    names: Sequence[str],
+    selection: ResultSelection,
+    *,
+    latest: bool,
 ) -> list[Series]:
     """See Store.series."""
     configs = _configs(connection, selection)
@@ -59,7 +64,7 @@ def series(
 
 
 def part_arrays(
-    connection: Connection, lookups: LookupCache, names: Sequence[str], selection: Selection
+    connection: Connection, lookups: LookupCache, names: Sequence[str], selection: ResultSelection
 ) -> list[PartArrays]:
     """See Store.part_arrays."""
     configs = _configs(connection, selection)
@@ -103,7 +108,7 @@ def _part(
     )
 
 
-def _configs(connection: Connection, selection: Selection) -> dict[int, Any]:
+def _configs(connection: Connection, selection: ResultSelection) -> dict[int, Any]:
     """The selected configs that have values, by their keys, sorted by their columns."""
     values = parameters(selection)
     return {row.id: row for row in capped(connection, _select_configs(tuple(values)), values=values)}
@@ -174,7 +179,7 @@ def _size(extents: tuple[int, ...]) -> Size | None:
     return (x, y, z) if x or y or z else None  # zeros stand for a launch of unknown shape
 
 
-def _series(config: Any, name: str, heads: _PointHeads, column: Column) -> Series:
+def _series(config: Any, name: str, heads: _PointHeads, column: MetricColumn) -> Series:
     result_ids, run_ids, versions, created, grids, blocks, latest = heads
     fields = (result_ids, run_ids, versions, created, column.values(), grids, blocks, latest)
     return Series(

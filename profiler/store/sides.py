@@ -16,7 +16,7 @@ from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.results import load, samples
 from profiler.store.rows import ROW_LIMIT, capabilities
-from profiler.store.statements import Selection, capped, moment, narrow_by, parameters, select_results
+from profiler.store.statements import ResultSelection, capped, moment, narrow_by, parameters, select_results
 
 _EARLIER_RUNS = 12  # with counters, among which one of the same code is looked for
 _MAX_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
@@ -27,7 +27,7 @@ _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
 def side(
     connection: Connection,
     lookups: LookupCache,
-    selection: Selection,
+    selection: ResultSelection,
     label: str | None,
     *,
     with_latencies: bool = True,
@@ -73,13 +73,13 @@ def side(
     )
 
 
-def _is_whole(selection: Selection) -> bool:
+def _is_whole(selection: ResultSelection) -> bool:
     """Whether a selection names a run, and one version, workload, GPU and evidence in it."""
     named = (selection.family, selection.version, selection.workload, selection.gpu, selection.evidence)
     return selection.run_id is not None and None not in named
 
 
-def _valued_rows(connection: Connection, chosen: Selection, name: str) -> Sequence[Any]:
+def _valued_rows(connection: Connection, chosen: ResultSelection, name: str) -> Sequence[Any]:
     """The launches and facts of the chosen run; UnknownName where they are too many for one side."""
     values = parameters(chosen)
     rows = capped(connection, _select_valued(tuple(values)), values=values)
@@ -88,7 +88,9 @@ def _valued_rows(connection: Connection, chosen: Selection, name: str) -> Sequen
     return rows
 
 
-def _earlier_counters(connection: Connection, chosen: Selection, build: str | None) -> EarlierCounters | None:
+def _earlier_counters(
+    connection: Connection, chosen: ResultSelection, build: str | None
+) -> EarlierCounters | None:
     """The newest run with launches of the same build, for a run that was only timed; None without one.
 
     Its session is still empty.
@@ -100,7 +102,7 @@ def _earlier_counters(connection: Connection, chosen: Selection, build: str | No
     return None
 
 
-def _latencies(connection: Connection, chosen: Selection, run_id: str | None) -> tuple[Latency, ...]:
+def _latencies(connection: Connection, chosen: ResultSelection, run_id: str | None) -> tuple[Latency, ...]:
     """The latency samples of the version there, newest run first; with `run_id` those of that run alone."""
     if chosen.evidence is not Evidence.MEASURED:
         return ()
@@ -131,7 +133,7 @@ def _build(about: dict[str, Any]) -> str | None:
     return None if source is None else " ".join((str(source), *about.get("flags", ())))
 
 
-def _wrong(connection: Connection, chosen: Selection, run_id: str | None) -> str | None:
+def _wrong(connection: Connection, chosen: ResultSelection, run_id: str | None) -> str | None:
     """Why the version's results are wrong: by its newest checks, or with `run_id` by those of that run.
 
     A failure on the CPU counts, since the CPU can run every workload. One on a GPU does not: that a GPU could
@@ -144,7 +146,7 @@ def _wrong(connection: Connection, chosen: Selection, run_id: str | None) -> str
     return None if row is None else (row.reason or row.status)
 
 
-def _choose(connection: Connection, selection: Selection, name: str) -> Selection:
+def _choose(connection: Connection, selection: ResultSelection, name: str) -> ResultSelection:
     """Narrow a selection to one version, workload, GPU and evidence, and its newest run.
 
     Raises UnknownName where nothing is selected, or several versions, workloads or GPUs are.
@@ -177,7 +179,9 @@ def _choose(connection: Connection, selection: Selection, name: str) -> Selectio
             raise UnknownName(f"{name} has several of {column}: {listed}; {way_out}", option=option)
     newest = max(candidates, key=lambda row: (row.created, row.run_id))
     gpu = newest.gpu if len({row.gpu for row in candidates}) == 1 else None
-    return Selection(newest.family, newest.version, newest.workload, gpu, None, evidence, None, newest.run_id)
+    return ResultSelection(
+        newest.family, newest.version, newest.workload, gpu, None, evidence, None, newest.run_id
+    )
 
 
 def _is_one_report(connection: Connection, candidates: Sequence[Any], evidence: Evidence) -> bool:
@@ -190,7 +194,9 @@ def _is_one_report(connection: Connection, candidates: Sequence[Any], evidence: 
     return connection.scalar(others) is None
 
 
-def _origin(connection: Connection, chosen: Selection, report_key: int | None) -> tuple[Session, str | None]:
+def _origin(
+    connection: Connection, chosen: ResultSelection, report_key: int | None
+) -> tuple[Session, str | None]:
     """The ncu session of the launches' report, else one made from the run; and the compute capability."""
     row = connection.execute(_SELECT_RUN, {"run": chosen.run_id}).one()
     if report_key is not None:

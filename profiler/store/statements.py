@@ -19,7 +19,7 @@ _KEYS_AT_ONCE = 500  # parameters in one IN list
 
 
 @dataclass(frozen=True)
-class Selection:
+class ResultSelection:
     """Which results a query asks for. None selects all of them, "" those where nobody named one."""
 
     family: str | None = None
@@ -44,7 +44,7 @@ def select_results(*columns: Any) -> Select[Any]:
     )
 
 
-def narrow(statement: Select[Any], selection: Selection) -> Select[Any]:
+def narrow(statement: Select[Any], selection: ResultSelection) -> Select[Any]:
     """A statement of `select_results`, narrowed to a selection."""
     return statement.where(*_conditions(parameters(selection)), *_of_kind(selection.kind))
 
@@ -57,7 +57,7 @@ def narrow_by(statement: Select[Any], names: Iterable[str], kind: str | None = N
     return statement.where(*_conditions({name: bindparam(name) for name in names}), *_of_kind(kind))
 
 
-def parameters(selection: Selection) -> dict[str, Any]:
+def parameters(selection: ResultSelection) -> dict[str, Any]:
     """What a selection asks for, by the names that `narrow_by` gives them; its kind is none of them."""
     by_name = _config_parameters(selection)
     if selection.version is not None and selection.family is not None:  # by key, which an index has
@@ -69,7 +69,7 @@ def parameters(selection: Selection) -> dict[str, Any]:
     return by_name
 
 
-def config_conditions(selection: Selection) -> list[Any]:
+def config_conditions(selection: ResultSelection) -> list[Any]:
     """What a selection asks of a config."""
     return _conditions(_config_parameters(selection))
 
@@ -96,7 +96,7 @@ def _limited(statement: Select[Any], limit: int) -> Select[Any]:
     return statement.limit(limit)
 
 
-def _config_parameters(selection: Selection) -> dict[str, Any]:
+def _config_parameters(selection: ResultSelection) -> dict[str, Any]:
     columns = {
         "of_family": selection.family,
         "of_workload": selection.workload,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from profiler.bundles import Labels, Root, Run, bundle, decisions, location, scratch_folder
 from profiler.errors import BadBundle, ProfilerError
 from profiler.evidence import metric_table
-from profiler.store import readable_index, report_values
+from profiler.store import report_values
 from profiler.store.report_values import ReportsBySha256
-from profiler.store.rows import DamagedIndex, IndexNotWritable, WriteConflict
+from profiler.store.rows import DamagedIndex, WriteConflict
 
 if TYPE_CHECKING:
     from profiler.store.index import Store
@@ -37,25 +37,6 @@ class SyncSummary:
     changed: tuple[str, ...] = ()  # their labels, or whether they are hidden
     removed: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # run id, message
-
-
-def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
-    """The index of a data folder, brought in step with its bundles unless `sync` is False.
-
-    `data` and `db` default to PROFILER_DATA and PROFILER_DB. Close the index after use. Where the index
-    cannot be written, it is opened as it is, or made in a temporary folder: `Store.behind` says so.
-    """
-    root = location.open_root(data)
-    try:
-        store = unsynced_store(root, db)
-    except IndexNotWritable as error:
-        return readable_index.open_readable(root, location.index_location(root, db), error)
-    try:
-        if sync:
-            sync_store(root, store)
-    except IndexNotWritable as error:
-        store.behind = readable_index.behind_words(root, store, error)
-    return store
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from profiler.store.sync import Progress
 
 
 @dataclass(frozen=True)
-class Finding:
+class Fault:
     """Something that is not as it should be."""
 
     subject: str  # a run id, the id of a decision, or "index"
@@ -36,7 +36,7 @@ class Verification:
     size_bytes: int
     decisions: int
     index_compared: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[Fault, ...]
 
 
 def verify_data(
@@ -47,7 +47,7 @@ def verify_data(
     quick: not the index. Nothing is mended; raises ProfilerError only where the data cannot be reached.
     """
     root = location.open_root(data)
-    findings: list[Finding] = []
+    findings: list[Fault] = []
     files = size_bytes = 0
     run_ids = bundle.list_runs(root)
     for number, run_id in enumerate(run_ids, 1):
@@ -55,12 +55,12 @@ def verify_data(
             run = bundle.load_run(root, run_id)
             dropped = load_dropped(root, run)
         except BadBundle as error:
-            findings.append(Finding(run_id, str(error)))
+            findings.append(Fault(run_id, str(error)))
             continue
         named = stored_files(run, dropped)
         for file in named:
             if (message := backup.damage(root, run_id, file)) is not None:
-                findings.append(Finding(run_id, message, file.path))
+                findings.append(Fault(run_id, message, file.path))
             files, size_bytes = files + 1, size_bytes + file.size_bytes
         findings += _unnamed_files(root, run, {file.path for file in named})
         if progress is not None:
@@ -72,15 +72,15 @@ def verify_data(
             content = decisions.read_content(root, name)
             record = decisions.parse_record(folder, name, content)
             if (message := decisions.ahead_words(record.order)) is not None:
-                findings.append(Finding(name, f"{folder}/{name}.json {message}, else remove the file"))
+                findings.append(Fault(name, f"{folder}/{name}.json {message}, else remove the file"))
         except BadBundle as error:
-            findings.append(Finding(name, str(error)))
+            findings.append(Fault(name, str(error)))
     if not quick:
         findings += _compare_index(root, data, {finding.subject for finding in findings})
     return Verification(len(run_ids), files, size_bytes, len(decision_ids), not quick, tuple(findings))
 
 
-def _unnamed_files(root: Root, run: Run, named: set[str]) -> Iterator[Finding]:
+def _unnamed_files(root: Root, run: Run, named: set[str]) -> Iterator[Fault]:
     """The files in a bundle's folder that it does not name; hidden ones are the system's."""
     if not isinstance(root, LocalRoot):
         return
@@ -89,17 +89,17 @@ def _unnamed_files(root: Root, run: Run, named: set[str]) -> Iterator[Finding]:
         for name in sorted(names):
             path = Path(folder, name).relative_to(top).as_posix()
             if path not in named and path not in (RUN_FILE, DROPPED_FILE) and not name.startswith("."):
-                yield Finding(run.run_id, f"{path} is in its folder, and {RUN_FILE} does not name it", path)
+                yield Fault(run.run_id, f"{path} is in its folder, and {RUN_FILE} does not name it", path)
 
 
-def _folders_without_runs(root: Root, run_ids: list[str]) -> Iterator[Finding]:
+def _folders_without_runs(root: Root, run_ids: list[str]) -> Iterator[Fault]:
     if isinstance(root, LocalRoot) and (root.folder / bundle.RUNS_FOLDER).is_dir():
         for path in sorted((root.folder / bundle.RUNS_FOLDER).iterdir()):
             if path.is_dir() and path.name not in run_ids and not path.name.startswith("."):
-                yield Finding(path.name, f"{path} holds no {RUN_FILE}: it is no run")
+                yield Fault(path.name, f"{path} holds no {RUN_FILE}: it is no run")
 
 
-def _compare_index(root: Root, data: str | None, damaged: set[str]) -> Iterator[Finding]:
+def _compare_index(root: Root, data: str | None, damaged: set[str]) -> Iterator[Fault]:
     """What the index has otherwise than one that is made from the bundles now."""
     try:
         with (
@@ -110,28 +110,26 @@ def _compare_index(root: Root, data: str | None, damaged: set[str]) -> Iterator[
                 sync.sync_store(root, fresh)
                 for run_id, message in fresh.refused():
                     if run_id not in damaged:
-                        yield Finding(run_id, message)
+                        yield Fault(run_id, message)
                 expected = fresh.row_digests()
             yield from _differences(store.row_digests(), expected)
     except ProfilerError as error:
-        yield Finding("index", str(error))
+        yield Fault("index", str(error))
 
 
-def _differences(index: RowDigests, expected: RowDigests) -> Iterator[Finding]:
+def _differences(index: RowDigests, expected: RowDigests) -> Iterator[Fault]:
     way_out = "`profiler index --rebuild` makes it again"
     for run_id in sorted(index.runs.keys() | expected.runs.keys()):
         if run_id not in index.runs:
-            yield Finding("index", f"lacks run {run_id}: {way_out}")
+            yield Fault("index", f"lacks run {run_id}: {way_out}")
         elif run_id not in expected.runs:
-            yield Finding("index", f"has run {run_id}, of which there is no bundle: {way_out}")
+            yield Fault("index", f"has run {run_id}, of which there is no bundle: {way_out}")
         elif index.runs[run_id] != expected.runs[run_id]:
-            yield Finding("index", f"has other rows of run {run_id} than its bundle gives: {way_out}")
+            yield Fault("index", f"has other rows of run {run_id} than its bundle gives: {way_out}")
     shared = Counter(
         table for (table, key), digest in expected.shared.items() if index.shared.get((table, key)) != digest
     )
     for table, count in shared.items():
-        yield Finding(
-            "index", f"has {count} other rows in its table {table} than the bundles give: {way_out}"
-        )
+        yield Fault("index", f"has {count} other rows in its table {table} than the bundles give: {way_out}")
     if index.orphans:
-        yield Finding("index", f"has {index.orphans} rows of runs that it does not list: {way_out}")
+        yield Fault("index", f"has {index.orphans} rows of runs that it does not list: {way_out}")

@@ -127,7 +127,7 @@ def test_a_tool_that_is_nowhere_is_answered_with_the_way_to_get_it(monkeypatch: 
 
 
 def test_the_command_asks_for_lines_resources_and_each_architecture(mine: catalog.Catalog) -> None:
-    nvcc = toolchain.Tool(Path("/wheel/bin/nvcc"), "13.0.88", Path("/wheel"))
+    nvcc = toolchain.ToolkitProgram(Path("/wheel/bin/nvcc"), "13.0.88", Path("/wheel"))
     version = mine.by_id["new"]
     command = library.nvcc_command(mine, version, ["sm_80", "sm_90a"], ["-DONLY=1"], nvcc, Path("out.so"))
     assert command[0] == "/wheel/bin/nvcc"
@@ -302,7 +302,7 @@ def test_the_command_finds_the_folders_of_flags_beside_the_catalogue(mine: catal
     text = CATALOG.replace('"-DFACTOR=3"', '"-DFACTOR=3", "-Igiven"')
     (mine.folder / "catalog.toml").write_text(text)
     there = catalog.load_catalog(mine.folder)
-    nvcc = toolchain.Tool(Path("/wheel/bin/nvcc"), "13.0.88", None)
+    nvcc = toolchain.ToolkitProgram(Path("/wheel/bin/nvcc"), "13.0.88", None)
     command = library.nvcc_command(there, there.by_id["new"], ["sm_90a"], [], nvcc, Path("out.so"))
     assert f"-I{mine.folder / 'given'}" in command
     assert "-Igiven" not in command

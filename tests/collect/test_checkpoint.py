@@ -17,7 +17,7 @@ import pytest
 
 from profiler.bundles import LocalRoot, Run, bundle, zip_file
 from profiler.cli import main
-from profiler.collect import Limits, checkpoint, gpu_process, measure, measurement, unfinished_runs
+from profiler.collect import CollectionLimits, checkpoint, gpu_process, measure, measurement, unfinished_runs
 from profiler.collect import seal as collect_seal
 from profiler.collect.gpu.messages import LATENCY
 from profiler.errors import BadBundle
@@ -239,7 +239,7 @@ def test_kill_while_the_run_is_sealed_does_not_cost_the_file(
 
     monkeypatch.setattr(collect_seal, "seal", seal)
     before = signal.getsignal(signal.SIGTERM)
-    limits = Limits(time.monotonic(), out=folder / "out/collected.zip")
+    limits = CollectionLimits(time.monotonic(), out=folder / "out/collected.zip")
     sealed = measure(begin(folder), LocalRoot(folder / "data"), limits)
     assert sealed is not None
     assert unpacked(folder) == sealed.run

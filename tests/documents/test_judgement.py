@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from profiler.cli.output import text_of
 from profiler.documents import JudgementDocument
-from profiler.judge import Judgement, StageState
+from profiler.judge import CandidateJudgement, StageState
 from profiler.judge.judgement import StageResult
 
 
 def test_the_stages_come_first_then_further_findings_then_the_answer() -> None:
     scan = StageResult("scan", StageState.FAILED, 0.25, "<a> calls printf", ("<a> calls printf", "b traps"))
     stages = (StageResult("compile", StageState.PASSED, 2.0), scan)
-    judgement = Judgement("c0", "mine", "attention", "H100", None, False, "<a> calls printf", stages)
+    judgement = CandidateJudgement("c0", "mine", "attention", "H100", None, False, "<a> calls printf", stages)
     document = JudgementDocument(judgement)
     assert text_of(document.blocks()).splitlines() == [
         "Judgement of mine",

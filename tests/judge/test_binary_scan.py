@@ -12,7 +12,7 @@ from profiler.build import ResourceUsage, toolchain
 from profiler.build.elf import read_relocations
 from profiler.errors import BuildFailed
 from profiler.judge.binary_scan import scan_binary
-from profiler.judge.compilation import Kernel, MachineCode
+from profiler.judge.compilation import CandidateCode, Kernel
 from profiler.judge.machine_worker import _pointer_slots, inspect
 from tests.toolchain import needs_sass
 
@@ -47,7 +47,7 @@ def scan(tmp_path: Path, arch: str, text: str) -> list[str]:
     if done.returncode:
         pytest.skip(f"ptxas {ptxas.version} does not compile for {arch}: {done.stderr}")
     answer = inspect({"cubin": str(cubin), "arch": arch})
-    code = MachineCode(
+    code = CandidateCode(
         tmp_path,
         arch,
         {},
@@ -109,7 +109,7 @@ def test_what_compilers_make_of_waits_and_allocations_is_no_sleep(
 ) -> None:
     usage = ResourceUsage("k", "sm_100a", 32, 0, 0, 0, 0, 0, "")
     kernel = Kernel("k", (), 128, usage, opcodes, ())
-    code = MachineCode(tmp_path, "sm_100a", {"k": kernel}, (), (), "")
+    code = CandidateCode(tmp_path, "sm_100a", {"k": kernel}, (), (), "")
     assert len(list(scan_binary(code))) == findings
 
 

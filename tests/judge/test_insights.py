@@ -12,7 +12,7 @@ import pytest
 from profiler.build import ResourceUsage
 from profiler.errors import ProfilerError
 from profiler.judge.artefacts import keep_artefacts
-from profiler.judge.compilation import Kernel, MachineCode
+from profiler.judge.compilation import CandidateCode, Kernel
 from profiler.judge.insights import insights_of_launch
 
 LAUNCH: dict[str, Any] = {
@@ -62,7 +62,7 @@ def test_conflicts_ask_for_a_swizzle_and_go_with_them() -> None:
 
 
 def test_machine_code_listing_and_resources_are_kept(tmp_path: Path) -> None:
-    code = MachineCode(tmp_path, "sm_90a", {"attend": kernel(HMMA=3)}, (), (), "id")
+    code = CandidateCode(tmp_path, "sm_90a", {"attend": kernel(HMMA=3)}, (), (), "id")
     code.cubin.write_bytes(b"a cubin")
     with pytest.raises(ProfilerError, match="no listing"):
         keep_artefacts(code, {}, tmp_path / "kept")

@@ -11,16 +11,18 @@ import pytest
 from profiler.build import require_tool
 from profiler.errors import CannotJudge
 from profiler.judge import isolation
-from profiler.judge.isolation import Isolation, Limits, why_not_isolated
+from profiler.judge.isolation import Isolation, ProcessLimits, why_not_isolated
 from tests.toolchain import needs_sass
 
 pytestmark = pytest.mark.skipif(
     bool(why_not_isolated()), reason=f"nothing isolates here: {why_not_isolated()}"
 )
-LIMITS = Limits(5, memory_bytes=1 << 30, processes=20)
+LIMITS = ProcessLimits(5, memory_bytes=1 << 30, processes=20)
 
 
-def shell(command: str, folder: Path, limits: Limits = LIMITS, factor: float = 2.0) -> isolation.Finished:
+def shell(
+    command: str, folder: Path, limits: ProcessLimits = LIMITS, factor: float = 2.0
+) -> isolation.Finished:
     return Isolation().run(["/bin/sh", "-c", command], folder, limits, wall_factor=factor)
 
 
@@ -45,7 +47,7 @@ def test_there_is_no_network(tmp_path: Path) -> None:
 
 def test_what_takes_too_long_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
     started = time.monotonic()
-    done = shell("(while true; do date > beat; sleep 0.05; done) & sleep 60", tmp_path, Limits(0.5))
+    done = shell("(while true; do date > beat; sleep 0.05; done) & sleep 60", tmp_path, ProcessLimits(0.5))
     assert done.code is None
     assert time.monotonic() - started < 20
     before = (tmp_path / "beat").stat().st_mtime_ns
@@ -54,7 +56,7 @@ def test_what_takes_too_long_is_killed_with_all_that_it_started(tmp_path: Path) 
 
 
 def test_memory_and_the_size_of_files_are_limited(tmp_path: Path) -> None:
-    limits = Limits(5, memory_bytes=200 << 20, file_bytes=1 << 20)
+    limits = ProcessLimits(5, memory_bytes=200 << 20, file_bytes=1 << 20)
     shell("head -c 9000000 /dev/zero > large", tmp_path, limits)
     assert 0 < (tmp_path / "large").stat().st_size <= 1 << 20
     code = "print(len(bytearray(1 << 30)))"
@@ -81,9 +83,9 @@ def test_the_compiler_and_the_disassembler_run_without_proc(tmp_path: Path) -> N
     (tmp_path / "k.cu").write_text("__global__ void k(int* o) { *o = 1; }")
     lonely = Isolation(proc=False)
     compiled = [str(nvcc.path), "-cubin", "-arch=sm_90a", "-o", "k.cubin", "k.cu"]
-    done = lonely.run(compiled, tmp_path, Limits(60))
+    done = lonely.run(compiled, tmp_path, ProcessLimits(60))
     assert done.code == 0, done.stderr
-    listed = lonely.run([str(dump.path), "--dump-sass", "k.cubin"], tmp_path, Limits(60))
+    listed = lonely.run([str(dump.path), "--dump-sass", "k.cubin"], tmp_path, ProcessLimits(60))
     assert b"EXIT" in listed.stdout, listed.stderr
 
 
@@ -109,7 +111,7 @@ def test_no_source_brings_a_file_of_the_machine_into_what_is_compiled(source: st
     command = [str(nvcc.path), "-cubin", "-arch=sm_90a", "-std=c++17", "-o", "k.cubin", "k.cu"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PROFILER_TEST", secret)  # is in this process's environment, and not in the compiler's
-        done = Isolation().run(command, tmp_path, Limits(60))
+        done = Isolation().run(command, tmp_path, ProcessLimits(60))
     left = done.stderr.encode() + done.stdout
     if (tmp_path / "k.cubin").exists():
         left += (tmp_path / "k.cubin").read_bytes()
@@ -136,7 +138,7 @@ def test_a_source_that_grows_without_end_is_ended(source: str, tmp_path: Path) -
     (tmp_path / "k.cu").write_text(source + "\n__global__ void k(int* o) { *o = 1; }\n")
     nvcc = require_tool("nvcc")
     command = [str(nvcc.path), "-cubin", "-arch=sm_90a", "-std=c++17", "-o", "k.cubin", "k.cu"]
-    done = Isolation().run(command, tmp_path, Limits(4, memory_bytes=1 << 30), wall_factor=6)
+    done = Isolation().run(command, tmp_path, ProcessLimits(4, memory_bytes=1 << 30), wall_factor=6)
     assert done.code != 0
     assert not (tmp_path / "k.cubin").exists()
     assert done.seconds < 40

@@ -20,7 +20,7 @@ from profiler.model import (
     parse_instruction,
     run_blocks,
 )
-from profiler.model.machine import RegisterUse, note_read, note_write, noted_registers
+from profiler.model.machine import NotedRegisters, note_read, note_write, noted_registers
 
 IMAGE = KernelImage("k", (Parameter(0, 0, 8), Parameter(1, 8, 4)), 0x210, {}, 0)
 STORE = ("IMAD.WIDE R2, R0, 0x4, R2", "STG.E desc[UR4][R2.64], R5", "EXIT")
@@ -310,7 +310,7 @@ def test_blocks_of_a_grid_have_their_numbers_and_their_own_shared_memory() -> No
 
 def test_two_threads_note_their_own_registers() -> None:
     meet = Barrier(2)
-    noted: dict[int, RegisterUse] = {}
+    noted: dict[int, NotedRegisters] = {}
 
     def note(number: int) -> None:
         with noted_registers() as use:
@@ -325,4 +325,4 @@ def test_two_threads_note_their_own_registers() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert noted == {n: RegisterUse({("R", n)}, {("R", n)}) for n in (1, 2)}
+    assert noted == {n: NotedRegisters({("R", n)}, {("R", n)}) for n in (1, 2)}

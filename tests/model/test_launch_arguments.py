@@ -11,7 +11,7 @@ from profiler.build import BuiltLibrary, build
 from profiler.catalog import load_catalog, sources
 from profiler.emulator import KernelArgument
 from profiler.emulator.run_result import AddressRange, parse_launches
-from profiler.model import NoModel, VersionRun, run_version
+from profiler.model import NoModel, VersionExecution, run_version
 from tests.conftest import ROOT
 from tests.toolchain import needs_gxx, needs_sass
 
@@ -46,7 +46,7 @@ extern "C" int gemm(const void* a, const void* b, void* c, int m, int n, int k, 
 """
 
 
-def run(tmp_path: Path, foreign: str) -> VersionRun:
+def run(tmp_path: Path, foreign: str) -> VersionExecution:
     gemm = load_catalog(ROOT / "tests" / "gemm")
     problem = sources.load_object(gemm, gemm.problem)
     source = tmp_path / "two.cu"

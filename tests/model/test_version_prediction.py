@@ -14,7 +14,7 @@ from profiler.evidence import find_part
 from profiler.model import version_prediction
 from profiler.model.error_table import load_errors
 from profiler.model.version_prediction import VersionPrediction, predict_version
-from profiler.model.version_run import LauncherTimeout, VersionRun
+from profiler.model.version_run import LauncherTimeout, VersionExecution
 from tests.toolchain import needs_gxx, needs_sass
 
 pytestmark = [needs_sass, needs_gxx]
@@ -44,7 +44,7 @@ def predict(lineage: Catalog, built: BuiltLibrary, name: str, gpu: str = "H100-S
 
 
 def forbid_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(*_: object, **__: object) -> VersionRun:
+    def run(*_: object, **__: object) -> VersionExecution:
         raise AssertionError("nothing is left to be run")
 
     monkeypatch.setattr(version_prediction, "run_version", run)
@@ -78,7 +78,7 @@ def test_that_there_is_no_model_is_kept_unless_time_was_short(
     built = library(lineage, "v2e", tmp_path)
     with monkeypatch.context() as busy:
 
-        def run(*_: object, **__: object) -> VersionRun:
+        def run(*_: object, **__: object) -> VersionExecution:
             raise LauncherTimeout("a busy machine")
 
         busy.setattr(version_prediction, "run_version", run)

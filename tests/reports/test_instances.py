@@ -14,7 +14,7 @@ import pytest
 
 from profiler.errors import UnreadableReport
 from profiler.reports import file_format, instances, read, reader_process
-from profiler.reports.reader_client import Answer, Worker
+from profiler.reports.reader_client import Answer, ReaderWorker
 from tests.reportfiles import instances as made_instances
 from tests.reportfiles import is_made, machine_code
 from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar
@@ -175,7 +175,7 @@ def test_a_second_view_comes_from_the_cache(
         f"{first.sha256}-1-v{instances.READER_VERSION}.detail"
     ]
     with monkeypatch.context() as patch:
-        patch.setattr(Worker, "start", lambda self: pytest.fail("a cached view started a process"))
+        patch.setattr(ReaderWorker, "start", lambda self: pytest.fail("a cached view started a process"))
         second = read.launch_detail(path, 1, cache)
     assert second.sass == first.sass
     assert second.instances == first.instances
@@ -294,7 +294,7 @@ def test_a_metric_that_its_name_does_not_find_has_no_data_and_costs_no_other(
     kept = names.index("launch__grid_size")
     assert (values[kept], states[kept]) == (7, reader_process.PRESENT)
     monkeypatch.setattr(type(action), "metric_by_name", lambda *_: None)
-    with pytest.raises(reader_process.Refused, match="no metric that its name finds"):
+    with pytest.raises(reader_process.RefusedReport, match="no metric that its name finds"):
         reader_process.scalars(action, 0, sets)
 
 
@@ -314,7 +314,7 @@ def test_the_launches_of_a_report_are_read_at_once_and_equal_those_read_one_by_o
         return call
 
     monkeypatch.setattr(file_format, "check_framing", counted("check", file_format.check_framing))
-    monkeypatch.setattr(Worker, "ask", counted("ask", Worker.ask))
+    monkeypatch.setattr(ReaderWorker, "ask", counted("ask", ReaderWorker.ask))
     together = list(read.launch_details(path))
     assert calls == ["check", "ask"]
     for one, other in zip(together, alone, strict=True):
@@ -333,14 +333,14 @@ def test_the_launches_of_a_report_are_read_at_once_and_equal_those_read_one_by_o
 def test_where_the_reading_process_is_retired_another_reads_the_other_launches(
     reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = Worker.answer
+    answer = ReaderWorker.answer
 
-    def retiring(self: Worker, timeout_s: float) -> Answer:
+    def retiring(self: ReaderWorker, timeout_s: float) -> Answer:
         got = answer(self, timeout_s)
         self.close()  # as after an answer that says it is the last of its process
         return got
 
-    monkeypatch.setattr(Worker, "answer", retiring)
+    monkeypatch.setattr(ReaderWorker, "answer", retiring)
     details = read.launch_details(reports / "hyperspec" / "profile.ncu-rep")
     assert [detail.ordinal for detail in details] == list(range(8))
 
@@ -363,5 +363,5 @@ def test_a_launch_in_the_middle_is_read_without_those_before_it(
     assert names == ["kernel 2", "kernel 2", "kernel 0"]
     assert looked_at == [2, 0]
     for ordinal in (-1, 3):
-        with pytest.raises(reader_process.Refused, match=f"no launch {ordinal}"):
+        with pytest.raises(reader_process.RefusedReport, match=f"no launch {ordinal}"):
             opened.launch(str(report), ordinal, ())

@@ -25,7 +25,7 @@ from profiler.reports import (
     reader_process,
     report_parts,
 )
-from profiler.reports.reader_client import Worker
+from profiler.reports.reader_client import ReaderWorker
 from tests import made
 from tests.reportfiles import wire
 from tests.reportfiles.ncu_rep import LaunchResult, ReportFile
@@ -170,14 +170,14 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     reader_client._spare.close()
     reader_client._csv_spare.close()
     used: set[int] = set()
-    start = Worker.start
+    start = ReaderWorker.start
 
-    def counting(self: Worker) -> subprocess.Popen[bytes]:
+    def counting(self: ReaderWorker) -> subprocess.Popen[bytes]:
         process = start(self)
         used.add(process.pid)
         return process
 
-    monkeypatch.setattr(Worker, "start", counting)
+    monkeypatch.setattr(ReaderWorker, "start", counting)
     return used
 
 
@@ -199,8 +199,8 @@ def test_a_large_caller_does_not_make_its_worker_look_large(small: Path, workers
 
 def test_an_abandoned_reading_leaves_no_process_behind(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     processes = []
-    start = Worker.start
-    monkeypatch.setattr(Worker, "start", lambda self: processes.append(start(self)) or processes[-1])
+    start = ReaderWorker.start
+    monkeypatch.setattr(ReaderWorker, "start", lambda self: processes.append(start(self)) or processes[-1])
     reading = read.read_reports([small] * 3)
     next(reading)
     reading.close()  # type: ignore[attr-defined]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from profiler.compare.match_launches import match
-from profiler.evidence import Launch, Rule
+from profiler.evidence import Launch, RuleResult
 from profiler.reports import read, rule_changes
 
-SLOW = Rule(
+SLOW = RuleResult(
     "CPIStall", "Warp Stall", "WarpStateStats", "optimization", "Long", "waits 12.5 cycles", 8.0, "global"
 )
 
@@ -20,7 +20,7 @@ def launches(path: Path) -> tuple[Launch, ...]:
     return read.read_report(path).launches
 
 
-def states(a: list[Rule], b: list[Rule]) -> list[str]:
+def states(a: list[RuleResult], b: list[RuleResult]) -> list[str]:
     return [change.state for change in rule_changes.compare_rules(a, b)]
 
 

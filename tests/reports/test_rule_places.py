@@ -1,11 +1,11 @@
 """Which place in the code a rule result is about."""
 
-from profiler.evidence import Rule
+from profiler.evidence import RuleResult
 from profiler.reports import address_of, place_of, stall_of
 
 
-def rule(title: str = "", message: str = "") -> Rule:
-    return Rule("R", "a rule", "SourceCounters", "warning", title, message)
+def rule(title: str = "", message: str = "") -> RuleResult:
+    return RuleResult("R", "a rule", "SourceCounters", "warning", title, message)
 
 
 def test_a_message_names_an_instruction_by_its_address() -> None:

@@ -20,8 +20,8 @@ from typing import Any
 
 from profiler.bundles import LocalRoot
 from profiler.evidence import Evidence
-from profiler.judge import Judgement, StageResult, StageState, WorkloadTime, read_manifest
-from profiler.search import Journal, Limits, Screening, SearchRecord, Worker, load_generator
+from profiler.judge import CandidateJudgement, StageResult, StageState, WorkloadTime, read_manifest
+from profiler.search import Journal, Screening, SearchRecord, Worker, WorkerLimits, load_generator
 from profiler.search.begin import new_search
 from profiler.search.evaluation import Progress
 
@@ -63,7 +63,7 @@ class LandscapeJudge:
             return Screening(row["code_id"], None, row["facts"], row["failed"])
         return Screening(row["code_id"], modelled(row["time"]["likely_ns"], row["time"]), row["facts"])
 
-    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> Judgement:
+    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> CandidateJudgement:
         time.sleep(self._pause_s)
         row = self._row(folder)
         assert row is not None
@@ -96,10 +96,10 @@ def modelled(
     )
 
 
-def judged(name: str, code_id: str, times: tuple[WorkloadTime, ...], **changes: Any) -> Judgement:
+def judged(name: str, code_id: str, times: tuple[WorkloadTime, ...], **changes: Any) -> CandidateJudgement:
     """A judgement of a candidate that is right."""
     stages = (StageResult("compile", StageState.PASSED, 0.0), StageResult("unseen", StageState.PASSED, 0.0))
-    found = Judgement(name, name, "attention", GPU, code_id, True, "", stages, times)
+    found = CandidateJudgement(name, name, "attention", GPU, code_id, True, "", stages, times)
     return replace(found, **changes)
 
 
@@ -119,7 +119,7 @@ def make_search(folder: Path, *, seed: int = 1, generator: str = "flags", **opti
 def run_search(journal: Journal, total: int, judge: Any = None, generator: Any = None) -> str:
     """Work on a search until it has that many candidates beside its seed."""
     worker = Worker(journal, judge or LandscapeJudge(), generator or load_generator("flags", 10))
-    return worker.run(Limits(total=total))
+    return worker.run(WorkerLimits(total=total))
 
 
 def summary(journal: Journal) -> dict[str, Any]:

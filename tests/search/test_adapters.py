@@ -11,7 +11,7 @@ import pytest
 
 from profiler.catalog import load_catalog
 from profiler.errors import ProfilerError
-from profiler.judge import Judgement, StageResult, StageState
+from profiler.judge import CandidateJudgement, StageResult, StageState
 from profiler.search import adapters
 from profiler.search.variants import space_of, write_version
 from tests.search.simulated import judged, modelled
@@ -31,11 +31,11 @@ def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def answers(monkeypatch: pytest.MonkeyPatch, judgement: Judgement) -> list[str]:
+def answers(monkeypatch: pytest.MonkeyPatch, judgement: CandidateJudgement) -> list[str]:
     """The judge stood in for, since it takes a minute; the sources that it was given."""
     given: list[str] = []
 
-    def judge(folder: Path, **options: Any) -> Judgement:
+    def judge(folder: Path, **options: Any) -> CandidateJudgement:
         given.append((folder / "v2d.cu").read_text("utf-8"))
         return judgement
 
@@ -51,7 +51,7 @@ def test_openevolve_is_given_numbers_that_say_what_is_not_known(
     template: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    judgement: Judgement,
+    judgement: CandidateJudgement,
     score: float,
     valid: float,
     known: float,

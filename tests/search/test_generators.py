@@ -12,7 +12,7 @@ import pytest
 from profiler.catalog import load_catalog
 from profiler.errors import ProfilerError
 from profiler.judge import load_candidate, read_manifest
-from profiler.search import GeneratorFailed, Proposal, Request, Status, insights_of, load_generator
+from profiler.search import CandidateProposal, GeneratorFailed, Request, Status, insights_of, load_generator
 from profiler.search.command import CommandGenerator
 from profiler.search.rewrites import rewrites_of
 from profiler.search.variants import space_of, write_manifest
@@ -191,7 +191,7 @@ def request_of(folder: Path, number: int = 1, shown: bool = False) -> Request:
     )
 
 
-def propose(request: Request, folder: Path, words: str) -> Proposal:
+def propose(request: Request, folder: Path, words: str) -> CandidateProposal:
     folder.mkdir()
     return load_generator(words, 10).propose(request, folder)
 

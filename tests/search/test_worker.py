@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.judge import Judgement
-from profiler.search import CallableGenerator, Journal, Limits, Status, Worker, load_generator, replay
+from profiler.judge import CandidateJudgement
+from profiler.search import CallableGenerator, Journal, Status, Worker, WorkerLimits, load_generator, replay
 from profiler.search.evaluation import Progress
 from profiler.statistics import Verdict
 from tests.search.simulated import LandscapeJudge, landscape, make_search, run_search, summary
@@ -72,7 +72,7 @@ def test_two_runs_of_one_seed_are_one_search(tmp_path: Path) -> None:
     a, b = (make_search(tmp_path / name, seed=9) for name in "ab")
     run_search(a, 25)
     for _ in range(5):
-        Worker(b, LandscapeJudge(), load_generator("flags", 10)).run(Limits(candidates=5, total=25))
+        Worker(b, LandscapeJudge(), load_generator("flags", 10)).run(WorkerLimits(candidates=5, total=25))
     run_search(b, 25)
     assert summary(a) == summary(b)
 
@@ -178,14 +178,14 @@ class Counting(LandscapeJudge):
         self.judged_ones: list[str] = []
         self.rivals: list[Path | None] = []
 
-    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> Judgement:
+    def judge(self, folder: Path, rival: Path | None, progress: Progress) -> CandidateJudgement:
         self.judged_ones.append(folder.name)
         self.rivals.append(rival)
         return super().judge(folder, rival, progress)
 
 
 def run_batches(journal: Journal, total: int, judge: LandscapeJudge, batch: int) -> None:
-    Worker(journal, judge, load_generator("flags", 10), batch=batch).run(Limits(total=total))
+    Worker(journal, judge, load_generator("flags", 10), batch=batch).run(WorkerLimits(total=total))
 
 
 def test_a_batch_is_screened_first_and_fewer_candidates_are_judged(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from profiler.bundles import COLLECT, Facts, LocalRoot, Result, Run, Samples, bundle
 from profiler.evidence import Evidence, Value
-from profiler.store import Store, sync
+from profiler.store import Store, open_store
 from tests import made
 from tests.conftest import ROOT
 from tests.store.conftest import SQLITE_FIRST
@@ -66,7 +66,7 @@ def importing(bundles: Path, place: Mapping[str, str]) -> subprocess.Popen[bytes
 
 def answers(place: Mapping[str, str]) -> str:
     """Everything that the index says once it is in step with the bundles."""
-    store = sync.open_store(place["PROFILER_DATA"], place["PROFILER_DB"])
+    store = open_store(place["PROFILER_DATA"], place["PROFILER_DB"])
     statements = made.everything(store)
     store.close()
     return statements

@@ -17,7 +17,7 @@ from profiler.reports import file_format, read
 from profiler.reports.instances import PcColumn
 from profiler.sass import Listing, SassLine, alignment, hotspots, listing_of_launch
 from profiler.store import import_paths
-from profiler.ui.data.named_code import Code
+from profiler.ui.data.named_code import NamedCode
 from profiler.ui.views import aligned_code, code_grid, code_listing, drilldown, embedded_sources
 from tests.reportfiles import is_made
 from tests.ui.test_pages import page, text
@@ -496,7 +496,7 @@ def test_whatever_code_and_source_hold_is_escaped(made_reports: Path) -> None:
     both = aligned_code.rows(aligned, bad, one, "all", "")
     files = embedded_sources.files(bad)
     html = [
-        code_listing.page_head([Code(evil, evil, bad)], [evil]),
+        code_listing.page_head([NamedCode(evil, evil, bad)], [evil]),
         code_listing.table(bad, rows, code_grid.window(len(rows), "", 100), "line"),
         aligned_code.table(both, bad, one, code_grid.window(len(both), "", 200)),
         embedded_sources.section(files, files[0].name, [bad], whole=True),

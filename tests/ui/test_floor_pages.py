@@ -51,7 +51,7 @@ def of(data: Path, family: str = "attention") -> Lineage:
     return load_lineages(location.open_root(str(data)), open_store(str(data)))[family]
 
 
-CHOICE = lineage_table.Choice("", "", "1x8x512x64", H100.name)
+CHOICE = lineage_table.FactChoice("", "", "1x8x512x64", H100.name)
 
 
 def test_the_floor_is_the_one_of_the_timer(collected: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_is_shorter_than_its_floor_is_doubted(collected: Path) -> None:
 def test_a_run_without_floors_shows_its_latency_and_no_floor(tmp_path: Path) -> None:
     lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
     lineage, best, table = best_of(tmp_path, lineages.FAMILY)
-    choice = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
+    choice = lineage_table.FactChoice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
     assert "track" not in lineage_table.table(lineage, choice)
     assert "of floor" not in lineage_table.table(lineage, choice)
     assert "track" not in table

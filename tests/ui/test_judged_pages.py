@@ -126,11 +126,11 @@ class TestTrends:
 
     def test_a_band_stops_where_the_line_does(self) -> None:
         points = [
-            small_multiples.Point(0, 10.0),
-            small_multiples.Point(1, None, gap="failed"),
-            small_multiples.Point(2, 10.0),
+            small_multiples.PanelPoint(0, 10.0),
+            small_multiples.PanelPoint(1, None, gap="failed"),
+            small_multiples.PanelPoint(2, 10.0),
         ]
-        line = small_multiples.Line("a", (*points, small_multiples.Point(3, 11.0)), band=0.1)
+        line = small_multiples.PanelLine("a", (*points, small_multiples.PanelPoint(3, 11.0)), band=0.1)
         panel = small_multiples.Panel("latency", "µs", (line,), from_zero=False)
         figure = small_multiples.figure([panel], small_multiples.Axis(("a", "b", "c", "d"), span=(0, 3)))
         bands = [trace for trace in figure["data"] if trace.get("fill") == "toself"]

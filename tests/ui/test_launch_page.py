@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from profiler.documents.launch import InsideLaunch
+from profiler.documents.launch_inside import InsideLaunch
 from profiler.reports.instances import Timeline
 from profiler.ui.data import index, launches
 from tests import lineages

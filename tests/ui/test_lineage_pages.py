@@ -44,7 +44,7 @@ def of(data: Path) -> Lineage:
     return load_lineages(location.open_root(str(data)), open_store(str(data)))[lineages.FAMILY]
 
 
-CHOICE = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64")
+CHOICE = lineage_table.FactChoice("sm_80", "head dim 64", "1x1x8x64")
 
 
 class TestTable:
@@ -65,7 +65,7 @@ class TestTable:
 
     def test_a_measured_latency_stands_beside_the_claim_of_others(self, tmp_path: Path) -> None:
         lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
-        choice = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
+        choice = lineage_table.FactChoice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
         head, zero, bad, alpha, *_ = rows(lineage_table.table(of(tmp_path), choice))
         assert "claimed, L4" in head
         assert "400 ns 1.00 µs big" in zero.replace("\u2009", " ")
@@ -74,7 +74,7 @@ class TestTable:
 
     def test_a_phone_has_latency_change_and_the_way_to_the_diff_in_one_column(self, tmp_path: Path) -> None:
         lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
-        choice = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
+        choice = lineage_table.FactChoice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
         cells = re.findall(r'<td class="phone">(.*?)</td>', lineage_table.table(of(tmp_path), choice))
         zero, bad, alpha, later, *_ = (" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in cells)
         assert zero.endswith("first")

@@ -92,11 +92,11 @@ def test_the_best_line_falls_and_every_candidate_is_a_mark(tmp_path: Path) -> No
 
 def test_a_tree_has_a_place_for_everyone_and_the_path_is_straight() -> None:
     nodes = [
-        search_tree.Node("c0", None, "", "300", "plain", True),
-        search_tree.Node("c1", "c0", "a", "310", "plain"),
-        search_tree.Node("c2", "c0", "b", "200", "elite", True),
-        search_tree.Node("c3", "c2", "<i>", "⊘", "refused"),
-        search_tree.Node("c4", "c2", "d", "100", "elite", True, "./search?at=c4", True),
+        search_tree.CandidateNode("c0", None, "", "300", "plain", True),
+        search_tree.CandidateNode("c1", "c0", "a", "310", "plain"),
+        search_tree.CandidateNode("c2", "c0", "b", "200", "elite", True),
+        search_tree.CandidateNode("c3", "c2", "<i>", "⊘", "refused"),
+        search_tree.CandidateNode("c4", "c2", "d", "100", "elite", True, "./search?at=c4", True),
     ]
     places = search_tree.place(nodes)
     assert places["c0"][1] == places["c2"][1] == places["c4"][1] == 0

@@ -15,7 +15,7 @@ _MARGIN = 1.08  # beyond the slowest
 
 
 @dataclass(frozen=True)
-class Scale:
+class TrackScale:
     """The log line that all rows of a table share, in ns or as times of each row's own lower bound."""
 
     low: float
@@ -27,13 +27,13 @@ class Scale:
         return round(min(share, 1.0) * 100, 2)
 
 
-def scale_of(numbers: Iterable[float]) -> Scale | None:
+def scale_of(numbers: Iterable[float]) -> TrackScale | None:
     """The scale that all of them fit on; None where there are none."""
     positive = [number for number in numbers if number > 0]
-    return Scale(min(positive), max(max(positive), min(positive) * 2) * _MARGIN) if positive else None
+    return TrackScale(min(positive), max(max(positive), min(positive) * 2) * _MARGIN) if positive else None
 
 
-def track(scale: Scale, latency: float, bound: float | None, baseline: float | None, title: str) -> Html:
+def track(scale: TrackScale, latency: float, bound: float | None, baseline: float | None, title: str) -> Html:
     """┃ the lower bound, ▾ the baseline, ● the version, all in the scale's unit; `title` for the pointer."""
     start, end = scale.percent(bound) if bound else 0, 100 - scale.percent(latency)
     marks = [f'<i class="stem" style="left:{start}%;right:{end}%"></i>']

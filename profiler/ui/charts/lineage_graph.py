@@ -14,7 +14,7 @@ _RADIUS_PX = 5
 
 
 @dataclass(frozen=True)
-class Node:
+class VersionNode:
     """One version: its parent's index in the list, and how it is drawn."""
 
     parent: int | None
@@ -36,7 +36,7 @@ class _Row:
     strokes: list[_Stroke] = field(default_factory=list)
 
 
-def assign_lanes(nodes: Sequence[Node]) -> list[int]:
+def assign_lanes(nodes: Sequence[VersionNode]) -> list[int]:
     """The lane of each node: a chain of heirs keeps its lane; the path to the best one has lane 0."""
     heirs = _heirs(nodes)
     lane_of = [-1] * len(nodes)
@@ -59,7 +59,7 @@ def assign_lanes(nodes: Sequence[Node]) -> list[int]:
     return lane_of
 
 
-def row_pictures(nodes: Sequence[Node]) -> list[Html]:
+def row_pictures(nodes: Sequence[VersionNode]) -> list[Html]:
     """The picture of each row; `nodes` are in the table's order, parents first."""
     rows = [_Row(lane) for lane in assign_lanes(nodes)]
     for index, node in enumerate(nodes):
@@ -83,7 +83,7 @@ def _add_edge(rows: Sequence[_Row], parent: int, child: int, look: str) -> None:
     rows[child].strokes.append(_Stroke(_vertical(end, 0, _DOT_PX), look))
 
 
-def _svg(row: _Row, node: Node, width: int) -> Html:
+def _svg(row: _Row, node: VersionNode, width: int) -> Html:
     x, y, r = _x(row.lane), _DOT_PX, _RADIUS_PX
     dot = f'<circle class="{node.look}" cx="{x}" cy="{y}" r="{r}"/>'
     if node.look == "wrong":
@@ -107,7 +107,7 @@ def _x(lane: int) -> int:
     return LANE_PX // 2 + LANE_PX * lane
 
 
-def _heirs(nodes: Sequence[Node]) -> Mapping[int, int]:
+def _heirs(nodes: Sequence[VersionNode]) -> Mapping[int, int]:
     """The child that continues its parent's lane: on the path, else the one with most descendants."""
     sizes = [1] * len(nodes)  # of each node's subtree
     children: dict[int, list[int]] = {}

@@ -39,7 +39,7 @@ class Ceiling:
 
 
 @dataclass(frozen=True)
-class Mark:
+class KernelMark:
     """A kernel's point: operations per byte and operations a second."""
 
     x: float
@@ -62,7 +62,7 @@ class Arrow:
 def figure(
     slopes: Sequence[Slope],
     ceilings: Sequence[Ceiling],
-    marks: Sequence[Mark],
+    marks: Sequence[KernelMark],
     arrows: Sequence[Arrow] = (),
     title: str = "operations per byte",
 ) -> Figure:
@@ -93,7 +93,9 @@ def figure(
     return {"data": traces, "layout": layout}
 
 
-def _spans(slopes: Sequence[Slope], ceilings: Sequence[Ceiling], marks: Sequence[Mark]) -> tuple[Span, Span]:
+def _spans(
+    slopes: Sequence[Slope], ceilings: Sequence[Ceiling], marks: Sequence[KernelMark]
+) -> tuple[Span, Span]:
     """Where everything is seen: the points, every ceiling, and where the slopes meet the highest one."""
     top = max((ceiling.peak for ceiling in ceilings), default=0.0)
     knees = [top / slope.bytes_per_second for slope in slopes] if top else []
@@ -223,9 +225,9 @@ def _ceiling_labels(ceilings: Sequence[Ceiling], ys: Span) -> list[Figure]:
     ]
 
 
-def _last_of_rows(marks: Sequence[Mark]) -> list[Mark]:
+def _last_of_rows(marks: Sequence[KernelMark]) -> list[KernelMark]:
     """The rightmost point of each named row."""
-    last: dict[tuple[str, float], Mark] = {}
+    last: dict[tuple[str, float], KernelMark] = {}
     for mark in marks:
         key = mark.row, mark.y
         if mark.row and (key not in last or mark.x > last[key].x):
@@ -233,7 +235,7 @@ def _last_of_rows(marks: Sequence[Mark]) -> list[Mark]:
     return list(last.values())
 
 
-def _row_labels(marks: Sequence[Mark]) -> list[Figure]:
+def _row_labels(marks: Sequence[KernelMark]) -> list[Figure]:
     """The name of each row, right of its last point."""
     return [
         annotation(
@@ -251,9 +253,9 @@ def _row_labels(marks: Sequence[Mark]) -> list[Figure]:
     ]
 
 
-def _rows(marks: Sequence[Mark]) -> list[Figure]:
+def _rows(marks: Sequence[KernelMark]) -> list[Figure]:
     """A thin stroke through the points that are one rate of work seen from several levels of memory."""
-    by_height: dict[float, list[Mark]] = {}
+    by_height: dict[float, list[KernelMark]] = {}
     for mark in marks:
         by_height.setdefault(mark.y, []).append(mark)
     return [
@@ -268,7 +270,7 @@ def _rows(marks: Sequence[Mark]) -> list[Figure]:
     ]
 
 
-def _marks(marks: Sequence[Mark], xs: Span, ys: Span) -> Figure:
+def _marks(marks: Sequence[KernelMark], xs: Span, ys: Span) -> Figure:
     colours = [light("ink" if mark.strong else "muted") for mark in marks]
     return {
         "type": "scatter",
@@ -285,7 +287,7 @@ def _marks(marks: Sequence[Mark], xs: Span, ys: Span) -> Figure:
     }
 
 
-def _sides(marks: Sequence[Mark], xs: Span, ys: Span) -> list[str]:
+def _sides(marks: Sequence[KernelMark], xs: Span, ys: Span) -> list[str]:
     """The side of each label, on a chart of middling width."""
     points = [
         (

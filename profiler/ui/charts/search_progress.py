@@ -27,7 +27,7 @@ _LEAST_ITERATIONS = 12  # that the axis has room for
 
 
 @dataclass(frozen=True)
-class Mark:
+class CandidateMark:
     """One candidate on the chart."""
 
     number: int
@@ -50,7 +50,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Step:
+class RecordStep:
     """Where the best time falls, and by what."""
 
     number: int
@@ -58,7 +58,7 @@ class Step:
     words: str
 
 
-def figure(marks: Sequence[Mark], steps: Sequence[Step], levels: Sequence[Level]) -> Figure:
+def figure(marks: Sequence[CandidateMark], steps: Sequence[RecordStep], levels: Sequence[Level]) -> Figure:
     """The chart: times on a logarithmic axis above, refused ones in a lane below."""
     last = max([_LEAST_ITERATIONS, *(mark.number for mark in marks)])
     timed = [mark for mark in marks if mark.us is not None and mark.look != "refused"]
@@ -169,7 +169,7 @@ def figure(marks: Sequence[Mark], steps: Sequence[Step], levels: Sequence[Level]
     return {"data": data, "layout": chart}
 
 
-def _dots(marks: Sequence[Mark], look: str) -> Figure:
+def _dots(marks: Sequence[CandidateMark], look: str) -> Figure:
     is_elite = look == "elite"
     trace: Figure = {
         "type": "scatter",
@@ -199,13 +199,13 @@ def _dots(marks: Sequence[Mark], look: str) -> Figure:
     return trace
 
 
-def _hover(mark: Mark) -> str:
+def _hover(mark: CandidateMark) -> str:
     first, *rest = (labels.plotly_text(line) for line in (mark.name, *mark.hover))
     return "<br>".join([f"<b>{first}</b>", *(labels.wrap(line, 60) for line in rest)])
 
 
 def _gutter(
-    levels: Sequence[Level], steps: Sequence[Step], low: float, high: float, bottom: float, refused: int
+    levels: Sequence[Level], steps: Sequence[RecordStep], low: float, high: float, bottom: float, refused: int
 ) -> list[Figure]:
     """The labels right of the chart."""
     span = _log10(high) - _log10(low)
@@ -236,10 +236,10 @@ def _gutter(
     return found
 
 
-def _labelled(steps: Sequence[Step], last: int) -> list[Step]:
+def _labelled(steps: Sequence[RecordStep], last: int) -> list[RecordStep]:
     """The steps that have room for their words; the seed's are none."""
     room = last / 7
-    found: list[Step] = []
+    found: list[RecordStep] = []
     for step in reversed(steps):
         if step.words and step.number <= last * 0.8 and (not found or found[-1].number - step.number >= room):
             found.append(step)

@@ -14,7 +14,7 @@ _LEVER_LETTERS = 23
 
 
 @dataclass(frozen=True)
-class Node:
+class CandidateNode:
     """One candidate. Parents come before their children."""
 
     name: str
@@ -28,9 +28,9 @@ class Node:
     title: str = ""
 
 
-def place(nodes: Sequence[Node]) -> dict[str, tuple[int, float]]:
+def place(nodes: Sequence[CandidateNode]) -> dict[str, tuple[int, float]]:
     """The column (generation) and row of each node: a parent stands at the height of its first child."""
-    children: dict[str | None, list[Node]] = {}
+    children: dict[str | None, list[CandidateNode]] = {}
     for node in nodes:
         children.setdefault(node.parent, []).append(node)
     names = {node.name for node in nodes}
@@ -49,7 +49,7 @@ def place(nodes: Sequence[Node]) -> dict[str, tuple[int, float]]:
     return places
 
 
-def picture(nodes: Sequence[Node]) -> Html:
+def picture(nodes: Sequence[CandidateNode]) -> Html:
     """The tree as SVG; "" of no nodes."""
     places = place(nodes)
     shown = [node for node in nodes if node.name in places]
@@ -72,7 +72,7 @@ def _point(at: tuple[int, float]) -> tuple[float, float]:
     return _LEFT_PX + at[0] * COLUMN_PX, _TOP_PX + at[1] * ROW_PX
 
 
-def _edge(node: Node, places: Mapping[str, tuple[int, float]]) -> str:
+def _edge(node: CandidateNode, places: Mapping[str, tuple[int, float]]) -> str:
     assert node.parent is not None
     (x0, y0), (x1, y1) = _point(places[node.parent]), _point(places[node.name])
     bend = x0 + COLUMN_PX * 0.28
@@ -86,7 +86,7 @@ def _edge(node: Node, places: Mapping[str, tuple[int, float]]) -> str:
     )
 
 
-def _dot(node: Node, x: float, y: float) -> str:
+def _dot(node: CandidateNode, x: float, y: float) -> str:
     if node.look == "refused":
         mark = f'<rect class="refused" x="{x - 6:.0f}" y="{y - 6:.0f}" width="12" height="12"/>'
         mark += f'<path class="x" d="M{x - 6:.0f} {y + 6:.0f}L{x + 6:.0f} {y - 6:.0f}"/>'
@@ -100,7 +100,7 @@ def _dot(node: Node, x: float, y: float) -> str:
     return mark
 
 
-def _name(node: Node, x: float, y: float) -> str:
+def _name(node: CandidateNode, x: float, y: float) -> str:
     """The name with the words below, over the mark: all of it is clicked."""
     content = f"<b>{escaped(node.name)}</b><small>{escaped(node.below)}</small>"
     where = f'style="left:{x - 8:.0f}px;top:{y - 9:.0f}px"'

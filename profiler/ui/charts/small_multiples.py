@@ -34,7 +34,7 @@ _MOST_TEXTS = 16  # points up to which a lone line carries its numbers as text
 
 
 @dataclass(frozen=True)
-class Point:
+class PanelPoint:
     """One version or run of a line: its number, or why there is none."""
 
     x: float  # index of the version, or milliseconds since 1970 on a time axis
@@ -50,11 +50,11 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class PanelLine:
     """One series of a panel; `strong` is drawn in ink, an isolated one in the accent, the others in grey."""
 
     label: str
-    points: tuple[Point, ...]
+    points: tuple[PanelPoint, ...]
     strong: bool = False
     band: float = 0.0  # share of each number within which another is no change; 0: no band is drawn
     isolated: bool = False
@@ -68,7 +68,7 @@ class Panel:
 
     title: str
     unit: str
-    lines: tuple[Line, ...]
+    lines: tuple[PanelLine, ...]
     caption: str = ""
     from_zero: bool = True
     blank: tuple[tuple[float, str], ...] = ()  # positions at which no line has a point, each with the reason
@@ -247,10 +247,10 @@ def gaps_of_all_lines(panel: Panel) -> list[tuple[float, str]]:
     return sorted((x, reason) for x, reason in reasons.items() if x not in with_number)
 
 
-def thinned(points: Sequence[Point], limit: int) -> list[Point]:
+def thinned(points: Sequence[PanelPoint], limit: int) -> list[PanelPoint]:
     """At most about `limit` numbers for drawing. Gaps stay, and a break stays a break."""
     step = math.ceil(len(points) / max(1, limit))
-    drawn: list[Point] = []
+    drawn: list[PanelPoint] = []
     broken = False  # since the last point that is drawn
     for index, point in enumerate(points):
         broken = broken or not point.joined
@@ -296,7 +296,7 @@ def _traces(panel: Panel, axis: Axis, frame: _Frame, limit: int) -> list[Figure]
     return traces
 
 
-def _spread(label: str, points: Sequence[Point], frame: _Frame, limit: int) -> list[Figure]:
+def _spread(label: str, points: Sequence[PanelPoint], frame: _Frame, limit: int) -> list[Figure]:
     """The intervals of a line as bands, and its samples as dots: of many samples some of each point."""
     with_samples = [point for point in points if point.y is not None and point.samples]
     each = max(1, limit // max(1, len(with_samples)))
@@ -320,13 +320,13 @@ def _spread(label: str, points: Sequence[Point], frame: _Frame, limit: int) -> l
     return drawn if dots else drawn[1:]
 
 
-def _line(line: Line, points: Sequence[Point], frame: _Frame, is_faint: bool, marks: int) -> Figure:
+def _line(line: PanelLine, points: Sequence[PanelPoint], frame: _Frame, is_faint: bool, marks: int) -> Figure:
     """A line with about as many of its points marked, all where 0; each can be read and clicked all the same.
 
     Where a number stands alone all are marked: nothing else would show it.
     """
     with_texts = not frame.has_gutter and sum(point.y is not None for point in points) <= _MOST_TEXTS
-    vertices: list[Point | None] = []  # None breaks the line
+    vertices: list[PanelPoint | None] = []  # None breaks the line
     for point in points:
         if point.y is None or not point.joined:
             vertices.append(None)
@@ -363,9 +363,9 @@ def _line(line: Line, points: Sequence[Point], frame: _Frame, is_faint: bool, ma
     }
 
 
-def _stretches(points: Sequence[Point]) -> list[list[Point]]:
+def _stretches(points: Sequence[PanelPoint]) -> list[list[PanelPoint]]:
     """The numbers that one line joins; of very many, as many as are drawn."""
-    stretches: list[list[Point]] = [[]]
+    stretches: list[list[PanelPoint]] = [[]]
     for point in thinned(points, MAX_POINTS // 4):
         if point.y is None or not point.joined:
             stretches.append([])
@@ -374,7 +374,7 @@ def _stretches(points: Sequence[Point]) -> list[list[Point]]:
     return [stretch for stretch in stretches if stretch]
 
 
-def _band(points: Sequence[Point], share: float, axis: Axis, frame: _Frame) -> Figure:
+def _band(points: Sequence[PanelPoint], share: float, axis: Axis, frame: _Frame) -> Figure:
     """A band around joined numbers; a lone one gets a piece of it as wide as a gap's column."""
     x = [point.x for point in points]
     y = [point.y for point in points if point.y is not None]
@@ -394,11 +394,11 @@ def _band(points: Sequence[Point], share: float, axis: Axis, frame: _Frame) -> F
     }
 
 
-def _hover(line: Line, point: Point) -> str:
+def _hover(line: PanelLine, point: PanelPoint) -> str:
     return f"<b>{plotly_text(line.label)}</b><br>{plotly_text(point.hover)}"
 
 
-def _crosses(line: Line, points: Sequence[Point], frame: _Frame) -> Figure:
+def _crosses(line: PanelLine, points: Sequence[PanelPoint], frame: _Frame) -> Figure:
     """A cross at the foot of the panel: this line failed here, while others have a number."""
     return {
         "type": "scatter",

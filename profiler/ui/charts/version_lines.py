@@ -21,7 +21,7 @@ _LABEL_GUTTER_PX = 132
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricAxis:
     """One axis: what it shows, and whether its scale is logarithmic."""
 
     label: str
@@ -32,7 +32,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Version:
+class VersionLine:
     """One line: its numbers, one an axis, None where there is none."""
 
     name: str
@@ -42,7 +42,7 @@ class Version:
     is_baseline: bool = False
 
 
-def lines(metrics: Sequence[Metric], versions: Sequence[Version]) -> Figure:
+def lines(metrics: Sequence[MetricAxis], versions: Sequence[VersionLine]) -> Figure:
     """Parallel axes, a line a version: the selected in the accent, the baseline in ink, the others grey."""
     metrics = metrics[:MOST_AXES]
     spans = [
@@ -93,7 +93,7 @@ def lines(metrics: Sequence[Metric], versions: Sequence[Version]) -> Figure:
     return {"data": traces, "layout": layout}
 
 
-def _trace(version: Version, metrics: Sequence[Metric], y: Sequence[float | None]) -> Figure:
+def _trace(version: VersionLine, metrics: Sequence[MetricAxis], y: Sequence[float | None]) -> Figure:
     strong = version.is_selected or version.is_baseline
     colour = light("accent" if version.is_selected else "ink" if version.is_baseline else "neutral")
     hover = [
@@ -115,7 +115,9 @@ def _trace(version: Version, metrics: Sequence[Metric], y: Sequence[float | None
 
 
 def _names(
-    versions: Sequence[Version], metrics: Sequence[Metric], spans: Sequence[tuple[float, float] | None]
+    versions: Sequence[VersionLine],
+    metrics: Sequence[MetricAxis],
+    spans: Sequence[tuple[float, float] | None],
 ) -> list[Figure]:
     """The names at the left, each at the height of its line's first point."""
     if not metrics or spans[0] is None:
@@ -149,7 +151,7 @@ def _names(
     ]
 
 
-def _head(metric: Metric, count: int) -> str:
+def _head(metric: MetricAxis, count: int) -> str:
     """What stands over one of `count` axes: the label on two lines at most, and the caption."""
     letters = min(20, _LETTERS_IN_ALL // count)
     lines = textwrap.wrap(metric.label, letters)
@@ -158,7 +160,7 @@ def _head(metric: Metric, count: int) -> str:
     return f"<b>{label}</b><br>{plotly_text(metric.caption)}"
 
 
-def bars(metrics: Sequence[Metric], versions: Sequence[Version]) -> Figure:
+def bars(metrics: Sequence[MetricAxis], versions: Sequence[VersionLine]) -> Figure:
     """A column of bars a metric, a row a version, in the order of the table; a gap is a hatch."""
     metrics = metrics[:_BARS_SHOWN]
     layout = style.layout(_TOP_PX + _BAR_PX * len(versions) + 12)
@@ -195,7 +197,11 @@ def bars(metrics: Sequence[Metric], versions: Sequence[Version]) -> Figure:
 
 
 def _bars(
-    metric: Metric, versions: Sequence[Version], at: int, span: tuple[float, float] | None, suffix: str
+    metric: MetricAxis,
+    versions: Sequence[VersionLine],
+    at: int,
+    span: tuple[float, float] | None,
+    suffix: str,
 ) -> Figure:
     shown = [
         (row, version, number)
@@ -240,7 +246,7 @@ def _hatches(rows: Sequence[int], suffix: str) -> Figure:
     }
 
 
-def _span(metric: Metric, numbers: Sequence[float | None]) -> tuple[float, float] | None:
+def _span(metric: MetricAxis, numbers: Sequence[float | None]) -> tuple[float, float] | None:
     present = [number for number in numbers if number is not None and (number > 0 or not metric.is_log)]
     if not present:
         return None
@@ -253,7 +259,7 @@ def _span(metric: Metric, numbers: Sequence[float | None]) -> tuple[float, float
     return low, high
 
 
-def _share(metric: Metric, number: float | None, span: tuple[float, float] | None) -> float:
+def _share(metric: MetricAxis, number: float | None, span: tuple[float, float] | None) -> float:
     """Where a number lies between the ends of its axis, 0 to 1."""
     if number is None or span is None or span[0] == span[1]:
         return 0.0 if number is not None and span is not None and not span[1] else 0.5
@@ -263,12 +269,12 @@ def _share(metric: Metric, number: float | None, span: tuple[float, float] | Non
     return (number - low) / (high - low)
 
 
-def _bar_share(metric: Metric, number: float, span: tuple[float, float]) -> float:
+def _bar_share(metric: MetricAxis, number: float, span: tuple[float, float]) -> float:
     """How long a bar is: 0 for 0; on a logarithmic scale the smallest number is seen too."""
     if metric.is_log:
         return 0.06 + 0.94 * _share(metric, number, span)
     return number / max(abs(span[0]), abs(span[1]), 1e-300)
 
 
-def _text(number: float, metric: Metric) -> str:
+def _text(number: float, metric: MetricAxis) -> str:
     return formatting.without_word_unit(Value(number, metric.unit))

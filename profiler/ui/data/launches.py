@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from profiler.compare import Comparison, PairComparison
 from profiler.documents import LaunchDocument, LaunchOfSide, inside_launch, launch_document
-from profiler.documents.launch import InsideLaunch
+from profiler.documents.launch_inside import InsideLaunch
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Launch, Session, Side, natural_key, place_of_most_time
 from profiler.reports import LaunchDetail

@@ -36,7 +36,7 @@ from profiler.ui.addresses import (
 from profiler.ui.data import lineages, results
 from profiler.ui.data.cache import cached
 from profiler.ui.data.index import DataVersion, store
-from profiler.ui.data.named_code import Code, CodeReport, function_label, functions_of_workload
+from profiler.ui.data.named_code import CodeReport, NamedCode, function_label, functions_of_workload
 from profiler.ui.data.part_names import short_names
 
 
@@ -84,7 +84,7 @@ def launches_of_report(data_version: DataVersion, digits: str) -> dict[str, Resu
     return {str(launch.ordinal): launch for launch in of_run if launch.report_sha256 == report.sha256}
 
 
-def code(data_version: DataVersion, key: CodeKey) -> Code:
+def code(data_version: DataVersion, key: CodeKey) -> NamedCode:
     """The machine code of a launch with its counts, or what a compiler made, without any."""
     if isinstance(key, CompiledKey):
         return _compiled_code(data_version, key)
@@ -92,18 +92,18 @@ def code(data_version: DataVersion, key: CodeKey) -> Code:
 
 
 @cached(8, saying="Reading the instructions …")
-def _launch_code(data_version: DataVersion, key: LaunchKey) -> Code:
+def _launch_code(data_version: DataVersion, key: LaunchKey) -> NamedCode:
     report = reports(data_version)[key.report]
     launches = launches_of_report(data_version, key.report)
     detail = results.launch_detail(report.run_id, report.sha256, int(key.launch))
     names = short_names(launch.part for launch in launches.values())
     version = f"{report.version}: {report.file}" if report.file else report.version
     kernel = names[launches[key.launch].part]
-    return Code(version, kernel, listing_of_launch(detail, f"{version} {kernel}"))
+    return NamedCode(version, kernel, listing_of_launch(detail, f"{version} {kernel}"))
 
 
 @cached(8)
-def _compiled_code(data_version: DataVersion, key: CompiledKey) -> Code:
+def _compiled_code(data_version: DataVersion, key: CompiledKey) -> NamedCode:
     """The code of the key's function, or of all functions of its version."""
     stored = stored_code(data_version, key.version, key.arch)
     listing = stored.listing
@@ -114,7 +114,7 @@ def _compiled_code(data_version: DataVersion, key: CompiledKey) -> Code:
         kernel = ", ".join(dict.fromkeys(map(function_name, listing.functions)))
     label = f"{stored.version} {kernel}"
     labelled = Listing(label, listing.functions, listing.lines, listing.counts, listing.texts)
-    return Code(stored.version, kernel, labelled)
+    return NamedCode(stored.version, kernel, labelled)
 
 
 @cached(16)

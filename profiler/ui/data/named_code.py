@@ -30,7 +30,7 @@ class CodeReport(NamedTuple):
         return f"{name}: {self.file}" if self.file else name
 
 
-class Code(NamedTuple):
+class NamedCode(NamedTuple):
     """Machine code with what it is of."""
 
     version: str

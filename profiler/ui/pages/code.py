@@ -5,7 +5,7 @@ import streamlit as st
 from profiler.evidence import Evidence
 from profiler.ui import controls, markup
 from profiler.ui.data import index, machine_code
-from profiler.ui.data.named_code import Code
+from profiler.ui.data.named_code import NamedCode
 from profiler.ui.errors import errors_shown
 from profiler.ui.sections import code_choice, code_rows
 from profiler.ui.views import aligned_code, code_listing
@@ -30,7 +30,7 @@ if "/" in st.query_params.get("a", ""):
 evidence, _ = filters.evidence(kinds)
 is_compiled = evidence is Evidence.STATIC
 choice = None
-code: list[Code] = []
+code: list[NamedCode] = []
 with errors_shown():
     choose = code_choice.choose_compiled if is_compiled else code_choice.choose_launches
     choice = choose(data_version, filters, boxes)

@@ -37,7 +37,7 @@ with errors_shown():
     with boxes[3]:
         workload = filters.select_if_several("workload", lineage.run_workloads, "workload")
     gpu = filters.select_if_several("GPU", lineage.gpus, "gpu")
-    choice = lineage_table.Choice(arch, size, workload, gpu)
+    choice = lineage_table.FactChoice(arch, size, workload, gpu)
     st.html(lineage_table.caption(lineage, choice))
     predicted, is_measured_too = {}, False
     if stored is not None:

@@ -21,7 +21,7 @@ _SIDES = (("A", "a", "launch"), ("B", "b", "b_launch"))  # label, and the parame
 
 
 @dataclass(frozen=True)
-class CodeChoice:
+class ChosenCode:
     """What was chosen, with what stands above it."""
 
     keys: Sequence[CodeKey]  # none where nothing can be shown
@@ -30,7 +30,7 @@ class CodeChoice:
     lines: Sequence[Html] = ()
 
 
-def choose_launches(data_version: DataVersion, filters: controls.Filters, boxes: Sequence[Any]) -> CodeChoice:
+def choose_launches(data_version: DataVersion, filters: controls.Filters, boxes: Sequence[Any]) -> ChosenCode:
     """One or two launches of reports; `boxes` for report and launch of A, then of B."""
     reports = machine_code.reports(data_version)
     keys: list[LaunchKey] = []
@@ -77,7 +77,7 @@ def choose_launches(data_version: DataVersion, filters: controls.Filters, boxes:
         if asked_report in ("", report):
             lines += code_listing.unknown_launch(asked_launch, launch, launches, side)
     a, b = (*keys, LaunchKey("", ""), LaunchKey("", ""))[:2]
-    return CodeChoice(
+    return ChosenCode(
         keys,
         [reports[key.report].gpu for key in keys],
         lambda view: addresses.LaunchCode(*a, *b, view),
@@ -85,7 +85,7 @@ def choose_launches(data_version: DataVersion, filters: controls.Filters, boxes:
     )
 
 
-def choose_compiled(data_version: DataVersion, filters: controls.Filters, boxes: Sequence[Any]) -> CodeChoice:
+def choose_compiled(data_version: DataVersion, filters: controls.Filters, boxes: Sequence[Any]) -> ChosenCode:
     """What a compiler made of one or two versions, on one architecture; of all functions or of one."""
     versions = machine_code.compiled_versions(data_version)
     with boxes[0]:
@@ -113,7 +113,7 @@ def choose_compiled(data_version: DataVersion, filters: controls.Filters, boxes:
         )
     pair = functions[kernel] if kernel else [""] * len(names)
     keys = [CompiledKey(name, arch, function) for name, function in zip(names, pair, strict=True)]
-    return CodeChoice(
+    return ChosenCode(
         keys,
         [arch],
         lambda view: addresses.CompiledCode(a, arch, b, kernel, view),
@@ -128,7 +128,7 @@ def _versions_to_offer(versions: Sequence[str], parameter: str) -> list[str]:
     return [in_address, *versions] if name.run_id and name.without_run in versions else list(versions)
 
 
-def _nothing_to_show(version: str, arch: str, reason: Html) -> CodeChoice:
-    return CodeChoice(
+def _nothing_to_show(version: str, arch: str, reason: Html) -> ChosenCode:
+    return ChosenCode(
         [], [arch] if arch else [], lambda view: addresses.CompiledCode(version, arch), [reason]
     )

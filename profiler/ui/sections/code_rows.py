@@ -13,7 +13,7 @@ from profiler.ui import addresses, controls
 from profiler.ui.addresses import CompiledKey
 from profiler.ui.data import lineages, machine_code, predictions
 from profiler.ui.data.index import DataVersion
-from profiler.ui.sections.code_choice import CodeChoice
+from profiler.ui.sections.code_choice import ChosenCode
 from profiler.ui.views import (
     aligned_code,
     code_grid,
@@ -28,7 +28,7 @@ _MAX_DIGITS = 9  # of a line's number: an address may say anything
 
 def show_instructions(
     data_version: DataVersion,
-    choice: CodeChoice,
+    choice: ChosenCode,
     listings: Sequence[Listing],
     address: addresses.LaunchCode | addresses.CompiledCode,
     filters: controls.Filters,
@@ -85,7 +85,7 @@ def show_sources(
 
 def show_hottest(
     data_version: DataVersion,
-    choice: CodeChoice,
+    choice: ChosenCode,
     listing: Listing,
     address: addresses.LaunchCode | addresses.CompiledCode,
     filters: controls.Filters,
@@ -114,7 +114,7 @@ def show_hottest(
 
 def show_known_lines(
     data_version: DataVersion,
-    choice: CodeChoice,
+    choice: ChosenCode,
     listing: Listing,
     address: addresses.LaunchCode | addresses.CompiledCode,
     filters: controls.Filters,
@@ -160,7 +160,7 @@ def _show_pager(
     return window
 
 
-def _links(choice: CodeChoice, listing: Listing) -> hot_table.CodeLinks:
+def _links(choice: ChosenCode, listing: Listing) -> hot_table.CodeLinks:
     """The ways from a place to its source and machine code."""
     files = {pair.a: pair.name for pair in embedded_sources.files(listing) if pair.a}
     return hot_table.CodeLinks(choice.address, files)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from profiler.documents import LaunchDocument
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence, Rule
+from profiler.evidence import Evidence, RuleResult
 from profiler.reports import address_of, place_of, stall_of
 from profiler.sass import CodeLocation
 from profiler.ui import addresses, controls, markup
@@ -192,8 +192,8 @@ def _show_rules(
 
 
 def _links_of_rules(
-    rules: Sequence[Rule], document: LaunchDocument, choice: LaunchChoice, code: addresses.LaunchCode
-) -> dict[Rule, Html]:
+    rules: Sequence[RuleResult], document: LaunchDocument, choice: LaunchChoice, code: addresses.LaunchCode
+) -> dict[RuleResult, Html]:
     """The way from a rule result to the instruction or the lines that it is about, where that is known."""
     reasons = {state.label for state in document.sections.warp_states.states}
     starts: Sequence[int] = ()

@@ -17,7 +17,7 @@ _UNNAMED = "–"  # stands in the address for what no report says
 
 
 @dataclass(frozen=True)
-class Choice:
+class PlaceChoice:
     """The places of a table: every workload on one GPU, facts of one architecture, one modelled workload.
 
     Where nothing was measured modelled times on one GPU stand first.
@@ -34,16 +34,18 @@ class Choice:
         return (*self.measured, *self.modelled_times, *self.static, *self.modelled)
 
 
-def choose(places: dict[TablePlace, int], filters: controls.Filters) -> Choice:
+def choose(places: dict[TablePlace, int], filters: controls.Filters) -> PlaceChoice:
     """The GPU: that on which most of the versions were measured first."""
     measured = by_evidence(places, Evidence.MEASURED)
     gpus = list(dict.fromkeys(place.gpu or _UNNAMED for place in measured))
     gpu = filters.select_if_several("GPU", gpus, "gpu")
     natural = [place for place in places if place in measured]
-    return Choice(tuple(place for place in natural if (place.gpu or _UNNAMED) == gpu))
+    return PlaceChoice(tuple(place for place in natural if (place.gpu or _UNNAMED) == gpu))
 
 
-def choose_facts(places: dict[TablePlace, int], choice: Choice, filters: controls.Filters) -> Choice:
+def choose_facts(
+    places: dict[TablePlace, int], choice: PlaceChoice, filters: controls.Filters
+) -> PlaceChoice:
     """The GPU of modelled times, the architecture and size of static facts, the workload of modelled ones."""
     times = [place for place in places if place.is_modelled_time]
     none = ["none"] if choice.measured else []

@@ -11,7 +11,7 @@ from profiler.ui import markup
 from profiler.ui.data.named_code import function_labels
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid
-from profiler.ui.views.code_grid import Cell, Column, Heat
+from profiler.ui.views.code_grid import Cell, GridColumn, Heat
 from profiler.ui.views.code_listing import source_words
 
 ROWS = ("differences", "all")
@@ -97,9 +97,13 @@ def _about_renamed(alignment: Alignment) -> str:
     return f"{words}; {count} follow no one renaming of their function: values not checked"
 
 
-def _columns_of_side(label: str, has_counts: bool) -> list[Column]:
-    counts = [Column("samples", 64, right=True), Column("executed", 70, wide=True, right=True)]
-    return [Column(f"{label} at", 78), *(counts if has_counts else ()), Column(label, 210, grows=True)]
+def _columns_of_side(label: str, has_counts: bool) -> list[GridColumn]:
+    counts = [GridColumn("samples", 64, right=True), GridColumn("executed", 70, wide=True, right=True)]
+    return [
+        GridColumn(f"{label} at", 78),
+        *(counts if has_counts else ()),
+        GridColumn(label, 210, grows=True),
+    ]
 
 
 def _cells_of_side(listing: Listing, spot: HotSpot | None, heats: tuple[Heat, Heat] | None) -> list[Cell]:

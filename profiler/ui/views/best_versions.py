@@ -52,7 +52,7 @@ def table(lineage: Lineage, best_versions: Sequence[BestVersion], worse_since: W
 def _table(
     lineage: Lineage,
     best_versions: Sequence[BestVersion],
-    scale: latency_track.Scale | None,
+    scale: latency_track.TrackScale | None,
     worse_since: WorseSince,
 ) -> Html:
     columns = (
@@ -82,7 +82,7 @@ def _table(
 def _row(
     lineage: Lineage,
     best: BestVersion,
-    scale: latency_track.Scale | None,
+    scale: latency_track.TrackScale | None,
     is_first_of_gpu: bool,
     worse_since: WorseSince,
 ) -> Row:
@@ -116,7 +116,7 @@ def _row(
     )
 
 
-def _row_without_time(best: BestVersion, gpu: object, scale: latency_track.Scale | None) -> Row:
+def _row_without_time(best: BestVersion, gpu: object, scale: latency_track.TrackScale | None) -> Row:
     command = markup.code(f"profiler collect --workloads '{best.workload}'")
     blank = ("", "") if scale else ()
     return Row(

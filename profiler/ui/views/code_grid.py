@@ -86,7 +86,7 @@ def level(amount: float | None, largest: float) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
+class GridColumn:
     """A column of a grid; `wide` ones go on a phone (their cells have the class w)."""
 
     head: str
@@ -103,10 +103,10 @@ class Column:
         return f"minmax({0 if can_shrink else f'{self.px}px'},1fr)"
 
 
-BETWEEN = Column("", 22)  # two sides
+BETWEEN = GridColumn("", 22)  # two sides
 
 
-def table(columns: Sequence[Column], lines: Sequence[str], above: int = 0) -> Html:
+def table(columns: Sequence[GridColumn], lines: Sequence[str], above: int = 0) -> Html:
     """Rows of a grid, not of a table: a browser skips those out of sight, so that 5,000 open at once.
 
     Cells find their column by its name (c0, c1 …), so that empty ones need not be there. The first `above`

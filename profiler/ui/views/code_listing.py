@@ -12,11 +12,11 @@ from profiler.sass import HotSpot, Listing, hotspots
 from profiler.store import ResultInfo
 from profiler.ui import markup
 from profiler.ui.addresses import SHA256_DIGITS
-from profiler.ui.data.named_code import Code, CodeReport, function_labels
+from profiler.ui.data.named_code import CodeReport, NamedCode, function_labels
 from profiler.ui.data.part_names import short_names
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid
-from profiler.ui.views.code_grid import Column
+from profiler.ui.views.code_grid import GridColumn
 
 BY_LINE, BY_ADDRESS, BY_HEAT = ORDERS = ("line", "address", "hottest")
 HOTTEST, KNOWN_LINES = "hottest", "lines"  # of counts; of what nobody ran
@@ -30,13 +30,13 @@ _NO_COUNTS = (
     "The report holds the code and counts nothing per instruction: collect with --set full or "
     "--section SourceCounters."
 )
-_LOCATION = Column("at", 98)
+_LOCATION = GridColumn("at", 98)
 COUNT_COLUMNS = (
-    Column("samples", 64, right=True),
-    Column("waiting for", 196, wide=True),
-    Column("executed", 74, wide=True, right=True),
+    GridColumn("samples", 64, right=True),
+    GridColumn("waiting for", 196, wide=True),
+    GridColumn("executed", 74, wide=True, right=True),
 )
-EXCESS_COLUMN = Column("excess", 62, wide=True, right=True)  # shared-memory wavefronts over the ideal
+EXCESS_COLUMN = GridColumn("excess", 62, wide=True, right=True)  # shared-memory wavefronts over the ideal
 
 
 def report_titles(reports: Mapping[str, CodeReport], optional: bool = False) -> dict[str, str]:
@@ -91,7 +91,7 @@ def no_launch(title: str) -> Html:
     return markup.note(markup.state(words))
 
 
-def without_code(code: Sequence[Code]) -> list[Html]:
+def without_code(code: Sequence[NamedCode]) -> list[Html]:
     """A line for each launch of which the report holds no instructions."""
     return [
         markup.note(markup.state(f"{side.version} {side.kernel}: {_NO_CODE}"))
@@ -139,7 +139,7 @@ def orders(listing: Listing) -> tuple[str, ...]:
     return possible if listing.counts else possible[:-1]
 
 
-def page_head(code: Sequence[Code], context: Sequence[str]) -> Html:
+def page_head(code: Sequence[NamedCode], context: Sequence[str]) -> Html:
     """The title: one kernel, or A → B."""
     kernels = list(dict.fromkeys(side.kernel for side in code))
     has_one_kernel = len(kernels) == 1
@@ -154,7 +154,7 @@ def page_head(code: Sequence[Code], context: Sequence[str]) -> Html:
     return markup.page_head(title or "Code", markup.join(words, " · "))
 
 
-def tab_title(code: Sequence[Code]) -> str:
+def tab_title(code: Sequence[NamedCode]) -> str:
     """What the browser's tab calls the view: `Code of v2d_a → v2d_b`."""
     return f"Code of {' → '.join(side.version for side in code)}"
 
@@ -227,8 +227,8 @@ def table(
     has_source = listing.has_sources and order != BY_LINE
     columns = [_LOCATION, *COUNT_COLUMNS] if has_counts else [_LOCATION]
     columns += [EXCESS_COLUMN] * has_excess
-    columns.append(Column("SASS", 300, grows=True))
-    columns += [Column("source", 220, wide=True)] * has_source
+    columns.append(GridColumn("SASS", 300, grows=True))
+    columns += [GridColumn("source", 220, wide=True)] * has_source
     samples = code_grid.heat(spot.samples for spot in spots)
     executed = code_grid.heat(spot.executed for spot in spots)
     excess = code_grid.heat(spot.excess for spot in spots)

@@ -12,13 +12,13 @@ from profiler.sass.hotspots import spots_by_line
 from profiler.ui import markup
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid
-from profiler.ui.views.code_grid import Column
+from profiler.ui.views.code_grid import GridColumn
 from profiler.ui.views.code_listing import COUNT_COLUMNS, EXCESS_COLUMN, main_stall
 
 CONTEXT = 3  # lines kept around each change, and around each that instructions come from
 LINES = ("used", "all")
 _ALL_LINES = 10**9  # of context
-_SITES_COLUMN = Column("SASS", 56, right=True)  # instructions of a line, where nothing was run
+_SITES_COLUMN = GridColumn("SASS", 56, right=True)  # instructions of a line, where nothing was run
 _NO_SPOT = HotSpot(CodeLocation(), None, ())  # what a line costs that no instruction comes from
 _SIGNS = {"changed": "≠", "removed": "−", "added": "+"}
 
@@ -153,8 +153,8 @@ def _one_file(listing: Listing, name: str, whole: bool, mark: int = 0) -> Html:
         lines.append(code_grid.row(cells, marked=number == mark))
         marks.append(number == mark)
     counts = COUNT_COLUMNS if listing.counts else (_SITES_COLUMN,)
-    columns = [Column("line", 48), *counts, *[EXCESS_COLUMN] * has_excess]
-    text_column = Column(PurePath(name).name, 300, grows=True)
+    columns = [GridColumn("line", 48), *counts, *[EXCESS_COLUMN] * has_excess]
+    text_column = GridColumn(PurePath(name).name, 300, grows=True)
     return code_grid.table([*columns, text_column], lines, code_grid.rows_above(marks))
 
 
@@ -187,8 +187,8 @@ def _two_files(a: Listing, b: Listing, pair: SourcePair, whole: bool) -> Html:
     heat = code_grid.heat(amount(spot) for spot in (*spots_a.values(), *spots_b.values()))
     lines = [_source_row(row, spots_a, spots_b, heat, amount) for row in rows]
     amount_column = COUNT_COLUMNS[0] if has_counts else _SITES_COLUMN
-    text_column = Column(pair.name, 260, grows=True)
-    left, right = ([Column(label, 44), amount_column, text_column] for label in "AB")
+    text_column = GridColumn(pair.name, 260, grows=True)
+    left, right = ([GridColumn(label, 44), amount_column, text_column] for label in "AB")
     return code_grid.table([*left, code_grid.BETWEEN, *right], lines)
 
 

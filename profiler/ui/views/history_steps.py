@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profiler.evidence import brief_list
-from profiler.history import History, Step, find_shared_steps, step_words
+from profiler.history import History, LevelStep, find_shared_steps, step_words
 from profiler.history.change_points import VERSIONS, describe_too_few
 from profiler.statistics import LevelKind
 from profiler.ui import markup
 from profiler.ui.charts import step_marks
 from profiler.ui.charts.panel_overlays import Callout
-from profiler.ui.charts.small_multiples import Line, Panel
+from profiler.ui.charts.small_multiples import Panel, PanelLine
 from profiler.ui.charts.style import Figure
 from profiler.ui.data.part_names import line_names
 from profiler.ui.data.run_axis import RunAxis
@@ -160,7 +160,7 @@ def alt(histories: Sequence[History]) -> str:
 
 def _with_lines(
     picture: Picture, histories: Sequence[History], panel: Panel
-) -> Iterator[tuple[History, Line]]:
+) -> Iterator[tuple[History, PanelLine]]:
     """The histories that have a line in the panel, each with it."""
     lines = {line.label: line for line in panel.lines}
     for history in histories:
@@ -180,14 +180,14 @@ def _keys(history: History, picture: Picture) -> list[LineKey]:
     return [key for key in keys if key in picture.labels]
 
 
-def _place(step: Step, line: Line, axis: RunAxis) -> tuple[float, float] | None:
+def _place(step: LevelStep, line: PanelLine, axis: RunAxis) -> tuple[float, float] | None:
     """Where the step lies on its line; None where it has no place there."""
     x = axis.x_of(step.likeliest)
     y = next((point.y for point in line.points if point.x == x and point.y is not None), None)
     return None if x is None or y is None else (x, y)
 
 
-def _traces(step: Step, line: Line, y_axis: str, axis: RunAxis) -> list[Figure]:
+def _traces(step: LevelStep, line: PanelLine, y_axis: str, axis: RunAxis) -> list[Figure]:
     """The marks of one step, at the height where its line stands; none where it has no place there."""
     place = _place(step, line, axis)
     if place is None:
@@ -212,7 +212,7 @@ def _series_name(history: History, line: str) -> str:
     return f"the newest of each version, {line}" if history.over == VERSIONS else line
 
 
-def _row(history: History, step: Step, line: str) -> Row:
+def _row(history: History, step: LevelStep, line: str) -> Row:
     name = markup.code(f"{history.version} {line}" if history.version else line, title=history.series.part)
     return Row(
         (
@@ -229,7 +229,7 @@ def _row(history: History, step: Step, line: str) -> Row:
     )
 
 
-def _verdict(step: Step) -> Html:
+def _verdict(step: LevelStep) -> Html:
     """The verdict; of a level that is not new what it is, which nobody judges."""
     if step.equal is None:
         return markup.verdict(step.verdict, reason=step.reason)

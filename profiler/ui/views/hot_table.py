@@ -10,7 +10,7 @@ from profiler.ui import markup
 from profiler.ui.addresses import CompiledCode, LaunchCode
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid
-from profiler.ui.views.code_grid import Cell, Column
+from profiler.ui.views.code_grid import Cell, GridColumn
 from profiler.ui.views.code_listing import main_stall, source_words
 
 ROWS_A_PAGE = 400
@@ -35,10 +35,10 @@ _EXCESS = (
     ("excess sectors", hotspots.EXCESS_SECTORS, _sectors),
 )
 _TRAFFIC_COLUMNS = (
-    Column("conflicts", 78, right=True),
-    Column("wavefronts", 84, right=True),
-    Column("ideal", 64, wide=True, right=True),
-    Column("access", 90, wide=True),
+    GridColumn("conflicts", 78, right=True),
+    GridColumn("wavefronts", 84, right=True),
+    GridColumn("ideal", 64, wide=True, right=True),
+    GridColumn("access", 90, wide=True),
 )
 
 
@@ -70,14 +70,14 @@ def measured(
         return markup.note("No place has any of it, or none holds these words.")
     excess = [(head, amount) for head, name, amount in _EXCESS if name in listing.counts]
     columns = [
-        Column("at", 190),
-        Column("samples", 64, right=True),
-        Column("share", 58, right=True),
-        Column("waits for", 190, wide=True),
-        *(Column(head, 124, wide=True, right=True) for head, _ in excess),
-        Column("executed", 74, wide=True, right=True),
-        Column("code", 280, grows=True, below=True),
-        Column("", 76, wide=True),
+        GridColumn("at", 190),
+        GridColumn("samples", 64, right=True),
+        GridColumn("share", 58, right=True),
+        GridColumn("waits for", 190, wide=True),
+        *(GridColumn(head, 124, wide=True, right=True) for head, _ in excess),
+        GridColumn("executed", 74, wide=True, right=True),
+        GridColumn("code", 280, grows=True, below=True),
+        GridColumn("", 76, wide=True),
     ]
     spots = [place.spot for place in places]
     samples = code_grid.heat(spot.samples for spot in spots)
@@ -107,17 +107,21 @@ def static(listing: Listing, lines: Sequence[StaticLine], window: code_grid.Wind
     has_traffic = any(line.wavefronts is not None for line in lines)
     has_times = any(line.time_share is not None for line in lines)
     columns = [
-        Column("at", 150),
-        *([Column("modelled time", 100, right=True)] if has_times else ()),
-        *([Column("conflicts", 78, right=True), Column("wavefronts", 84, right=True)] if has_traffic else ()),
+        GridColumn("at", 150),
+        *([GridColumn("modelled time", 100, right=True)] if has_times else ()),
         *(
-            [Column("ideal", 64, wide=True, right=True), Column("access", 90, wide=True)]
+            [GridColumn("conflicts", 78, right=True), GridColumn("wavefronts", 84, right=True)]
             if has_traffic
             else ()
         ),
-        Column("SASS", 60, right=True, wide=has_traffic),
-        Column("code", 280, grows=True, below=True),
-        Column("", 76, wide=True),
+        *(
+            [GridColumn("ideal", 64, wide=True, right=True), GridColumn("access", 90, wide=True)]
+            if has_traffic
+            else ()
+        ),
+        GridColumn("SASS", 60, right=True, wide=has_traffic),
+        GridColumn("code", 280, grows=True, below=True),
+        GridColumn("", 76, wide=True),
     ]
     conflicts = code_grid.heat(line.conflicts for line in lines)
     wavefronts = code_grid.heat(line.wavefronts for line in lines)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from profiler.documents import LaunchDocument
-from profiler.documents.launch import HotPlaces, InsideLaunch, dominant_stall, sampling_words
+from profiler.documents.launch_inside import HotPlaces, InsideLaunch, dominant_stall, sampling_words
 from profiler.evidence import formatting
 from profiler.reports.instances import Timeline
 from profiler.ui import addresses, markup

@@ -10,7 +10,7 @@ from profiler.history import ReferenceLevel, RunSpread, TrendPoint
 from profiler.history.trend import ABSENT
 from profiler.ui import addresses
 from profiler.ui.charts.panel_overlays import Reference
-from profiler.ui.charts.small_multiples import Point
+from profiler.ui.charts.small_multiples import PanelPoint
 
 _DASHES = {"floor": "solid", "baseline": "dash", "goal": "dot", "budget": "longdash"}
 _LEAST_SHOWN = 0.05  # smaller differences would read as 0.0
@@ -51,11 +51,11 @@ class LineReading:
         text = f"{height:+.1f}".replace("-", formatting.MINUS) if abs(height) >= _LEAST_SHOWN else "±0"
         return f"{text}{formatting.THIN}{relative_unit(self.unit)}"
 
-    def point(self, point: TrendPoint, x: float, spreads: Mapping[int, RunSpread]) -> Point:
+    def point(self, point: TrendPoint, x: float, spreads: Mapping[int, RunSpread]) -> PanelPoint:
         """A point of the line, with the scatter of its run where that was loaded."""
         if not point.on_line or point.value.number is None:
             reason = point.gap if point.gap == ABSENT or point.wrong else formatting.state_words(point.value)
-            return Point(
+            return PanelPoint(
                 x,
                 None,
                 hover=f"{point.version}: {reason}",
@@ -63,7 +63,7 @@ class LineReading:
                 at=addresses.version_of_run(point.version, point.run_id),
             )
         if not self.can_show:
-            return Point(
+            return PanelPoint(
                 x,
                 None,
                 hover=f"{point.version}: {self.why_not}",
@@ -88,7 +88,7 @@ class LineReading:
         low = high = None
         if spread is not None and spread.interval is not None:
             low, high = map(self.height, spread.interval)
-        return Point(
+        return PanelPoint(
             x,
             height,
             hover=hover,
@@ -100,7 +100,7 @@ class LineReading:
             samples=tuple(map(self.height, spread.ns.tolist())) if spread is not None else (),
         )
 
-    def end(self, points: Sequence[Point]) -> str:
+    def end(self, points: Sequence[PanelPoint]) -> str:
         """The last number of a line, for its label."""
         last = next((point for point in reversed(points) if point.y is not None), None)
         return last.label if last is not None and self.is_relative else ""

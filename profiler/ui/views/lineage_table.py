@@ -19,7 +19,7 @@ _EVIDENCE = (Evidence.STATIC, Evidence.MODELLED, Evidence.MEASURED)
 
 
 @dataclass(frozen=True)
-class Choice:
+class FactChoice:
     """Which facts of each version the table shows."""
 
     arch: str = ""
@@ -59,7 +59,7 @@ def context(lineage: Lineage) -> Html:
     return markup.join((f"{words} · catalogue of {formatting.timestamp(snapshot.created)},", run))
 
 
-def caption(lineage: Lineage, choice: Choice) -> Html:
+def caption(lineage: Lineage, choice: FactChoice) -> Html:
     """Which kernel, workload and GPU the numbers of each kind of evidence belong to."""
     parts = []
     if choice.arch:
@@ -88,7 +88,7 @@ def modelled_caption(stored: StoredPredictions, workload: str, gpu: str) -> Html
 
 def table(
     lineage: Lineage,
-    choice: Choice,
+    choice: FactChoice,
     speedups: Mapping[str, Speedup] | None = None,
     predicted: Mapping[str, StoredPrediction] | None = None,
     *,
@@ -142,7 +142,9 @@ def table(
     return markup.tickable(markup.table("lineage", columns, rows, css="lin" if is_timed else "lin ideas"))
 
 
-def _nodes(statuses: Sequence[VersionStatus], lineage: Lineage, choice: Choice) -> list[lineage_graph.Node]:
+def _nodes(
+    statuses: Sequence[VersionStatus], lineage: Lineage, choice: FactChoice
+) -> list[lineage_graph.VersionNode]:
     """The versions as nodes of the graph, in the table's order."""
     index_of = {status.version.id: index for index, status in enumerate(statuses)}
     # Drawn thick: which steps led to the version that one would use.
@@ -156,15 +158,15 @@ def _nodes(statuses: Sequence[VersionStatus], lineage: Lineage, choice: Choice) 
         elif status.state == PLANNED:
             look = "planned"
         parent = status.version.parent
-        nodes.append(lineage_graph.Node(None if parent is None else index_of[parent], look, on_path))
+        nodes.append(lineage_graph.VersionNode(None if parent is None else index_of[parent], look, on_path))
     return nodes
 
 
 def _cells(
     status: VersionStatus,
     lineage: Lineage,
-    choice: Choice,
-    scale: latency_track.Scale | None,
+    choice: FactChoice,
+    scale: latency_track.TrackScale | None,
     speedup: Speedup | None,
     times: Sequence[Html],
     predicted: StoredPrediction | None,
@@ -210,7 +212,7 @@ def _state(status: VersionStatus, static: Launch | None) -> Html:
     return _two_lines(state, markup.tag("span", reason, "m", reason)) if reason else state
 
 
-def _short_state(status: VersionStatus, choice: Choice, predicted: StoredPrediction | None) -> Html:
+def _short_state(status: VersionStatus, choice: FactChoice, predicted: StoredPrediction | None) -> Html:
     """The latency, else the modelled time, or why there is neither, in one line."""
     if status.is_wrong:
         return markup.status_tag(status.state)
@@ -274,7 +276,7 @@ def limiter_words(prediction: StoredPrediction) -> str:
     return f"limited by {prediction.limiter}: {100 * prediction.limiter_saves:.0f} % less without it"
 
 
-def _latency(status: VersionStatus, choice: Choice) -> Html:
+def _latency(status: VersionStatus, choice: FactChoice) -> Html:
     """The measured median and its bound; a dash for what is wrong, a state for what was not measured."""
     latency = choice.latency(status)
     if latency is None:
@@ -286,13 +288,13 @@ def _latency(status: VersionStatus, choice: Choice) -> Html:
     return _two_lines(median, times)
 
 
-def _scale(latencies: Sequence[VersionLatency]) -> latency_track.Scale | None:
+def _scale(latencies: Sequence[VersionLatency]) -> latency_track.TrackScale | None:
     """The one line that all latencies lie on, from the lowest bound; None where no run computed a bound."""
     bounds = [latency.bound_ns for latency in latencies if latency.bound_ns]
     return latency_track.scale_of([*bounds, *(latency.ns for latency in latencies)]) if bounds else None
 
 
-def _track_head(lineage: Lineage, choice: Choice) -> Html:
+def _track_head(lineage: Lineage, choice: FactChoice) -> Html:
     """What the marks are: the lower bound, and the best baseline where one was timed."""
     bounds = [latency.bound_ns for latency in choice.latencies(lineage) if latency.bound_ns]
     words = [f"┃ floor {latency_track.nanoseconds(min(bounds))}"]
@@ -303,7 +305,9 @@ def _track_head(lineage: Lineage, choice: Choice) -> Html:
     return markup.escaped(" ".join([*words, "log"]))
 
 
-def _track(status: VersionStatus, lineage: Lineage, choice: Choice, scale: latency_track.Scale) -> Html:
+def _track(
+    status: VersionStatus, lineage: Lineage, choice: FactChoice, scale: latency_track.TrackScale
+) -> Html:
     latency = choice.latency(status)
     if latency is None:
         return Html("")
@@ -360,7 +364,9 @@ class _Against:
     line: Html  # one line for a phone: the verdict and speed-up, else the ancestor
 
 
-def _against(status: VersionStatus, lineage: Lineage, choice: Choice, speedup: Speedup | None) -> _Against:
+def _against(
+    status: VersionStatus, lineage: Lineage, choice: FactChoice, speedup: Speedup | None
+) -> _Against:
     ancestor = status.correct_ancestor
     if ancestor is None or not status.evidence:
         is_first = ancestor is None and status.state != BASELINE
@@ -388,7 +394,7 @@ def _against(status: VersionStatus, lineage: Lineage, choice: Choice, speedup: S
 
 
 def _diff(
-    status: VersionStatus, ancestor: Version, lineage: Lineage, choice: Choice, speedup: Speedup | None
+    status: VersionStatus, ancestor: Version, lineage: Lineage, choice: FactChoice, speedup: Speedup | None
 ) -> addresses.Diff:
     """The diff of a version with its ancestor: of their calls where both were timed, else of their facts."""
     view = addresses.Diff(f"{lineage.family}/{ancestor.id}", f"{lineage.family}/{status.version.id}")

@@ -136,9 +136,9 @@ def _missing_metrics(roof: Roof) -> list[Html]:
     ]
 
 
-def _mark(point: RooflinePoint) -> roofline_chart.Mark:
+def _mark(point: RooflinePoint) -> roofline_chart.KernelMark:
     symbol, words = roofline_chart.SYMBOLS[point.level], hover(point, point.precision)
-    return roofline_chart.Mark(
+    return roofline_chart.KernelMark(
         point.intensity, point.reached, point.level, words, symbol, row=point.precision
     )
 

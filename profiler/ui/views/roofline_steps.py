@@ -9,7 +9,7 @@ from profiler.history.trend import ABSENT
 from profiler.ui import markup
 from profiler.ui.charts import roofline_chart
 from profiler.ui.charts.labels import shorten
-from profiler.ui.charts.roofline_chart import SYMBOLS, Arrow, Mark
+from profiler.ui.charts.roofline_chart import SYMBOLS, Arrow, KernelMark
 from profiler.ui.charts.style import Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views import roofline_points
@@ -98,12 +98,12 @@ def notes(path: RooflinePath, level: str) -> list[Html]:
     return notes_of_path + roofline_points.notes(newest.roofline, newest.chip, (level,))
 
 
-def _mark(step: PathStep, level: str, *, is_newest: bool) -> Mark:
+def _mark(step: PathStep, level: str, *, is_newest: bool) -> KernelMark:
     point = step.point(level)
     assert point is not None
     hover = roofline_points.hover(point, step.version)
     label = shorten(step.version, 18)
-    return Mark(point.intensity, point.reached, label, hover, SYMBOLS[level], strong=is_newest)
+    return KernelMark(point.intensity, point.reached, label, hover, SYMBOLS[level], strong=is_newest)
 
 
 def _position(step: PathStep, level: str) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from profiler.compare import PairComparison
-from profiler.evidence import Rule
+from profiler.evidence import RuleResult
 from profiler.reports import RuleChange, compare_rules, rank_rules, rule_changes
 from profiler.reports.rule_changes import plain_message, rule_title
 from profiler.ui import markup
@@ -29,7 +29,7 @@ _WORDS = {  # by the state of a change, in the order of the table
 
 
 def ranked(
-    rules: Sequence[Rule], report: str | None = None, links: Mapping[Rule, Html] | None = None
+    rules: Sequence[RuleResult], report: str | None = None, links: Mapping[RuleResult, Html] | None = None
 ) -> Html:
     """NVIDIA's rules in their own words, largest estimated speed-up first, global before local.
 
@@ -83,7 +83,7 @@ def caption(pair: PairComparison) -> str:
     return f"in their own words; {counts or 'none new, gone or changed'}"
 
 
-def _row(rule: Rule, change: RuleChange | None = None, link: Html | None = None) -> Row:
+def _row(rule: RuleResult, change: RuleChange | None = None, link: Html | None = None) -> Row:
     name = rule_title(rule)
     # A long message beside it would squeeze a name to a word a line.
     title = [markup.tag("b", name, "nw" * (len(name) <= _UNBROKEN_LETTERS)), markup.muted(rule.section)]

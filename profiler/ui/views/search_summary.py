@@ -11,8 +11,8 @@ from profiler.search import SearchRecord, Status, best_so_far, candidate_name, m
 from profiler.search.effects import ENOUGH, InsightEffect
 from profiler.statistics import Verdict
 from profiler.ui import markup
-from profiler.ui.charts.search_progress import Level, Mark, Step
-from profiler.ui.charts.search_tree import Node
+from profiler.ui.charts.search_progress import CandidateMark, Level, RecordStep
+from profiler.ui.charts.search_tree import CandidateNode
 from profiler.ui.markup import Column, Html, Row, Tile
 
 REFUSED = (Status.REFUSED, Status.UNKNOWN, Status.NO_CANDIDATE)
@@ -115,7 +115,7 @@ def _against_seed(document: SearchDocument, best: SearchRecord, seed: SearchReco
     return markup.join(said)
 
 
-def marks(document: SearchDocument) -> list[Mark]:
+def marks(document: SearchDocument) -> list[CandidateMark]:
     """Every candidate for the chart."""
     elites = {elite.number for elite in document.archive.elites}
     found = []
@@ -129,7 +129,7 @@ def marks(document: SearchDocument) -> list[Mark]:
         else:
             look = "elite" if record.number in elites else "candidate"
         found.append(
-            Mark(
+            CandidateMark(
                 record.number,
                 record.name,
                 None if time_ns is None else time_ns / 1e3,
@@ -163,12 +163,12 @@ def _hover(document: SearchDocument, record: SearchRecord, is_elite: bool) -> li
     return lines
 
 
-def steps(document: SearchDocument) -> list[Step]:
+def steps(document: SearchDocument) -> list[RecordStep]:
     """Where the best time falls, with the levers that did it."""
     found = []
     for number, ns in best_so_far(document.archive.records, document.workload):
         record = document.archive.by_number[number]
-        found.append(Step(number, ns / 1e3, ", ".join(record.levers)))
+        found.append(RecordStep(number, ns / 1e3, ", ".join(record.levers)))
     return found
 
 
@@ -184,7 +184,7 @@ def levels(document: SearchDocument, versions: Mapping[str, float]) -> list[Leve
     return found
 
 
-def tree(document: SearchDocument, selected: str, href: Mapping[str, str]) -> tuple[list[Node], int]:
+def tree(document: SearchDocument, selected: str, href: Mapping[str, str]) -> tuple[list[CandidateNode], int]:
     """The nodes of the tree, and how many candidates without children are folded.
 
     All stay while there are few; else those on a way to an elite, with children, chosen, or newest.
@@ -206,7 +206,7 @@ def tree(document: SearchDocument, selected: str, href: Mapping[str, str]) -> tu
         if len(kept) < _MOST_NODES:
             kept |= {ancestor.number for ancestor in path_to(archive, record)}
     nodes = [
-        Node(
+        CandidateNode(
             record.name,
             None if record.parent is None else candidate_name(record.parent),
             ", ".join(record.levers) or "no lever named",

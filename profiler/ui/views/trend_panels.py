@@ -15,7 +15,7 @@ from profiler.statistics import NoiseFloor, share_text
 from profiler.ui import markup
 from profiler.ui.charts import small_multiples, stacked_shares
 from profiler.ui.charts.panel_overlays import Reference
-from profiler.ui.charts.small_multiples import Axis, Line, Panel
+from profiler.ui.charts.small_multiples import Axis, Panel, PanelLine
 from profiler.ui.charts.style import Figure
 from profiler.ui.data.part_names import PartAndMode, line_names
 from profiler.ui.data.run_axis import RunAxis, find_holes
@@ -267,7 +267,7 @@ def _labels(panels: Sequence[_KeyedTrends], names: Mapping[PartAndMode, str]) ->
     return labels
 
 
-def _without_bridges(line: Line) -> Line:
+def _without_bridges(line: PanelLine) -> PanelLine:
     """The line without the pieces that lead over nights in which the version was not run."""
     holes = find_holes([point.x for point in line.points])
     points = list(line.points[:1])
@@ -296,7 +296,7 @@ def _over_lineage(panels: Sequence[Panel], versions: Sequence[str], lineage: Lin
     ]
 
 
-def _without_jumps(line: Line, versions: Sequence[str], lineage: Lineage | None) -> Line:
+def _without_jumps(line: PanelLine, versions: Sequence[str], lineage: Lineage | None) -> PanelLine:
     """The line without the pieces that lead to a version from one that is not its ancestor."""
     if lineage is None:
         return line
@@ -343,7 +343,7 @@ def _panel(
         if not points:
             continue
         lines.append(
-            Line(
+            PanelLine(
                 labels[key],
                 points,
                 band=0.0 if axis.is_over_runs or look.is_relative else _band(trend, noise),
@@ -398,7 +398,7 @@ def _reading(metric: str, trend: Trend, axis: RunAxis, scale: formatting.Scale, 
     return LineReading(trend.unit, scale, is_relative=True, first=first)
 
 
-def _shown_words(lines: Sequence[Line]) -> list[str]:
+def _shown_words(lines: Sequence[PanelLine]) -> list[str]:
     """What the band and the dots are, where some line has them."""
     points = [point for line in lines for point in line.points]
     words = []

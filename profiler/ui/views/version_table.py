@@ -389,7 +389,7 @@ def chart(view: View, kind: str) -> tuple[Figure, str]:
     ]
     metrics = [_axis(view.table.table_columns[at]) for at in positions]
     chosen = [
-        version_lines.Version(
+        version_lines.VersionLine(
             row.short_name,
             tuple(row.cells[at].number for at in positions),
             tuple(_colour(row.cells[at]) for at in positions),
@@ -408,12 +408,12 @@ def _colour(cell: TableCell) -> str:
     return cell.verdict.traits.colour if cell.verdict else ""
 
 
-def _axis(column: TableColumn) -> version_lines.Metric:
+def _axis(column: TableColumn) -> version_lines.MetricAxis:
     if column.is_time:
         label = column.workload or column.label
-        return version_lines.Metric(label, f"{column.concept}, log", column.unit, True, LEAST_SPAN)
+        return version_lines.MetricAxis(label, f"{column.concept}, log", column.unit, True, LEAST_SPAN)
     if column.concept == MODELLED_TIME:
-        return version_lines.Metric(column.workload, "modelled, log", column.unit, True, LEAST_SPAN)
+        return version_lines.MetricAxis(column.workload, "modelled, log", column.unit, True, LEAST_SPAN)
     unit = column.unit.partition("/")[0] or column.evidence.value
     caption = column.evidence.value if column.evidence is not Evidence.MEASURED else unit
-    return version_lines.Metric(_short_label(column), caption, column.unit, is_log=False)
+    return version_lines.MetricAxis(_short_label(column), caption, column.unit, is_log=False)

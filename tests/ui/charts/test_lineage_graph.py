@@ -3,17 +3,17 @@
 import re
 
 from profiler.ui.charts import lineage_graph
-from profiler.ui.charts.lineage_graph import Node
+from profiler.ui.charts.lineage_graph import VersionNode
 
 #      0 ─ 1 ─ 2 ─ 5 (path)      3, 4: branches of 0 and 1
 NODES = [
-    Node(None, "best", True),
-    Node(0, "wrong", True),
-    Node(0, "good"),
-    Node(1, "wrong"),
-    Node(2, "good"),
-    Node(1, "best", True),
-    Node(5, "planned"),
+    VersionNode(None, "best", True),
+    VersionNode(0, "wrong", True),
+    VersionNode(0, "good"),
+    VersionNode(1, "wrong"),
+    VersionNode(2, "good"),
+    VersionNode(1, "best", True),
+    VersionNode(5, "planned"),
 ]
 
 
@@ -23,17 +23,19 @@ def test_the_path_has_the_first_lane_and_branches_keep_clear_of_each_other() -> 
 
 def test_a_lane_is_used_again_once_it_is_free() -> None:
     nodes = [
-        Node(None, "best", True),
-        Node(0, "good"),
-        Node(0, "best", True),
-        Node(2, "good"),
-        Node(2, "best", True),
+        VersionNode(None, "best", True),
+        VersionNode(0, "good"),
+        VersionNode(0, "best", True),
+        VersionNode(2, "good"),
+        VersionNode(2, "best", True),
     ]
     assert lineage_graph.assign_lanes(nodes) == [0, 1, 0, 1, 0]
 
 
 def test_roots_of_their_own_stand_beside_each_other() -> None:
-    assert lineage_graph.assign_lanes([Node(None, "good"), Node(None, "good"), Node(0, "good")]) == [0, 1, 0]
+    assert lineage_graph.assign_lanes(
+        [VersionNode(None, "good"), VersionNode(None, "good"), VersionNode(0, "good")]
+    ) == [0, 1, 0]
 
 
 def test_every_row_is_one_svg_of_one_size_with_one_dot() -> None:

@@ -23,8 +23,8 @@ SLOPES = [
 CEILINGS = [roofline_chart.Ceiling("fp64", 6.6e12), roofline_chart.Ceiling("fp32", 13.2e12)]
 
 
-def mark(x: float, y: float = 3e12, label: str = "DRAM", row: str = "fp64") -> roofline_chart.Mark:
-    return roofline_chart.Mark(x, y, label, "hover", row=row)
+def mark(x: float, y: float = 3e12, label: str = "DRAM", row: str = "fp64") -> roofline_chart.KernelMark:
+    return roofline_chart.KernelMark(x, y, label, "hover", row=row)
 
 
 def words(figure: dict[str, Any]) -> list[str]:

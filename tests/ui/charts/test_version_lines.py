@@ -1,12 +1,12 @@
 """Axes of versions: numbers that hardly differ do not look far apart."""
 
 from profiler.ui.charts import version_lines
-from profiler.ui.charts.version_lines import Metric, Version
+from profiler.ui.charts.version_lines import MetricAxis, VersionLine
 
 
 def heights(*numbers: float, least_span: float) -> list[float]:
-    versions = [Version(str(number), (number,)) for number in numbers]
-    metric = Metric("latency", "log", "ns", True, least_span)
+    versions = [VersionLine(str(number), (number,)) for number in numbers]
+    metric = MetricAxis("latency", "log", "ns", True, least_span)
     return [trace["y"][0] for trace in version_lines.lines([metric], versions)["data"]]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from profiler.compare import CodeChange, EnvironmentChange, RunChanges
 from profiler.evidence import Evidence, Value, load_metrics
-from profiler.history import History, Step, Trend, TrendPoint
+from profiler.history import History, LevelStep, Trend, TrendPoint
 from profiler.history.change_points import RUNS, change_points_in
 from profiler.statistics import Verdict
 from profiler.ui.data import run_axis
@@ -44,7 +44,7 @@ def series(levels: tuple[float, ...], name: str = "k#0") -> Trend:
 def history(trend: Trend, verdict: Verdict = Verdict.WORSE, version: str | None = None) -> History:
     around = RunChanges((EnvironmentChange("driver", "1", "2", "run-10"),), (), CodeChange("same", "SASS"))
     changes = [
-        Step(
+        LevelStep(
             step,
             verdict,
             "",

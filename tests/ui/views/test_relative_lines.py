@@ -11,7 +11,7 @@ from profiler.history import LATENCY, ReferenceLevel, RunSpread, Trend, TrendPoi
 from profiler.ui.charts import line_gutter, small_multiples
 from profiler.ui.charts.line_gutter import GutterLabel
 from profiler.ui.charts.panel_overlays import Reference
-from profiler.ui.charts.small_multiples import Axis, Line, Panel, Point
+from profiler.ui.charts.small_multiples import Axis, Panel, PanelLine, PanelPoint
 from profiler.ui.data import run_axis
 from profiler.ui.data.run_axis import RunAxis
 from profiler.ui.theme import light
@@ -133,23 +133,28 @@ def test_labels_that_lie_on_one_another_are_one_that_names_them() -> None:
 
 
 def test_a_click_asks_for_the_line_and_the_run() -> None:
-    point = Point(0.0, 1.0, at="r<1>")
-    figure = small_multiples.figure([Panel("t", "ms", (Line("a&b", (point,)),))], Axis(("v",), span=(0, 0)))
+    point = PanelPoint(0.0, 1.0, at="r<1>")
+    figure = small_multiples.figure(
+        [Panel("t", "ms", (PanelLine("a&b", (point,)),))], Axis(("v",), span=(0, 0))
+    )
     assert figure["data"][0]["customdata"] == [["a&b", "r<1>"]]
 
 
 def test_many_samples_are_thinned_for_drawing() -> None:
     points = tuple(
-        Point(float(x), 1.0, low=0.9, high=1.1, samples=tuple(np.linspace(0.9, 1.1, 500))) for x in range(300)
+        PanelPoint(float(x), 1.0, low=0.9, high=1.1, samples=tuple(np.linspace(0.9, 1.1, 500)))
+        for x in range(300)
     )
-    others = [Line(f"v{index}", tuple(Point(float(x), 1.0) for x in range(300))) for index in range(12)]
-    panel = Panel("t", "%", (Line("a", points, isolated=True), *others), linear=True)
+    others = [
+        PanelLine(f"v{index}", tuple(PanelPoint(float(x), 1.0) for x in range(300))) for index in range(12)
+    ]
+    panel = Panel("t", "%", (PanelLine("a", points, isolated=True), *others), linear=True)
     figure = small_multiples.figure([panel], Axis(time=True, span=(0, 300)))
     assert sum(len(trace["x"]) for trace in figure["data"]) < 1.3 * small_multiples.MAX_POINTS
 
 
 def test_a_lone_line_keeps_its_numbers_beside_a_level() -> None:
-    line = Line("k", (Point(0.0, 40.0, label="40"), Point(1.0, 64.0, label="64")))
+    line = PanelLine("k", (PanelPoint(0.0, 40.0, label="40"), PanelPoint(1.0, 64.0, label="64")))
     panel = Panel("registers", "", (line,), references=(Reference("budget 72", 72.0),))
     figure = small_multiples.figure([panel], Axis(("a", "b"), span=(0, 1)))
     assert figure["data"][0]["text"] == ["40", "64"]

@@ -1,0 +1,72 @@
+"""What a report holds within a launch: timelines, and the places where its samples are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from profiler.evidence import Value, formatting
+from profiler.reports import LaunchDetail
+from profiler.reports.instances import Timeline
+from profiler.sass import HotSpot, hottest, listing_of_launch
+from profiler.sass.hotspots import spots_by_line
+
+HOT_PLACES = 8  # source lines, or instructions where the report knows no lines
+_PM_SAMPLING = "pmsampling:"
+
+
+@dataclass(frozen=True)
+class HotPlaces:
+    """Where the samples of a launch are: source lines, or instructions."""
+
+    places: tuple[HotSpot, ...]  # those with most samples
+    samples: float  # of all places
+    hidden: int  # places with samples that are left out
+
+
+@dataclass(frozen=True)
+class InsideLaunch:
+    """What a report holds within a launch, which is read from its file; empty where nobody read it."""
+
+    timelines: Mapping[str, Timeline] = field(default_factory=dict)  # by metric, without `pmsampling:`
+    hot: HotPlaces | None = None
+    reason: str = ""  # why the file was not read
+
+
+def inside_launch(detail: LaunchDetail) -> InsideLaunch:
+    """Timelines and hot places of a launch."""
+    timelines = {
+        name.removeprefix(_PM_SAMPLING): line
+        for name, line in detail.timelines.items()
+        if name.startswith(_PM_SAMPLING)  # others are marks of ncu's own
+    }
+    if not len(detail.pcs):
+        return InsideLaunch(timelines)
+    spots = spots_by_line(listing_of_launch(detail))
+    sampled = [spot for spot in spots if spot.samples]
+    if not sampled:
+        return InsideLaunch(timelines)
+    samples = sum(spot.samples or 0.0 for spot in sampled)
+    places = tuple(hottest(sampled, HOT_PLACES))
+    return InsideLaunch(timelines, HotPlaces(places, samples, len(sampled) - len(places)))
+
+
+def dominant_stall(spot: HotSpot) -> tuple[str, float] | None:
+    """The reason with most waiting samples at a place, and its share of them from 0 to 1."""
+    if not spot.waiting:
+        return None
+    reason = max(spot.reasons, key=lambda name: spot.reasons[name])
+    return reason, spot.reasons[reason] / spot.waiting
+
+
+def sampling_words(inside: InsideLaunch, duration: Value) -> str:
+    """How often a timeline was sampled, and whether that is less than once in the launch."""
+    longest = max(inside.timelines.values(), key=lambda line: len(line.values), default=None)
+    if longest is None or len(longest.times_ns) < 2:
+        return ""
+    span = float(longest.times_ns[-1] - longest.times_ns[0])
+    interval = Value(span / (len(longest.times_ns) - 1), "ns")
+    words = f"a sample every {formatting.quantity(interval)}"
+    if duration.number is not None and duration.number < 2 * float(interval.number or 0):
+        words += f", of a launch of {formatting.quantity(duration)}: too few to see its phases"
+    return words
