@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_arches, add_jobs, add_versions, progress, trusted_catalog
-from profiler.cli.output import add_json, prepare_answers, print_document, say
+from profiler.cli.output import add_json, prepare_answers, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import DissectionDocument
 
 _DESCRIPTION = """\
 Do `build`, `static` and `check` for all versions and keep what they find as one run: static facts of each
@@ -53,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     how = {"command_line": line, "jobs": arguments.jobs, "progress": progress()}
     dissection = dissect(catalog, versions, arguments.arch, **how)
     place, _ = keep_dissection(dissection, arguments.out)
-    code = print_document(DissectionDocument(dissection, place), arguments, print_text)
+    code = print_document(DissectionDocument(dissection, place), arguments)
     if arguments.out is None:
         prepare_answers()
     return code
@@ -63,12 +61,3 @@ def _command_line(arguments: argparse.Namespace) -> str:
     """What decides the content; not where it goes, which is a path of somebody's machine."""
     arch = ["--arch", ",".join(arguments.arch)] if arguments.arch else []
     return " ".join(["profiler", "dissect", *arguments.versions, *arch])
-
-
-def print_text(document: DissectionDocument, _arguments: argparse.Namespace) -> None:
-    """What was kept, and on stderr what stood out."""
-    run = document.dissection.run
-    versions = len({result.version for result in run.results})
-    say(f"{run.run_id}: {versions} versions, {len(run.results)} results, kept in {document.place}")
-    for line in document.sentences:
-        print(f"profiler: {line}", file=sys.stderr)

@@ -12,7 +12,6 @@ from profiler.evidence import ARCHITECTURES, metric_table
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import MetricRequestDocument
 
 DESCRIPTION = """\
 List what metrics.txt declares. With --chip, print the comma list for `ncu --metrics` alone on stdout, and
@@ -51,12 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     table = metric_table.load_metrics()
     if arguments.chip:
         request = metrics_for_chip(table, arguments.chip, arguments.tier)
-        return print_document(request, arguments, _print_request)
+        if arguments.json:
+            return print_document(request, arguments)
+        say(",".join(request.names))  # alone on standard output, so that it can be handed to ncu
+        print("\n".join(request.sentences), file=sys.stderr)
+        return request.exit_code
     return print_document(MetricsDocument(table, arguments.tier), arguments)
-
-
-def _print_request(document: MetricRequestDocument, _arguments: argparse.Namespace) -> None:
-    """The comma list alone on standard output, so that it can be handed to ncu."""
-    say(",".join(document.names))
-    for sentence in document.sentences:
-        print(sentence, file=sys.stderr)

@@ -11,9 +11,9 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, cast
 
 from profiler.errors import Exit, ProfilerError
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from profiler.store import Progress, Store
 
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
-AnyDocument = TypeVar("AnyDocument", bound="Document")
 
 _STYLES = {"better": "bold blue", "worse": "bold dark_orange"}  # by the colour of a verdict
 # Of C0 all but tab and line feed; DEL and C1; what turns the direction of text or ends a line.
@@ -183,25 +181,14 @@ def print_json(document: object) -> None:
     print(json.dumps(document, allow_nan=False, ensure_ascii=plain, indent=1))
 
 
-def print_document(
-    document: AnyDocument,
-    arguments: argparse.Namespace,
-    print_text: Callable[[AnyDocument, argparse.Namespace], None] | None = None,
-    *,
-    everything: bool = False,
-) -> Exit:
-    """Print an answer in the form asked for and return its exit code.
-
-    As text it is printed by `print_text`, else as its blocks, with --all or `everything` all of them.
-    """
+def print_document(document: Document, arguments: argparse.Namespace, *, everything: bool = False) -> Exit:
+    """Print an answer in the form asked for, with --all or `everything` all of it; return its exit code."""
     if arguments.json:
         print_json(document.to_dict())
     elif getattr(arguments, "markdown", False):
         print(document.to_markdown(), end="")
-    elif print_text is None:
-        print_blocks(document.blocks(everything=everything or getattr(arguments, "all", False)))
     else:
-        print_text(document, arguments)
+        print_blocks(document.blocks(everything=everything or getattr(arguments, "all", False)))
     return document.exit_code
 
 

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_jobs, add_versions, arch, progress, trusted_catalog
-from profiler.cli.output import add_json, print_document, print_table, say
+from profiler.cli.output import add_json, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import GivenLaunch, PredictionDocument
-    from profiler.documents.prediction import PredictedCall
+    from profiler.documents import GivenLaunch
 
 _DESCRIPTION = """\
 How long a version would take on a GPU that is not here: its machine code is run on the CPU for counts and
@@ -109,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
             jobs=arguments.jobs,
             progress=progress(),
         )
-    return print_document(document, arguments, print_text)
+    return print_document(document, arguments)
 
 
 @contextlib.contextmanager
@@ -145,91 +144,3 @@ def _given_launch(arguments: argparse.Namespace) -> GivenLaunch | None:
         arguments.kernel,
         arguments.arch,
     )
-
-
-def print_text(document: PredictionDocument, _arguments: argparse.Namespace) -> None:
-    """A row a call; of a single one what stands behind it."""
-    from profiler.documents.prediction import time_words
-
-    calls = document.calls
-    has_measured = any(call.measured_ns is not None for call in calls)
-    header = ["version" if not has_measured else "launch", "workload", "GPU", "modelled", "range"]
-    header += ["measured"] if has_measured else []
-    rows = []
-    for call in calls:
-        row = [call.subject, call.workload, call.gpu.name if call.gpu and call.launches else ""]
-        row += [time_words(call.likely_ns), _range(call)]
-        row += [time_words(call.measured_ns)] if has_measured else []
-        rows.append([*row, _ratio(call), _limiter(call)])
-    print_table((*header, "against", "limited by"), rows, right=(3,))
-    if len(calls) == 1:
-        _print_causes(calls[0])
-    for call in calls:
-        if call.what_ifs:
-            _print_what_ifs(call)
-    if len(calls) == 1 and calls[0].launches:
-        _print_inside(calls[0])
-    say(f"\n{document.note}.")
-
-
-def _range(call: PredictedCall) -> str:
-    from profiler.documents.prediction import time_words
-
-    return f"{time_words(call.low_ns)} to {time_words(call.high_ns)}" if call.launches else ""
-
-
-def _ratio(call: PredictedCall) -> str:
-    ratio = call.ratio
-    if ratio is None:
-        return ""
-    return f"{ratio.ratio:.2f} × {ratio.against} ({ratio.low:.2f} to {ratio.high:.2f}) {ratio.word}"
-
-
-def _limiter(call: PredictedCall) -> str:
-    longest = call.longest
-    if longest is None:
-        return call.no_model
-    name, share = max(longest.utilisation.items(), key=lambda item: item[1])
-    busiest = f"{name} {100 * share:.0f} % busy"
-    if longest.limiter in ("waiting", "balanced"):
-        return f"{longest.limiter}: {busiest}"
-    return f"{longest.limiter}: {100 * longest.limiter_saves:.0f} % without it"
-
-
-def _print_causes(call: PredictedCall) -> None:
-    """Why the modelled time differs from that of the other version."""
-    from profiler.documents.prediction import split_rows
-
-    rows = split_rows(call)
-    if rows and call.ratio:
-        say(f"\nwhat differs from {call.ratio.against}, modelled:")
-        print_table(("cause", "adds"), rows, right=(1,))
-
-
-def _print_what_ifs(call: PredictedCall) -> None:
-    where = ", ".join(part for part in (call.workload, call.gpu.name if call.gpu else "") if part)
-    say(f"\nwhat if, {call.subject} on {where}:")
-    rows = [(what.change, f"{what.time_ratio:.2f} ×", what.needs) for what in call.what_ifs]
-    print_table(("change", "time", ""), rows, right=(1,))
-
-
-def _print_inside(call: PredictedCall) -> None:
-    """What the time of the longest launch comes from."""
-    launch = call.longest
-    assert launch is not None
-    inputs, clock = launch.inputs, launch.inputs.gpu.clock_hz / 1e9
-    rows = [
-        (
-            name,
-            f"{100 * share:.0f} %",
-            f"{launch.bounds.utilisation.get(name, 0) * launch.bounds.cycles / clock / 1e3:.2f} µs",
-        )
-        for name, share in sorted(launch.utilisation.items(), key=lambda item: -item[1])
-        if share >= 0.005
-    ]
-    say(
-        f"\n{launch.kernel}: {inputs.blocks} blocks of {inputs.threads} threads, {inputs.registers} "
-        f"registers, {inputs.shared_bytes / 1024:.1f} KB; {inputs.resident_blocks} blocks on an SM, "
-        f"{inputs.gpu.sms} SMs"
-    )
-    print_table(("resource", "busy", "alone"), rows, right=(1, 2))

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import complain, prepare_answers, progress_bar
-from profiler.errors import Exit
+from profiler.cli.output import add_json, prepare_answers, print_document, progress_bar
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -24,26 +23,17 @@ def add(commands: Commands) -> None:
         "running it again.",
     )
     command.add_argument("file", type=Path, metavar="FILE", help="what `profiler backup` wrote")
+    add_json(command)
     command.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Restore, and say what became of the runs."""
-    from profiler.store import restore_backup
+    from profiler.documents import restore
 
     with progress_bar() as progress:
-        restored, indexed = restore_backup(arguments.file, progress=progress)
-    counts = {
-        "runs restored": len(restored.restored),
-        "decisions restored": restored.decisions,
-        "searches restored": restored.searches,
-        "runs already there": len(restored.already),
-        "runs left out, deleted here since": len(restored.deleted),
-        "refused": len(restored.refused) + len(indexed.refused),
-    }
-    print(", ".join(f"{count} {what}" for what, count in counts.items() if count) or "the backup is empty")
-    refused = [*restored.refused, *indexed.refused]
-    complain(message for _, message in refused)
-    if restored.restored:
+        document = restore(arguments.file, progress=progress)
+    code = print_document(document, arguments)
+    if document.summary.restored:
         prepare_answers()
-    return Exit.UNUSABLE_INPUT if refused else Exit.PASS
+    return code

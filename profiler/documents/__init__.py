@@ -6,6 +6,8 @@ from profiler import lazy
 
 if TYPE_CHECKING:
     from profiler.documents.backup import BackupDocument as BackupDocument
+    from profiler.documents.backup import RestoreDocument as RestoreDocument
+    from profiler.documents.backup import restore as restore
     from profiler.documents.backup import write_backup as write_backup
     from profiler.documents.build import BuildDocument as BuildDocument
     from profiler.documents.build import build_versions as build_versions
@@ -106,7 +108,7 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
-    backup="BackupDocument write_backup",
+    backup="BackupDocument RestoreDocument restore write_backup",
     build="BuildDocument build_versions",
     check="CheckDocument check_names",
     collection="CollectionDocument DissectionDocument ForecastDocument",

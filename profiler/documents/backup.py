@@ -1,4 +1,4 @@
-"""What `backup` wrote, as a document."""
+"""What `backup` wrote and what `restore` took, as documents."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from profiler.errors import Exit
 
 if TYPE_CHECKING:
     from profiler.bundles import BackupSummary
+    from profiler.bundles.backup import RestoreSummary
     from profiler.store import Progress
 
 
@@ -65,3 +66,60 @@ def write_backup(out: Path, *, data: str | None = None, progress: Progress | Non
     from profiler.store import back_up
 
     return BackupDocument(back_up(out, data=data, progress=progress))
+
+
+@dataclass(frozen=True, repr=False)
+class RestoreDocument(Document):
+    """What became of the runs of a backup; a row for each run or decision that was refused."""
+
+    summary: RestoreSummary
+    refused: tuple[tuple[str, str], ...]  # name, message: by the folder or by the index
+
+    title = "Restore"
+    columns = ("refused", "message")
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """How many were taken, and how many not."""
+        counts = {
+            "runs restored": len(self.summary.restored),
+            "decisions restored": self.summary.decisions,
+            "searches restored": self.summary.searches,
+            "runs already there": len(self.summary.already),
+            "runs left out, deleted here since": len(self.summary.deleted),
+            "refused": len(self.refused),
+        }
+        taken = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        return (taken or "the backup is empty",)
+
+    @property
+    def exit_code(self) -> Exit:
+        """Unusable input where anything is refused."""
+        return Exit.UNUSABLE_INPUT if self.refused else Exit.PASS
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row for each that is refused."""
+        return list(self.refused)
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "restored": self.summary.restored,
+            "already": self.summary.already,
+            "deleted": self.summary.deleted,
+            "decisions": self.summary.decisions,
+            "searches": self.summary.searches,
+            "refused": [{"name": name, "message": message} for name, message in self.refused],
+        }
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """How many were taken, then each that is refused."""
+        yield from map(Line, self.sentences)
+        yield Notes([message for _, message in self.refused])
+
+
+def restore(path: Path, *, data: str | None = None, progress: Progress | None = None) -> RestoreDocument:
+    """Put a backup into the data folder and its index. Raises BadBundle for a file that is damaged."""
+    from profiler.store import restore_backup
+
+    restored, indexed = restore_backup(path, data=data, progress=progress)
+    return RestoreDocument(restored, (*restored.refused, *indexed.refused))

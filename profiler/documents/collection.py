@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from profiler.bundles import Run
 from profiler.collect import Dissection, Forecast, RunSummary, overhead
 from profiler.collect.plan import BUILD_S
-from profiler.documents.blocks import Block, Line, Table
+from profiler.documents.blocks import Block, Line, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit
 
@@ -175,6 +175,13 @@ class DissectionDocument(Document):
             (result.version, result.workload, result.status, result.reason)
             for result in self.dissection.run.results
         ]
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """What was kept, and where, then what stood out."""
+        run = self.dissection.run
+        versions = len({result.version for result in run.results})
+        yield Line(f"{run.run_id}: {versions} versions, {len(run.results)} results, kept in {self.place}")
+        yield Notes(self.sentences)
 
     def _content(self) -> dict[str, object]:
         """What was kept, and where, and what stood out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from profiler.advice import (
 from profiler.advice.statement import UNKNOWN, format_share
 from profiler.compare import UNKNOWN_NOISE, NoiseModel, compare, refuse_unused_filters
 from profiler.compare.resolve_code import open_report_of_launch
-from profiler.documents import markdown
+from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Name, Table
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
 from profiler.evidence import MetricTable, Side, formatting, library_kernels_alone
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from profiler.compare import StoreOpener
     from profiler.store import Store
 
-_METRICS_HEAD = ("#", "metric", "value", "baseline")
+_METRICS_SHOWN = 6  # of a statement; a page folds all of them below
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,28 +79,32 @@ class InsightsDocument(Document):
         """Numbers are in base units, null with a state where there is none."""
         return self.insights.to_dict()
 
-    def to_markdown(self) -> str:
-        """For a pull request: the statements as a list, the metrics folded below."""
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """Where it ran, against what and which launch; then each statement with its lever and its numbers."""
         insights, subject = self.insights, self.insights.subject
-        against = f" against {markdown.code(subject.baseline)}" if subject.baseline else ""
-        lines = [f"### {markdown.code(subject.label)}{against}", ""]
+        baseline = (" against ", Name(subject.baseline)) if subject.baseline else ()
+        yield Heading((Name(subject.label), *baseline), 1)
+        if side := subject.measured and subject.measured.side:
+            place = ", ".join(filter(None, (*side.gpus, side.workload)))
+            yield from [Line(place)] if place else []
+        if subject.baseline:
+            yield Line(("against ", Name(subject.baseline), f": {subject.baseline_why}"))
+        elif subject.baseline_why:
+            yield Line(subject.baseline_why)
         if insights.launch:
-            lines += [f"{markdown.code(insights.launch)}: {insights.launch_why}.", ""]
-        lines += map(_statement_line, insights.statements)
+            yield Line((Name(insights.launch), f": {insights.launch_why}"))
+        yield Findings([_item(*numbered) for numbered in enumerate(insights.statements, 1)])
         if insights.hidden:
-            lines.append(f"- and {insights.hidden} more that concern less")
+            yield Line(f"and {insights.hidden} more that concern less")
         rows = [
-            (str(number), markdown.code(metric.name), *map(markdown.cell, _value_and_baseline(metric)))
+            (str(number), Name(metric.name), *_value_and_baseline(metric))
             for number, statement in enumerate(insights.statements, 1)
             for metric in statement.inputs
             if statement.kind != UNKNOWN
         ]
         if rows:
-            table = markdown.table(_METRICS_HEAD, rows, right=(2, 3))
-            lines += ["", *markdown.folded("the numbers they rest on", table)]
-        if not subject.baseline and subject.baseline_why:
-            lines += ["", f"{subject.baseline_why[:1].upper()}{subject.baseline_why[1:]}."]
-        return "\n".join(lines) + "\n"
+            table = Table(("#", "metric", "value", "baseline"), rows, right=(2, 3))
+            yield Fold("the numbers they rest on", [table], "every number: --json")
 
 
 def insights_of_name(
@@ -203,10 +207,35 @@ def share_words(statement: Statement) -> str:
     return f"{concerned}, {bounded} {'' if share else 'of the time '}at most" if bounded else concerned
 
 
-def _statement_line(statement: Statement) -> str:
-    lever = f" **→ {markdown.cell(statement.lever)}**" if statement.lever else ""
-    head = f"**{kind_words(statement)}**{share_words(statement)} ({statement.evidence})"
-    return f"- {head}: {markdown.cell(statement.text)}{lever}"
+def _item(number: int, statement: Statement) -> Item:
+    """A statement: what it concerns, what it says, the lever, the first of its numbers, how sure it is."""
+    lines = [
+        statement.text,
+        f"→ {statement.lever}" if statement.lever else "",
+        _numbers(statement),
+        f"({statement.confidence})",
+    ]
+    subject = f"{number}. {kind_words(statement)}{share_words(statement)}, {statement.evidence}"
+    return Item(subject, [line for line in lines if line])
+
+
+def _numbers(statement: Statement) -> str:
+    if statement.kind == UNKNOWN:
+        return ""
+    more = len(statement.inputs) - _METRICS_SHOWN
+    shown = [
+        f"{metric.concept or metric.name} {_from_to(metric)}" for metric in statement.inputs[:_METRICS_SHOWN]
+    ]
+    return "; ".join((*shown, *([f"and {more} more"] if more > 0 else [])))
+
+
+def _from_to(metric: MetricInput) -> str:
+    """The metric's number, from the baseline's where that has one; its state where it has no valid one."""
+    if not metric.valid:
+        return metric.state
+    if metric.baseline is None or metric.baseline.number is None:
+        return metric.text
+    return formatting.from_to(metric.baseline, metric.value)
 
 
 def _value_and_baseline(metric: MetricInput) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from profiler.build.occupancy import occupancy
 from profiler.bundles import scratch_folder
 from profiler.catalog import Catalog, Problem, Version, Workload, load_catalog, load_problem
 from profiler.catalog.cases import call_problem
+from profiler.documents.blocks import Block, Heading, Line, Name, Table
 from profiler.documents.code_files import CodeFunction, examine_binary, triton_facts
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, UnknownName
@@ -134,6 +135,21 @@ class PredictionDocument(Document):
         if any(call.no_model == STOPPED for call in self.calls):
             return Exit.UNJUDGED
         return Exit.PASS if any(call.launches for call in self.calls) else Exit.UNJUDGED
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """A row a call; of a single one what stands behind it, and what changes would do."""
+        yield Heading(self.title, 1)
+        yield _calls_table(self.calls)
+        alone = self.calls[0] if len(self.calls) == 1 else None
+        if alone and alone.ratio and (causes := split_rows(alone)):
+            yield Heading(("what differs from ", Name(alone.ratio.against), ", modelled"))
+            yield Table(("cause", "adds"), causes, right=(1,))
+        for call in self.calls:
+            if call.what_ifs:
+                yield from _what_if_blocks(call)
+        if alone and alone.longest:
+            yield from _inside_blocks(alone.longest)
+        yield Line(f"{self.note}.")
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a call on a GPU."""
@@ -531,6 +547,69 @@ def limiter_words(launch: LaunchPrediction) -> str:
 def time_words(ns: float | None) -> str:
     """A time in the unit that fits."""
     return "–" if ns is None else str(formatting.quantity(Value(ns, "ns")))
+
+
+def _calls_table(calls: Sequence[PredictedCall]) -> Table:
+    has_measured = any(call.measured_ns is not None for call in calls)
+    rows = [
+        (
+            Name(call.subject),
+            call.workload,
+            call.gpu.name if call.gpu and call.launches else "",
+            time_words(call.likely_ns),
+            f"{time_words(call.low_ns)} to {time_words(call.high_ns)}" if call.launches else "",
+            *([time_words(call.measured_ns)] if has_measured else []),
+            _against(call.ratio),
+            _limiter(call),
+        )
+        for call in calls
+    ]
+    measured = ["measured"] if has_measured else []
+    head = ["launch" if has_measured else "version", "workload", "GPU", "modelled", "range", *measured]
+    return Table([*head, "against", "limited by"], rows, right=(3,))
+
+
+def _against(ratio: PredictedRatio | None) -> str:
+    if ratio is None:
+        return ""
+    return f"{ratio.ratio:.2f} × {ratio.against} ({ratio.low:.2f} to {ratio.high:.2f}) {ratio.word}"
+
+
+def _limiter(call: PredictedCall) -> str:
+    longest = call.longest
+    if longest is None:
+        return call.no_model
+    name, share = max(longest.utilisation.items(), key=lambda item: item[1])
+    if longest.limiter in ("waiting", "balanced"):
+        return f"{longest.limiter}: {name} {100 * share:.0f} % busy"
+    return f"{longest.limiter}: {100 * longest.limiter_saves:.0f} % without it"
+
+
+def _what_if_blocks(call: PredictedCall) -> Iterator[Block]:
+    where = ", ".join(part for part in (call.workload, call.gpu.name if call.gpu else "") if part)
+    yield Heading(("what if, ", Name(call.subject), f" on {where}"))
+    rows = [(what.change, f"{what.time_ratio:.2f} ×", what.needs) for what in call.what_ifs]
+    yield Table(("change", "time", "needs"), rows, right=(1,))
+
+
+def _inside_blocks(launch: LaunchPrediction) -> Iterator[Block]:
+    """What the time of a launch comes from: its resources, and how long each alone would take."""
+    inputs, clock = launch.inputs, launch.inputs.gpu.clock_hz / 1e9
+    yield Heading(Name(launch.kernel))
+    yield Line(
+        f"{inputs.blocks} blocks of {inputs.threads} threads, {inputs.registers} registers, "
+        f"{inputs.shared_bytes / 1024:.1f} KB; {inputs.resident_blocks} blocks on an SM, {inputs.gpu.sms} SMs"
+    )
+    rows = [
+        (
+            name,
+            f"{100 * share:.0f} %",
+            f"{launch.bounds.utilisation.get(name, 0) * launch.bounds.cycles / clock / 1e3:.2f} µs",
+        )
+        for name, share in sorted(launch.utilisation.items(), key=lambda item: -item[1])
+        if share >= 0.005
+    ]
+    yield Table(("resource", "busy", "alone"), rows, right=(1, 2))
 
 
 def _row(call: PredictedCall) -> tuple[object, ...]:

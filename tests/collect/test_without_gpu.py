@@ -355,10 +355,10 @@ def test_dissect_keeps_a_run_and_says_what_stands_against_it(
     (folder / "v2d.cu").write_text(text.replace(barrier, "    // so has everyone's; and"))
     arguments = ["dissect", "v2d_b", "--catalog", str(folder), "--arch", ARCH, "--out", str(tmp_path / "out")]
     code = main(arguments)
-    out, err = capsys.readouterr()
+    out = capsys.readouterr().out
     assert code == 1
-    assert "profiler: v2d_b: not right in " in err
-    assert "at v2d.cu:" in err
+    assert "v2d_b: not right in " in out
+    assert "at v2d.cu:" in out
     (made,) = (tmp_path / "out").iterdir()
     assert made.name in out
     status = {result.status for result in bundle.load_run_folder(made).results if result.check}
