@@ -258,14 +258,14 @@ def text_of(blocks: Iterable[Block]) -> str:
 
 
 def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks with what a page folds, or what a terminal has instead, in its place."""
-    from profiler.documents.blocks import Fold, Line
+    """The blocks with what a terminal has in place of folds and charts."""
+    from profiler.documents.blocks import Chart, Fold, Line
 
     for block in blocks:
         if isinstance(block, Fold):
             yield from [Line(block.instead)] if block.instead else _unfolded(block.blocks)
         else:
-            yield block
+            yield block.table() if isinstance(block, Chart) else block
 
 
 def print_lines(lines: Iterable[str], indent: str = "") -> None:
@@ -291,6 +291,8 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
     try:
         from rich.table import Table
         from rich.text import Text
+
+        from profiler.documents.blocks import verdict_colour
     except ImportError:  # a bare GPU machine has torch and no more
         _print_plain([*head, *(tuple(row) for row in rows)], right)
         return
@@ -298,7 +300,9 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
     for index, name in enumerate(header):
         table.add_column(name, justify="right" if index in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(escape_controls(cell), style=_style(cell)) for cell in row))
+        table.add_row(
+            *(Text(escape_controls(cell), style=_STYLES.get(verdict_colour(cell), "")) for cell in row)
+        )
     console = _console()
     with console.capture() as capture:
         console.print(table)
@@ -463,11 +467,3 @@ def _console() -> Console:
 
     # highlight=False: numbers stay ink; colour is a verdict and nothing else
     return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
-
-
-def _style(cell: str) -> str:
-    """The style of a cell that starts with a verdict's sign and words."""
-    from profiler.statistics import Verdict
-
-    colours = (verdict.traits.colour for verdict in Verdict if f"{cell} ".startswith(f"{verdict.label} "))
-    return _STYLES.get(next(colours, ""), "")

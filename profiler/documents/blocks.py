@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TypeAlias
 
 from profiler.documents import markdown
+from profiler.documents.line_chart import TimeLine, draw, summary
+from profiler.statistics import Verdict
 
 
 class Name(str):
@@ -93,6 +96,19 @@ class Findings:
 
 
 @dataclass(frozen=True)
+class Chart:
+    """Numbers over time, a line a name; where nothing is drawn, how each line began, ended and ranged."""
+
+    title: str
+    unit: str
+    lines: Sequence[TimeLine]
+
+    def table(self) -> Table:
+        """What Markdown and a terminal show in its place."""
+        return Table(*summary(self.lines, self.unit), right=(1, 2, 3, 4, 5))
+
+
+@dataclass(frozen=True)
 class Fold:
     """Blocks that a reader of a page unfolds by clicking on the summary; a terminal prints them."""
 
@@ -101,7 +117,7 @@ class Fold:
     instead: str = ""  # what a terminal prints in place of the blocks: how to get them there
 
 
-Block: TypeAlias = "Heading | Line | Notes | Table | Preformatted | Findings | Fold"
+Block: TypeAlias = "Heading | Line | Notes | Table | Preformatted | Findings | Chart | Fold"
 
 
 def plain(phrase: Phrase) -> str:
@@ -117,6 +133,22 @@ def to_markdown(blocks: Iterable[Block]) -> str:
 def to_html(blocks: Iterable[Block], most_rows: int | None = None) -> str:
     """The blocks as HTML without script or style, every text escaped; of a table at most so many rows."""
     return "".join(_html_parts(blocks, most_rows))
+
+
+def to_page(title: str, blocks: Iterable[Block]) -> str:
+    """The blocks as one HTML file that needs no other file and no network, light or dark as its reader is."""
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    head = (
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style>"
+    )
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{to_html(blocks)}\n</body></html>\n'
+
+
+def verdict_colour(cell: str) -> str:
+    """The colour of the verdict that a cell says, by its sign and words: better, worse, or "" for none."""
+    colours = {v.traits.colour for v in Verdict if f" {v.label} " in f" {cell} "}
+    return colours.pop() if len(colours) == 1 else ""
 
 
 def _markdown_lines(block: Block) -> list[str]:
@@ -135,6 +167,8 @@ def _markdown_lines(block: Block) -> list[str]:
         case Findings(items):
             found = ((_in_markdown(i.subject), "<br>".join(map(_in_markdown, i.lines))) for i in items)
             return markdown.table(("what", "finding"), found)
+        case Chart():
+            return _markdown_lines(block.table())
         case Fold(summary, blocks):
             return markdown.folded(summary, to_markdown(blocks).rstrip("\n").split("\n"))
 
@@ -163,6 +197,8 @@ def _html_parts(blocks: Iterable[Block], most_rows: int | None) -> Iterator[str]
                     for subject, lines in rows_of_lines
                 )
                 yield f"<table><tbody>{body}</tbody></table>"
+            case Chart(title, unit, lines):
+                yield draw(lines, unit, title)
             case Fold(summary, folded):
                 inner = to_html(folded, most_rows)
                 yield f"<details><summary>{escape(summary)}</summary>{inner}</details>"
@@ -173,7 +209,7 @@ def _html_table(head: Sequence[str], rows: Iterable[Sequence[Phrase]], right: Co
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td align="{"right" if index in right else "left"}">{_in_html(cell)}</td>'
+            f'<td align="{"right" if index in right else "left"}"{_class(cell)}>{_in_html(cell)}</td>'
             for index, cell in enumerate(row)
         )
         + "</tr>"
@@ -181,6 +217,11 @@ def _html_table(head: Sequence[str], rows: Iterable[Sequence[Phrase]], right: Co
     )
     thead = f"<thead><tr>{names}</tr></thead>" if any(head) else ""
     return f"<table>{thead}<tbody>{body}</tbody></table>"
+
+
+def _class(cell: Phrase) -> str:
+    colour = verdict_colour(plain(cell))
+    return f' class="{colour}"' if colour else ""
 
 
 def _written(phrase: Phrase, text: Callable[[str], str], name: Callable[[str], str], link: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING
 
@@ -135,13 +135,7 @@ class ExplanationDocument(Document):
             yield Line(NO_COUNTERS)
         yield Notes(without_causes(explanations, everything=everything))
         yield from note_blocks(comparison)
-        for explanation in explained(explanations, everything=everything):
-            yield Heading(Name(explanation.kernel))
-            yield Line(explanation.sentence)
-            if split := explanation.split:
-                rows = cause_rows(explanation)
-                notes = list(split_notes(split, bool(explanation.causes)))
-                yield Fold(f"{len(rows) - 2} causes", [Table(CAUSES_HEAD, rows, right=(1, 2)), Notes(notes)])
+        yield from cause_blocks(explained(explanations, everything=everything))
         if lacking := counters_to_collect(explanations):
             yield Line(collect_heading(explanations))
             yield Table(COLLECT_HEAD, list(map(astuple, lacking)))
@@ -266,6 +260,17 @@ def without_causes(explanations: Sequence[Explanation], *, everything: bool) -> 
     if unclear and not everything:
         lines.append(f"{Verdict.UNCLEAR.label}: no causes; --all shows how the counters split {unclear}")
     return lines
+
+
+def cause_blocks(explanations: Iterable[Explanation]) -> Iterator[Block]:
+    """A sentence a pair, with its causes folded."""
+    for explanation in explanations:
+        yield Heading(Name(explanation.kernel))
+        yield Line(explanation.sentence)
+        if split := explanation.split:
+            rows = cause_rows(explanation)
+            notes = list(split_notes(split, bool(explanation.causes)))
+            yield Fold(f"{len(rows) - 2} causes", [Table(CAUSES_HEAD, rows, right=(1, 2)), Notes(notes)])
 
 
 def cause_rows(explanation: Explanation) -> list[tuple[str, str, str]]:

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from profiler import __version__
+from profiler.documents.blocks import Block, Chart, Heading, Line, Name, Phrase, Table, to_page
 from profiler.documents.comparison import ComparisonDocument, compare_names
 from profiler.documents.document import Document
-from profiler.documents.explanation import ExplanationDocument, explain_comparison
-from profiler.documents.version_report_html import report_html
-from profiler.documents.version_report_parts import ChosenDiff, TimeHistory
+from profiler.documents.explanation import (
+    ExplanationDocument,
+    cause_blocks,
+    explain_comparison,
+    explained,
+)
+from profiler.documents.line_chart import TimeLine
 from profiler.documents.version_table import (
     LATENCY,
+    TableColumn,
     TablePlace,
     TableRow,
     VersionTableDocument,
+    cell_change,
 )
 from profiler.documents.version_table_cells import compare_many, main_places, table_names, table_places
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Evidence, MetricTable
+from profiler.evidence import Evidence, MetricTable, formatting
 from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
@@ -28,6 +38,25 @@ if TYPE_CHECKING:
 
 MOST_DIFFS = 3  # that are chosen unasked: those that moved most
 _MOST_POINTS = 400  # of one line: the newest
+
+
+@dataclass(frozen=True)
+class TimeHistory:
+    """The medians of one version's timed calls over its runs, oldest first."""
+
+    column: TableColumn
+    name: str  # of the row
+    points: tuple[tuple[datetime, str, float], ...]  # when, in which run, ns
+
+
+@dataclass(frozen=True)
+class ChosenDiff:
+    """One version compared with the baseline: what differs, and why where a GPU measured both."""
+
+    name: str
+    comparison: ComparisonDocument | None
+    explanation: ExplanationDocument | None = None
+    refusal: str = ""  # why there is no comparison
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,15 +118,49 @@ class VersionReportDocument(Document):
             ],
         }
 
-    def to_markdown(self) -> str:
-        """The table, then each diff."""
-        parts = [self.table.to_markdown()]
-        parts += [diff.comparison.to_markdown() for diff in self.diffs if diff.comparison]
-        return "\n".join(parts)
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """How the versions stand, the best on each workload, their table, times over the runs, the diffs."""
+        yield Heading(self.title, 1)
+        made = f"{formatting.timestamp(self.created)} · profiler {__version__}"
+        yield Line(f"{made} · numbers of static, modelled and measured evidence are never mixed")
+        yield Line(self.table.headline, label="In one sentence")
+        yield Table(("versions", "", "which"), _standings(self.table), right=(1,))
+        yield from _best_blocks(self.table)
+        yield Heading("Compared", 1)
+        yield Line("All verdicts are judged as one table.")
+        _title, *compared = self.table.blocks(everything=everything)
+        yield from compared
+        yield from self._history_blocks()
+        for diff in self.diffs:
+            yield from _diff_blocks(diff, self.table.baseline.name, everything)
+
+    def _history_blocks(self) -> Iterator[Block]:
+        """Latency over the runs on each workload; versions whose times lie far apart have their own chart."""
+        yield Heading("Over the runs", 1)
+        several = [history for history in self.histories if len(history.points) > 1]
+        if not several:
+            yield Line(
+                "Each version was timed once." if self.histories else "Not measured: no calls were timed."
+            )
+            return
+        yield Line("Median latency of each run; a chart draws the baseline in bold.")
+        short = {row.name: row.short_name for row in self.table.table_rows}
+        for column, group in groupby(several, key=lambda history: history.column):
+            yield Heading(column.place_words)
+            for some in _by_size(list(group)):
+                lines = [
+                    TimeLine(
+                        short[history.name],
+                        tuple((created, ns) for created, _, ns in history.points),
+                        history.name == self.table.baseline.name,
+                    )
+                    for history in some
+                ]
+                yield Chart(f"latency on {column.place_words}", column.unit, lines)
 
     def to_html(self) -> str:
         """One page that needs no other file and no network, light or dark as its reader's system is."""
-        return report_html(self.table, self.histories, self.diffs, self.created)
+        return to_page(self.title, self.blocks())
 
 
 def report_versions(
@@ -178,7 +241,9 @@ def _diff(
     """The diff on the first measured place that both have, else on the first of each kind of facts."""
     shared: dict[Evidence, TablePlace] = {}
     for place in document.positions_by_place:
-        if _has_results(document, row, place):
+        if not place.is_modelled_time and _has_results(
+            document, row, place
+        ):  # a time has no facts to compare
             shared.setdefault(place.evidence, place)
     places: list[TablePlace | None] = [*shared.values()] or [None]
     if Evidence.MEASURED in shared:
@@ -241,3 +306,82 @@ def _histories(document: VersionTableDocument, store_opener: StoreOpener) -> tup
             if points:
                 histories.append(TimeHistory(column, row.name, tuple(points[-_MOST_POINTS:])))
     return tuple(histories)
+
+
+def _standings(table: VersionTableDocument) -> list[tuple[str, str, str]]:
+    """Better, worse, wrong and not measured: how many versions of each, and which."""
+    judged = [(row, table.verdict_counts(row)) for row in table.table_rows if not row.is_baseline]
+    what = "somewhere" if table.time_columns else "in a fact"
+    groups = {
+        f"better {what}, worse nowhere": [
+            row for row, counts in judged if counts.get(Verdict.BETTER) and not counts.get(Verdict.WORSE)
+        ],
+        f"worse {what}": [row for row, counts in judged if counts.get(Verdict.WORSE)],
+        "wrong or rejected": [row for row, _ in judged if row.is_wrong],
+        "not measured": [row for row in table.table_rows if row.command and not row.is_wrong],
+    }
+    return [
+        (label, str(len(rows)), ", ".join(row.short_name for row in rows)) for label, rows in groups.items()
+    ]
+
+
+def _best_blocks(table: VersionTableDocument) -> Iterator[Block]:
+    """The best correct version on each workload, beside the baseline and the fastest external baseline."""
+    if not table.time_columns:
+        yield Heading("Nothing is measured", 1)
+        yield Line("What follows is static and modelled: from the compiler, and from a run on the CPU.")
+        if command := next((row.command for row in table.table_rows if row.command), ""):
+            yield Line(Name(command), label="On a GPU")
+        return
+    yield Heading("Best correct version", 1)
+    own = [row for row in table.table_rows if not (row.is_of_others or row.is_wrong)]
+    others = [row for row in table.table_rows if row.is_of_others]
+    rows = []
+    for at in table.time_columns:
+        best, other = _fastest(own, at), _fastest(others, at)
+        place = table.table_columns[at].place_words
+        rows.append((place, *_named_time(best, at), _against(best, at), *_named_time(other, at)))
+    against = f"against {table.baseline.short_name}"
+    yield Table(("workload", "version", "time", against, "fastest external", "time"), rows, right=(2, 5))
+
+
+def _fastest(rows: Sequence[TableRow], position: int) -> TableRow | None:
+    timed = [row for row in rows if row.cells[position].number is not None]
+    return min(timed, key=lambda row: row.cells[position].number or math.inf, default=None)
+
+
+def _named_time(row: TableRow | None, position: int) -> tuple[Phrase, str]:
+    value = row.cells[position].value if row else None
+    if row is None or value is None:
+        return "not measured", ""
+    return Name(row.short_name), str(formatting.quantity(value))
+
+
+def _against(row: TableRow | None, position: int) -> str:
+    if row is None or row.is_baseline:
+        return "the baseline" if row else ""
+    cell = row.cells[position]
+    verdict = cell.verdict.label if cell.verdict else ""
+    return f"{verdict} {cell_change(cell)}".strip()
+
+
+def _by_size(histories: Sequence[TimeHistory]) -> list[list[TimeHistory]]:
+    """Groups whose last numbers lie within a factor of three, so that a step of a few per cent is seen."""
+    groups: list[list[TimeHistory]] = []
+    for history in sorted(histories, key=lambda history: history.points[-1][2]):
+        if groups and history.points[-1][2] <= 3 * groups[-1][0].points[-1][2]:
+            groups[-1].append(history)
+        else:
+            groups.append([history])
+    return groups
+
+
+def _diff_blocks(diff: ChosenDiff, baseline: str, everything: bool) -> Iterator[Block]:
+    """What a comparison says, then why each pair that moved differs."""
+    if diff.comparison is None:
+        yield Heading((Name(baseline), " → ", Name(diff.name)), 1)
+        yield Line(diff.refusal)
+        return
+    yield from diff.comparison.blocks(everything=everything)
+    if diff.explanation is not None:
+        yield from cause_blocks(explained(diff.explanation.explanations, everything=everything))

@@ -18,6 +18,7 @@ from profiler.store import open_store
 from tests import lineages, timed_runs
 
 TABLE = load_metrics()
+ROOT = Path(__file__).resolve().parents[2]
 MOST_BYTES = 5_000_000
 
 
@@ -77,7 +78,8 @@ def test_a_measured_report_has_table_histories_and_the_diffs_that_moved(
     assert_stands_alone(html)
     assert html.count("<svg") == 1
     assert html.count("<polyline") == 3
-    assert "✓ better −10 %" in html
+    assert '<td align="left" class="better">✓ better −10 %</td>' in html
+    assert "| v2 | 3 | 180" in report.to_markdown()  # in place of the chart
     assert report.to_dict()["headline"] == "v2 against v1: ✓ better in 1 of 1 workload"
     named = report_of(data, "v1", "v2", "v3", diffs=["v3"])
     assert [diff.name for diff in named.diffs] == ["flash/v3"]
@@ -92,23 +94,32 @@ def test_a_lineage_without_gpu_is_reported_by_its_facts_and_says_that_nothing_is
     html = report_of(tmp_path, "zero", "bad", "alpha", "later").to_html()
     assert_stands_alone(html)
     assert "Nothing is measured" in html
-    assert "not measured: no calls were timed" in html
-    assert "planned: needs a GPU" in html
-    assert 'title="race at k.cu:6 in bad">⊘ wrong</span>' in html
-    assert 'class="ev static"' in html
-    assert 'class="ev modelled"' in html
-    assert 'class="ev measured"' not in html
+    assert "Not measured: no calls were timed" in html
+    assert "is planned: needs a GPU" in html
+    assert "is wrong: race at k.cu:6 in bad" in html
+    assert "<h4>static: " in html
+    assert "<h4>modelled: " in html
+    assert "<h4>measured: " not in html
+
+
+def test_facts_are_compared_where_there_are_facts_and_not_where_a_time_is_modelled() -> None:
+    with open_store(str(ROOT / "data")) as store:
+        report = report_versions(["v2d_a", "v2d_b"], TABLE, lambda: store, data=str(ROOT / "data"))
+    assert any(column.place.is_modelled_time for column in report.table.table_columns)
+    (diff,) = report.diffs
+    assert diff.comparison is not None, diff.refusal
+    assert {one.a.evidence.value for one in diff.comparison.comparisons} == {"static", "modelled"}
 
 
 @pytest.mark.slow
-def test_reports_are_explained_with_a_waterfall(ncar: tuple[str, str]) -> None:
+def test_reports_are_explained_by_their_causes(ncar: tuple[str, str]) -> None:
     report = report_versions(list(ncar), TABLE, lambda: open_store())
     html = report.to_html()
     assert_stands_alone(html)
     (diff,) = report.diffs
     assert diff.explanation is not None
     assert diff.explanation.explanations[0].split is not None
-    assert 'aria-label="why the time of' in html
+    assert re.search(r"<summary>\d+ causes</summary><table>", html)
 
 
 def test_every_text_is_escaped(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Charts as SVG in a page without scripts: lines over time, and a waterfall. Colours come from its CSS."""
+"""Lines over time as SVG in a page without scripts, whose CSS has the colours; and as a table."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from profiler.evidence import Value, formatting
 _WIDTH, _HEIGHT = 560, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 120, 8, 22
 _LABEL_PX = 13
-_ROW_PX, _NAMES_PX, _VALUES_PX = 20, 190, 80
-_LETTERS = 26  # of a name beside a bar
+_LETTERS = 26  # of a name beside a line
 
 
 @dataclass(frozen=True)
@@ -25,18 +24,7 @@ class TimeLine:
     strong: bool = False
 
 
-@dataclass(frozen=True)
-class WaterfallBar:
-    """One step of a waterfall: from where to where, and the class of its colour."""
-
-    name: str
-    start: float
-    end: float
-    text: str
-    css: str = ""
-
-
-def time_lines(lines: Sequence[TimeLine], unit: str, title: str) -> str:
+def draw(lines: Sequence[TimeLine], unit: str, title: str) -> str:
     """Lines over time on a linear axis that need not begin at zero; each named at its last point."""
     times = [moment.timestamp() for line in lines for moment, _ in line.points]
     numbers = [number for line in lines for _, number in line.points]
@@ -102,27 +90,14 @@ def _name_heights(lines: Sequence[TimeLine], y: Callable[[float], float]) -> lis
     return [(line, height - max(0.0, over)) for line, height in placed]
 
 
-def waterfall(bars: Sequence[WaterfallBar], title: str) -> str:
-    """Horizontal bars one below the other, names left and values right."""
-    most = max(max(bar.start, bar.end) for bar in bars) or 1.0
-    least = min(0.0, *(min(bar.start, bar.end) for bar in bars))
-    width = _WIDTH - _NAMES_PX - _VALUES_PX
-    parts = []
-    for row, bar in enumerate(bars):
-        left, right = sorted(
-            _NAMES_PX + width * (end - least) / (most - least) for end in (bar.start, bar.end)
-        )
-        top = row * _ROW_PX
-        name, length = escape(_short(bar.name)), max(1.0, right - left)
-        parts.append(
-            f'<text class="m" x="{_NAMES_PX - 8}" y="{top + 14}" text-anchor="end">{name}</text>'
-            f'<rect class="{bar.css or "quiet"}" x="{left:.1f}" y="{top + 4}" width="{length:.1f}" '
-            f'height="12"><title>{escape(bar.name)}: {escape(bar.text)}</title></rect>'
-            f'<text x="{_WIDTH}" y="{top + 14}" text-anchor="end">{escape(bar.text)}</text>'
-        )
-    height = _ROW_PX * len(bars)
-    label = escape(title, quote=True)
-    return f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+def summary(lines: Sequence[TimeLine], unit: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The head and the rows of a table in place of the chart: how each line began, ended and ranged."""
+    rows = []
+    for line in lines:
+        numbers = [number for _, number in line.points]
+        ends = (numbers[0], numbers[-1], min(numbers), max(numbers))
+        rows.append((line.name, str(len(numbers)), *(str(formatting.quantity(Value(n, unit))) for n in ends)))
+    return ("", "runs", "first", "last", "smallest", "largest"), rows
 
 
 def _short(name: str) -> str:
