@@ -374,9 +374,10 @@ def split_rows(call: PredictedCall) -> list[tuple[str, str]]:
 def _report_calls(path: Path, errors: ErrorTable, with_what_ifs: bool) -> list[PredictedCall]:
     """The launches of a report, predicted from their counts, beside what was measured of them."""
     calls = []
-    launches = read_report(path).launches
+    launches = read_report(path, metrics=report_inputs.LAUNCH_METRICS).launches
     code = read_code_words(path)
-    for launch, detail in zip(launches, launch_details(path), strict=True):
+    details = launch_details(path, report_inputs.INSTRUCTION_METRICS)
+    for launch, detail in zip(launches, details, strict=True):
         label = f"{path.name}: {launch.base_name}"
         duration_ns = launch.values.number("gpu__time_duration.sum")
         try:

@@ -22,6 +22,45 @@ _TRUE_THREADS = "thread_inst_executed_true"
 _WAVEFRONTS, _IDEAL_WAVEFRONTS = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
 _TAGS = "memory_l1_tag_requests_global"
 _SECTORS = ("memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_local")
+_SENT_TO_L2 = (  # sectors of stores, the best counter first
+    "l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum",
+    "lts__t_sectors_srcunit_tex_op_write.sum",
+    "lts__t_sectors_op_write.sum",
+)
+_ATTRIBUTES = (  # of the GPU, as `part_of_launch` takes them
+    "compute_capability_major",
+    "compute_capability_minor",
+    "multiprocessor_count",
+    "global_memory_bus_width",
+    "max_mem_frequency_khz",
+    "display_name",
+    "l2_cache_size",
+)
+# All that is read of a report for the model: the numbers of a launch, and its counts per instruction.
+LAUNCH_METRICS = frozenset(
+    [
+        *(f"device__attribute_{name}" for name in _ATTRIBUTES),
+        "gpu__time_duration.sum",
+        "gpc__cycles_elapsed.avg.per_second",
+        "gpc__cycles_elapsed.max",
+        *(f"sm__cycles_elapsed.{end}" for end in ("max", "avg", "sum")),
+        "smsp__cycles_elapsed.sum",
+        "dram__cycles_elapsed.avg.per_second",
+        "dram__bytes_read.sum",
+        "dram__bytes_write.sum",
+        *(f"launch__{size}" for size in ("block_size", "grid_size", "registers_per_thread")),
+        *(f"launch__shared_mem_per_block_{kind}" for kind in ("static", "dynamic")),
+        *(
+            f"l1tex__t_sectors_pipe_lsu_mem_{memory}_op_ld{end}.sum"
+            for memory in ("global", "local")
+            for end in ("", "_lookup_hit")
+        ),
+        "l1tex__t_sector_hit_rate.pct",
+        "lts__t_sector_hit_rate.pct",
+        *_SENT_TO_L2,
+    ]
+)
+INSTRUCTION_METRICS = frozenset([_EXECUTED, _TRUE_THREADS, _WAVEFRONTS, _IDEAL_WAVEFRONTS, _TAGS, *_SECTORS])
 _PADDING = 9  # instructions at most that fill up a function behind its last
 _LEAST_COVERED = 0.9  # share of executed instructions that must be known
 
@@ -46,15 +85,7 @@ def report_launch(
     cycles, clock_hz = _cycles_and_clock(launch)
     attributes = {
         name: (value.number if value.number is not None else value.text)
-        for name in (
-            "compute_capability_major",
-            "compute_capability_minor",
-            "multiprocessor_count",
-            "global_memory_bus_width",
-            "max_mem_frequency_khz",
-            "display_name",
-            "l2_cache_size",
-        )
+        for name in _ATTRIBUTES
         for value in (values.value(f"device__attribute_{name}"),)
     }
     memory_hz = values.number("dram__cycles_elapsed.avg.per_second")
@@ -208,11 +239,7 @@ def _counted_l1_hits(launch: Launch) -> float | None:
 
 def _counted_merged(launch: Launch, stored: float) -> float:
     """What of the stored sectors joins another one on the way to L2; 0 where that was not counted."""
-    for counter in (
-        "l1tex__m_l1tex2xbar_write_sectors_mem_lg_op_st.sum",
-        "lts__t_sectors_srcunit_tex_op_write.sum",
-        "lts__t_sectors_op_write.sum",
-    ):
+    for counter in _SENT_TO_L2:
         if (sent := launch.values.number(counter)) is not None:
             return 1 - min(1.0, 32 * sent / max(1.0, stored))
     return 0.0

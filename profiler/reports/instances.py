@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -113,18 +113,22 @@ def read_detail(path: Path, ordinal: int, cache_dir: Path | None, timeout_s: flo
     return detail
 
 
-def read_details(path: Path, timeout_s: float) -> Iterator[LaunchDetail]:
+def read_details(path: Path, metrics: Collection[str], timeout_s: float) -> Iterator[LaunchDetail]:
     """The details of all launches of a report in order, which is checked and loaded once.
 
-    Raises UnreadableReport.
+    metrics: the only ones that are read. Raises UnreadableReport.
     """
     framed = file_format.check_framing(path)
-    for _, detail in _read(path, framed, range(framed.declared), timeout_s):
+    for _, detail in _read(path, framed, range(framed.declared), timeout_s, sorted(metrics)):
         yield detail
 
 
 def _read(
-    path: Path, framed: file_format.Framing, ordinals: Sequence[int], timeout_s: float
+    path: Path,
+    framed: file_format.Framing,
+    ordinals: Sequence[int],
+    timeout_s: float,
+    metrics: Sequence[str] | None = None,
 ) -> Iterator[tuple[Answer, LaunchDetail]]:
     """The reader's answer for each launch, ascending, and what it says. timeout_s: for each of them."""
     # The same launches together as in the first depth: the library orders those of several processes.
@@ -139,6 +143,7 @@ def _read(
                     timeout_s,
                     [ordinal - part.first for ordinal in of_part],
                     pieces=part.pieces,
+                    metrics=metrics,
                     memory_bytes=memory_bytes,
                 )
                 while of_part and worker.running:  # one that is retired leaves the rest to another

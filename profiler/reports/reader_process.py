@@ -45,6 +45,10 @@ LAYOUT = str.maketrans("fus", "dQQ")
 CHIP = "device__attribute_chip"
 FUNCTIONS = "launch__function_pcs"
 OPCODES = "sass__inst_executed_per_opcode"
+EXECUTED, SAMPLED = "inst_executed", "smsp__pcsamp_"
+# What names the instructions of a launch, where not all metrics are read: samples also those behind the last
+# one that is executed. ncu 2021.1 stores them by reason alone.
+NAME_INSTRUCTIONS = (EXECUTED, f"{SAMPLED}sample_count", f"{SAMPLED}warps_issue_stalled_selected")
 # Units that the library (2026.3.1) guesses from what it was asked before, or has wrong: in reports of ncu
 # 2022.2 it calls instructions per cycle `cycle` or `inst`. Here they are as ncu prints them, which reads one
 # report a process; the library is not asked for them at all, as that would change other guesses. But for the
@@ -149,7 +153,7 @@ def answer(request: Json) -> tuple[Json, bytes]:
     path, ordinal = request["path"], request["ordinal"]
     try:
         if ordinal is not None:
-            return read_detail(path, ordinal, request["pieces"])
+            return read_detail(path, ordinal, request["pieces"], request["metrics"])
         with contextlib.ExitStack() as opened:
             if request["pieces"]:
                 path = opened.enter_context(part(path, request["pieces"]))
@@ -278,15 +282,17 @@ def action_at(ranges: Any, index: int) -> Any:
 
 
 @contextlib.contextmanager
-def with_metrics(path: str, wanted: Collection[str]) -> Iterator[str]:
-    """A path at which the report has these metrics alone, without values per instance and code, in memory.
+def with_metrics(path: str, wanted: Collection[str], with_instances: bool = False) -> Iterator[str]:
+    """A path at which the report has these metrics alone, in memory.
 
-    Those values are most of a report, and of the library's time and memory. It is the path itself where the
-    layout is not the known one: the library then says what is wrong with it.
+    with_instances: with the code of the launches, and what the metrics have per instance. Those values are
+    most of a report, and of the library's time and memory. It is the path itself where the layout is not the
+    known one: the library then says what is wrong with it.
     """
     try:
         with open(path, "rb") as stream:
-            pieces = pieces_with(stream.read(), frozenset(name.encode() for name in wanted))
+            names = frozenset(name.encode() for name in wanted)
+            pieces = pieces_with(stream.read(), names, with_instances)
     except (ValueError, IndexError):
         yield path
         return
@@ -299,8 +305,61 @@ def with_metrics(path: str, wanted: Collection[str]) -> Iterator[str]:
         os.close(content)
 
 
-def pieces_with(report: bytes, wanted: frozenset[bytes]) -> list[bytes]:
+def pieces_with(report: bytes, wanted: frozenset[bytes], with_instances: bool = False) -> list[bytes]:
     """The bytes of a report with these metrics. Raises ValueError or IndexError for another layout."""
+    start, blocks, names = blocks_of(report)
+    kept = {place for place, name in enumerate(names) if name in wanted}
+    pieces = [report[:start]]
+    for header, payload, end, sources in blocks:
+        launches = list(_results(report, payload, end, sources))
+        code = b""
+        if with_instances:
+            code = report[payload : launches[0][0] - 4 if launches else end]
+        results = [_kept(report, *launch, kept, with_instances) for launch in launches]
+        size = len(code) + sum(4 + len(result) for result in results)
+        counts = b"" if with_instances else b"\x08\x00"  # of a field that stands twice, the later one counts
+        counts += b"\x28" + varint_bytes(size)
+        pieces += [
+            (payload - header + len(counts)).to_bytes(4, "little"),
+            report[header:payload],
+            counts,
+            code,
+        ]
+        for result in results:
+            pieces += [len(result).to_bytes(4, "little"), result]
+    return pieces
+
+
+def modules_of(path: str) -> list[int]:
+    """The module whose code each launch of a report ran, in the order of the launches; empty if not known.
+
+    The library orders launches of several processes in its own way, and their modules may have equal numbers.
+    """
+    modules: list[int] = []
+    processes = set()
+    try:
+        with open(path, "rb") as stream:
+            report = stream.read()
+        for _, payload, end, sources in blocks_of(report)[1]:
+            for launch in _results(report, payload, end, sources):
+                of_number = dict(fields(report, *launch))
+                processes.add(of_number.get(1))
+                source = of_number.get(15)  # Source, whose Identifier is field 1 as well
+                module = dict(fields(report, *source)).get(1) if isinstance(source, tuple) else None
+                if not isinstance(module, int):
+                    return []
+                modules.append(module)
+    except (ValueError, IndexError):
+        return []
+    return modules if len(processes) == 1 else []
+
+
+def blocks_of(report: bytes) -> tuple[int, list[tuple[int, int, int, int]], list[bytes]]:
+    """Where the first block of a report starts, its blocks, and the names of all its metrics.
+
+    Of a block: where its header and its payload start, where it ends, and how many sources come before its
+    launches. Raises ValueError or IndexError for another layout.
+    """
     if not report.startswith(FILE_MAGIC):
         raise ValueError("no report")
     at = len(FILE_MAGIC)
@@ -331,16 +390,7 @@ def pieces_with(report: bytes, wanted: frozenset[bytes]) -> list[bytes]:
         at = payload + size
     if at != len(report):
         raise ValueError("cut short")
-    kept = {place for place, name in enumerate(names) if name in wanted}
-    pieces = [report[:start]]
-    for header, payload, end, sources in blocks:
-        results = [_kept(report, *result, kept) for result in _results(report, payload, end, sources)]
-        size = sum(4 + len(result) for result in results)
-        counts = b"\x08\x00\x28" + varint_bytes(size)  # of a field that stands twice, the later one counts
-        pieces += [(payload - header + len(counts)).to_bytes(4, "little"), report[header:payload], counts]
-        for result in results:
-            pieces += [len(result).to_bytes(4, "little"), result]
-    return pieces
+    return start, blocks, names
 
 
 def _results(report: bytes, at: int, end: int, sources: int) -> Iterator[tuple[int, int]]:
@@ -356,8 +406,8 @@ def _results(report: bytes, at: int, end: int, sources: int) -> Iterator[tuple[i
             yield start, at
 
 
-def _kept(report: bytes, at: int, end: int, kept: Collection[int]) -> bytes:
-    """One ProfileResult with the MetricResults of these names, which end behind their MetricValue."""
+def _kept(report: bytes, at: int, end: int, kept: Collection[int], with_instances: bool) -> bytes:
+    """One ProfileResult with the MetricResults of these names: whole, or as far as their MetricValue."""
     pieces = []
     done = at  # what lies before is in `pieces`, or left out
     while at < end:
@@ -384,7 +434,9 @@ def _kept(report: bytes, at: int, end: int, kept: Collection[int]) -> bytes:
         if name & 0x80:
             name, value = varint(report, place + 1)
         if name in kept:
-            if value >= at or report[value] != 0x12:  # without a total: it may have instances
+            if (
+                with_instances or value >= at or report[value] != 0x12
+            ):  # without a total: it may have instances
                 continue
             value_end = after(report, 2, value + 1)
             if value_end > at:
@@ -623,15 +675,26 @@ class OpenReport:
         self._held = contextlib.ExitStack()  # the file of the pieces
         self._places: list[tuple[Any, int]] = []
         self._launches: dict[int, Any] = {}
+        self._modules: list[int] = []
+        self._codes: dict[object, tuple[Json, bytes]] = {}
 
-    def launch(self, path: str, ordinal: int, pieces: Sequence[Any]) -> Any:
-        """One launch of a report, or of the part that the pieces make up; raises Refused."""
+    def launch(
+        self, path: str, ordinal: int, pieces: Sequence[Any], metrics: Sequence[str] | None = None
+    ) -> Any:
+        """One launch of a report, or of the part that the pieces make up; raises Refused.
+
+        metrics: the only ones that the launch has, where the layout is the known one; None: all.
+        """
         status = os.stat(path)
-        opened = path, pieces, status.st_ino, status.st_size, status.st_mtime_ns
+        opened = path, pieces, metrics, status.st_ino, status.st_size, status.st_mtime_ns
         if opened != self._opened:
             self._opened, self._places, self._launches = None, [], {}
             self._held.close()
-            self._places = places(self._held.enter_context(part(path, pieces)) if pieces else path)
+            path = self._held.enter_context(part(path, pieces)) if pieces else path
+            if metrics is not None:
+                kept = {*metrics, *NAME_INSTRUCTIONS, FUNCTIONS, CHIP}
+                path = self._held.enter_context(with_metrics(path, kept, with_instances=True))
+            self._places, self._modules, self._codes = places(path), modules_of(path), {}
             self._opened = opened
         if not 0 <= ordinal < len(self._places):
             raise RefusedReport(f"the report has no launch {ordinal}")
@@ -639,14 +702,32 @@ class OpenReport:
             self._launches[ordinal] = action_at(*self._places[ordinal])
         return self._launches[ordinal]
 
+    def code(self, ordinal: int, pcs: Sequence[int]) -> tuple[Json, bytes]:
+        """What `code_at` says of a launch that was opened: once of launches that ran the same code."""
+        action = self._launches[ordinal]
+        if len(self._modules) != len(self._places):
+            return code_at(action, pcs)
+        key = self._modules[ordinal], action.name(action.NameBase_MANGLED), tuple(pcs)
+        if key not in self._codes:
+            self._codes[key] = code_at(action, pcs)
+        return self._codes[key]
+
 
 OPENED = OpenReport()
 
 
-def read_detail(path: str, ordinal: int, pieces: Sequence[Any] = ()) -> tuple[Json, bytes]:
-    """Per-PC columns, SASS, source lines, timelines and the other instances of one launch."""
-    action = OPENED.launch(path, ordinal, pieces)
-    metrics = [m for m in map(action.metric_by_name, action.metric_names()) if m is not None]
+def read_detail(
+    path: str, ordinal: int, pieces: Sequence[Any] = (), wanted: Sequence[str] | None = None
+) -> tuple[Json, bytes]:
+    """Per-PC columns, SASS, source lines, timelines and the other instances of one launch.
+
+    wanted: the only metrics whose values are told. A launch whose instructions none counts then has none.
+    """
+    action = OPENED.launch(path, ordinal, pieces, wanted)
+    names = action.metric_names()
+    if wanted is not None:
+        names = [name for name in names if name in {*wanted, *NAME_INSTRUCTIONS, FUNCTIONS}]
+    metrics = [m for m in map(action.metric_by_name, names) if m is not None]
     units = {metric.name(): unit_of(metric.name(), metric) for metric in metrics}  # all: the order matters
     left_out: dict[str, str] = {}  # why a metric's values are not among the columns, by name
     series: dict[str, tuple[Any, list[Any], list[Any]]] = {}
@@ -659,14 +740,16 @@ def read_detail(path: str, ordinal: int, pieces: Sequence[Any] = ()) -> tuple[Js
     starts = function_starts(series[FUNCTIONS][2]) if FUNCTIONS in series else []
     counted: set[int] = set()  # addresses of instructions
     for name, (_, keys, _) in series.items():
-        if name == "inst_executed" or name.startswith("smsp__pcsamp_"):
+        if name == EXECUTED or name.startswith(SAMPLED):
             counted.update(key for key in keys if isinstance(key, int) and key >= LOWEST_ADDRESS)
     # Where nothing was counted per instruction, the code itself may be there.
-    uncounted = set() if counted else set(code_of(action, starts))
+    uncounted = set() if counted or wanted is not None else set(code_of(action, starts))
     addresses = counted or uncounted
     timelines = action.timelines()
     per_pc, over_time, rest = [], [], []
     for name, (metric, keys, values) in series.items():
+        if wanted is not None and name not in wanted:
+            continue
         with reasons_in(left_out, name):
             if is_per_pc(action, keys, addresses):
                 per_pc.append((name, units[name], keys, numbers(values, "at instructions")))
@@ -681,28 +764,19 @@ def read_detail(path: str, ordinal: int, pieces: Sequence[Any] = ()) -> tuple[Js
             else:
                 rest.append((name, units[name], keys, [plain(value) for value in values]))
     pcs = sorted(addresses if uncounted else addresses.union(holes(action, sorted(addresses))))
-    sass = [clean(action.sass_by_pc(pc)).strip() for pc in pcs]
-    infos = [action.source_info(pc) for pc in pcs]
-    texts = {clean(name): clean(text) or None for name, text in dict(action.source_files()).items()}
-    files = list(dict.fromkeys([*texts, *(clean(info.file_name()) for info in infos if info)]))
-    place = {name: index for index, name in enumerate(files)}
+    code, code_columns = OPENED.code(ordinal, pcs)
     head = {
         "function": clean(action.name()),
         "functions": starts,
         "pcs": len(pcs),
-        "sass": [None if text in NO_TEXTS else text for text in sass],
-        "files": [[name, texts.get(name)] for name in files],
+        **code,
         "per_pc": [[name, unit] for name, unit, _, _ in per_pc],
         "timelines": [[name, unit, len(keys)] for name, unit, keys, _ in over_time],
         "instances": rest,
         "left_out": list(left_out.items()),
     }
     row = {pc: index for index, pc in enumerate(pcs)}
-    columns = [
-        struct.pack(f"<{len(pcs)}Q", *pcs),
-        struct.pack(f"<{len(pcs)}i", *(place[clean(info.file_name())] if info else -1 for info in infos)),
-        struct.pack(f"<{len(pcs)}i", *(info.line() if info else -1 for info in infos)),
-    ]
+    columns = [struct.pack(f"<{len(pcs)}Q", *pcs), code_columns]
     for _, _, keys, column in per_pc:
         at_pcs = [math.nan] * len(pcs)  # a PC that the metric does not name has no value, which is not 0
         for key, number in zip(keys, column, strict=True):
@@ -712,6 +786,24 @@ def read_detail(path: str, ordinal: int, pieces: Sequence[Any] = ()) -> tuple[Js
         columns.append(struct.pack(f"<{len(keys)}q", *keys))
         columns.append(struct.pack(f"<{len(keys)}d", *column))
     return head, b"".join(columns)
+
+
+def code_at(action: Any, pcs: Sequence[int]) -> tuple[Json, bytes]:
+    """SASS and source files of a launch; and as columns the file and line of each instruction."""
+    sass = [clean(action.sass_by_pc(pc)).strip() for pc in pcs]
+    infos = [action.source_info(pc) for pc in pcs]
+    texts = {clean(name): clean(text) or None for name, text in dict(action.source_files()).items()}
+    files = list(dict.fromkeys([*texts, *(clean(info.file_name()) for info in infos if info)]))
+    place = {name: index for index, name in enumerate(files)}
+    columns = (
+        struct.pack(f"<{len(pcs)}i", *(place[clean(info.file_name())] if info else -1 for info in infos)),
+        struct.pack(f"<{len(pcs)}i", *(info.line() if info else -1 for info in infos)),
+    )
+    code = {
+        "sass": [None if text in NO_TEXTS else text for text in sass],
+        "files": [[name, texts.get(name)] for name in files],
+    }
+    return code, b"".join(columns)
 
 
 @contextlib.contextmanager

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from profiler.evidence.values import NOT_COLLECTED, Value, Values, pack_values
+from profiler.model import report_inputs
+from profiler.model.control_words import read_code_words
+from profiler.model.instructions import NoModel
 from profiler.model.launch_model import LaunchModel
 from profiler.model.report_inputs import counted_hit_rates
+from profiler.reports import launch_detail, launch_details, read_report
 from tests.model.test_cycle_simulation import inputs
 
 _LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld"
@@ -57,3 +64,61 @@ def test_stores_that_join_on_their_way_reach_l2_once() -> None:
 
 def test_a_hit_rate_is_at_most_one() -> None:
     assert served({"l1tex__t_sector_hit_rate.pct": 0.0, "lts__t_sector_hit_rate.pct": 130.0}).l2 == 1.0
+
+
+class Asked(Values):
+    """The values of a launch without some of them, and what was asked for."""
+
+    def __init__(self, values: Values, lacking: frozenset[str]) -> None:
+        super().__init__(values.metric_set, values.slots, values.states, values.texts)
+        self.lacking, self.names = lacking, set[str]()
+
+    def value(self, name: str) -> Value:
+        self.names.add(name)
+        return NOT_COLLECTED if name in self.lacking else super().value(name)
+
+
+def test_no_metric_is_asked_for_that_is_not_named_as_read(reports: Path) -> None:
+    path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
+    numbers = {
+        "device__attribute_compute_capability_major": 8,
+        "device__attribute_compute_capability_minor": 0,
+    }
+    values = pack_values({name: Value(numbers.get(name, 96)) for name in report_inputs.LAUNCH_METRICS})
+    launch = replace(read_report(path).launches[0], values=values)
+    detail = next(launch_details(path, report_inputs.INSTRUCTION_METRICS))
+    model = LaunchModel(report_inputs.report_launch(launch, detail, {}).inputs)
+
+    def asked(lacking: frozenset[str]) -> set[str]:
+        values = Asked(launch.values, lacking)
+        with suppress(NoModel):
+            report_inputs.report_launch(replace(launch, values=values), detail, {})
+        counted_hit_rates(replace(launch, values=values), model)
+        return values.names
+
+    names = asked(frozenset())
+    lacking = [frozenset([name]) for name in names]
+    lacking.append(frozenset(name for name in names if "_op_ld" in name))
+    for without in lacking:  # what is asked for in place of what is missing
+        more = asked(without) - names
+        names |= more
+        lacking += [without | {name} for name in more]
+    assert names == report_inputs.LAUNCH_METRICS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cutlass/report80", "llm.c/adamw_coalsecing_shared"])
+def test_the_inputs_are_those_of_a_report_that_is_read_whole(public_reports: Path, name: str) -> None:
+    path = public_reports / f"{name}.ncu-rep"
+    launches = read_report(path, metrics=report_inputs.LAUNCH_METRICS).launches
+    details = launch_details(path, report_inputs.INSTRUCTION_METRICS)
+    code = read_code_words(path)
+    for whole, launch, detail in zip(read_report(path).launches, launches, details, strict=True):
+        expected = report_inputs.report_launch(whole, launch_detail(path, whole.ordinal), code).inputs
+        inputs = report_inputs.report_launch(launch, detail, code).inputs
+        for field in fields(inputs):
+            one, other = getattr(inputs, field.name), getattr(expected, field.name)
+            if isinstance(one, np.ndarray):
+                assert np.array_equal(one, other, equal_nan=True), field.name
+            else:
+                assert repr(one) == repr(other), field.name

@@ -302,8 +302,8 @@ def test_the_launches_of_a_report_are_read_at_once_and_equal_those_read_one_by_o
     reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One check of the file and one request, however many launches; a retired process leaves the rest."""
-    path = reports / "hyperspec" / "profile.ncu-rep"
-    alone = [read.launch_detail(path, ordinal) for ordinal in range(8)]
+    path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
+    alone = [read.launch_detail(path, ordinal) for ordinal in range(4)]
     calls: list[str] = []
 
     def counted(name: str, function: Any) -> Any:
@@ -315,7 +315,7 @@ def test_the_launches_of_a_report_are_read_at_once_and_equal_those_read_one_by_o
 
     monkeypatch.setattr(file_format, "check_framing", counted("check", file_format.check_framing))
     monkeypatch.setattr(ReaderWorker, "ask", counted("ask", ReaderWorker.ask))
-    together = list(read.launch_details(path))
+    together = list(read.launch_details(path, alone[0].per_pc))
     assert calls == ["check", "ask"]
     for one, other in zip(together, alone, strict=True):
         assert (one.ordinal, one.function, one.sass, one.files) == (
@@ -341,7 +341,7 @@ def test_where_the_reading_process_is_retired_another_reads_the_other_launches(
         return got
 
     monkeypatch.setattr(ReaderWorker, "answer", retiring)
-    details = read.launch_details(reports / "hyperspec" / "profile.ncu-rep")
+    details = read.launch_details(reports / "hyperspec" / "profile.ncu-rep", ["inst_executed"])
     assert [detail.ordinal for detail in details] == list(range(8))
 
 
@@ -365,3 +365,59 @@ def test_a_launch_in_the_middle_is_read_without_those_before_it(
     for ordinal in (-1, 3):
         with pytest.raises(reader_process.RefusedReport, match=f"no launch {ordinal}"):
             opened.launch(str(report), ordinal, ())
+
+
+@pytest.mark.parametrize("name", ["cutlass/report80", "llm.c/adamw_coalsecing_shared", "mistic/prof1"])
+def test_what_is_read_of_some_metrics_is_what_is_read_of_all(reports: Path, name: str) -> None:
+    path = reports / f"{name}.ncu-rep"
+    wanted = {"thread_inst_executed", "memory_l1_wavefronts_shared"}
+    details = list(read.launch_details(path, wanted))
+    assert details
+    for detail in details:
+        whole = read.launch_detail(path, detail.ordinal)
+        assert np.array_equal(detail.pcs, whole.pcs)
+        assert np.array_equal(detail.line, whole.line)
+        assert np.array_equal(detail.file_index, whole.file_index)
+        assert (detail.function, detail.functions) == (whole.function, whole.functions)
+        assert (detail.sass, detail.files) == (whole.sass, whole.files)
+        assert detail.per_pc.keys() == whole.per_pc.keys() & wanted
+        for metric, column in detail.per_pc.items():
+            assert column.unit == whole.per_pc[metric].unit
+            assert np.array_equal(column.values, whole.per_pc[metric].values, equal_nan=True)
+        assert not detail.timelines
+        assert not detail.instances
+
+
+def test_launches_of_one_kernel_are_disassembled_once(reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[int] = []
+
+    def code_at(action: Any, pcs: list[int]) -> tuple[dict[str, Any], bytes]:
+        looked_at.append(len(pcs))
+        return {"sass": [], "files": []}, b""
+
+    monkeypatch.setattr(reader_process, "code_at", code_at)
+    monkeypatch.setattr(reader_process, "OPENED", reader_process.OpenReport())
+    for ordinal in range(4):
+        reader_process.read_detail(str(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"), ordinal)
+    assert len(looked_at) == 1
+    looked_at.clear()
+    for ordinal in range(3):  # of two kernels
+        reader_process.read_detail(str(reports / "cutlass" / "report80.ncu-rep"), ordinal)
+    assert len(looked_at) == 2
+    looked_at.clear()
+    of_two_processes = str(reports / "mistic" / "prof1.ncu-rep")  # whose modules have equal numbers
+    for ordinal in range(4):
+        reader_process.read_detail(of_two_processes, ordinal)
+    assert len(looked_at) == (1 if is_made(reports) else 4)
+
+
+def test_the_modules_of_launches_are_known_where_one_process_ran_them(
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_one = str(reports / "cutlass" / "report80.ncu-rep")
+    modules = reader_process.modules_of(of_one)
+    assert modules == modules[:1] * 3
+    if not is_made(reports):  # of two processes
+        assert reader_process.modules_of(str(reports / "mistic" / "prof1.ncu-rep")) == []
+    (tmp_path / "none").write_bytes(b"NVR")
+    assert reader_process.modules_of(str(tmp_path / "none")) == []
