@@ -1,7 +1,8 @@
 """Live pairs under one kind of noise each: how often the rule is wrong, unclear, and holds what it says.
 
-Called by bench/verdicts.py. Each row is one assumption of docs/verdicts.md broken on purpose; "before" is the
-plain t interval over rounds. Sizes are those of a server GPU, 0.55 % from round to round, unless said.
+Called by bench/verdicts.py. Each row is one assumption of docs/calibration.md broken on purpose; "before"
+is the plain t interval over rounds. Sizes are those of a server GPU, 0.55 % from round to round, unless
+said.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 # Sizes are shares of the latency. Source: fitted to 92,280 real series of GPU event timings on 6 GPUs
-# (docs/verdicts.md); `throttle` is a server GPU that loses 15 % of its speed over about 100 launches.
+# (docs/calibration.md); `throttle` is a server GPU that loses 15 % of its speed over about 100 launches.
 
 
 @dataclass(frozen=True)

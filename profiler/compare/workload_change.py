@@ -1,7 +1,7 @@
 """Whether two launches did the same work, by what a report says: grid and block, code, what they executed.
 
 A report does not hold a kernel's arguments, so the problem size has to be concluded from what it does hold.
-`docs/verdicts.md` has the cases as a table.
+`docs/calibration.md` has the cases as a table.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def change_points(
     penalty that is learned from the autocorrelation, and steps kept whose local t is over 7. Assumes that
     noise is about the same throughout, with short memory. Each step has a kind: a host with two states, or a
     slow drift, makes steps that are no alarms.
-    Sources: docs/verdicts.md; `profiler/statistics/segments.py` names those of its parts.
+    Sources: docs/calibration.md; `profiler/statistics/segments.py` names those of its parts.
     """
     series = np.asarray(values, np.float64)
     indices = np.flatnonzero(np.isfinite(series))

@@ -1,9 +1,10 @@
 """Counters: those that repeat exactly are compared exactly, others by how far they vary in A/A pairs.
 
-Source: docs/verdicts.md, measured by bench/verdicts.py. Instructions and launch geometry repeat exactly for
-one build on the same data; hit rates, DRAM bytes and stalls do not, and how far they vary differs from GPU to
-GPU: it is learned from pairs of launches of one build (A/A), never typed in. How rare a change is among them
-is counted (see exceedance), so that every change has a p-value, and all of a comparison are judged together.
+Source: docs/calibration.md, measured by bench/verdicts.py. Instructions and launch geometry repeat exactly
+for one build on the same data; hit rates, DRAM bytes and stalls do not, and how far they vary differs from
+GPU to GPU: it is learned from pairs of launches of one build (A/A), never typed in. How rare a change is
+among them is counted (see exceedance), so that every change has a p-value, and all of a comparison are
+judged together.
 
 Assumed: the A/A pairs are of the same kernel, workload, GPU and clock control.
 """

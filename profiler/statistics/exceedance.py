@@ -1,12 +1,13 @@
 """How rare a change is among those of equal builds: counted among A/A pairs, beyond them by a power law.
 
-Source: docs/verdicts.md, measured by bench/verdicts.py. Of n pairs and a new one of equal builds each is as
-likely to be the largest, whatever the noise, so a change that k of n pairs reach has p = (k + 1) / (n + 1).
-That alone never says less than 1 in n + 1: beyond the largest pair p falls with a power of the size. It is
-HEAVY_TAIL (Student's t with 2 degrees of freedom has 2), up to LIGHT_TAIL where the pairs are known to lie
-close together, which takes SHAPE_PAIRS of them, and down to LEAST_TAIL where the largest of them lie so far
-apart that their tail is heavier: calls that mostly tie, and at times lie 100 times as far apart. How far is
-Hill's estimate (1975) of the power, and of fewer than SHAPE_PAIRS also the largest of them, in medians.
+Source: docs/calibration.md, measured by bench/verdicts.py. Of n pairs and a new one of equal builds each is
+as likely to be the largest, whatever the noise, so a change that k of n pairs reach has p = (k + 1) / (n +
+1). That alone never says less than 1 in n + 1: beyond the largest pair p falls with a power of the size. It
+is HEAVY_TAIL (Student's t with 2 degrees of freedom has 2), up to LIGHT_TAIL where the pairs are known to
+lie close together, which takes SHAPE_PAIRS of them, and down to LEAST_TAIL where the largest of them lie so
+far apart that their tail is heavier: calls that mostly tie, and at times lie 100 times as far apart. How
+far is Hill's estimate (1975) of the power, and of fewer than SHAPE_PAIRS also the largest of them, in
+medians.
 
 Assumed: the pair that is judged is from the same distribution as those that were seen, and its tail is no
 heavier than that.

@@ -1,7 +1,7 @@
 """Judges the durations of several launches a side, which one process made on each side.
 
 Launches of one process follow one another: they share its clocks and where its arrays lie, so they count for
-fewer than they are, and how far a process lies from the next they cannot say (docs/verdicts.md,
+fewer than they are, and how far a process lies from the next they cannot say (docs/calibration.md,
 *Several launches*).
 """
 

@@ -1,6 +1,6 @@
 """Live pairs: two versions timed in alternating rounds of one run, judged by how the rounds differ.
 
-Source: docs/verdicts.md, measured by bench/verdicts.py. Samples of one run are not independent
+Source: docs/calibration.md, measured by bench/verdicts.py. Samples of one run are not independent
 (clock states, drift, jitter with memory), so a test on them calls equal builds different; the log-ratios of
 rounds nearly are, since both sides of a round met the same state, in an order drawn at random. Rounds of one
 process share its offset: where the samples say which process they are from, its mean is one value.

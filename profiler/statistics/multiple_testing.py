@@ -1,6 +1,6 @@
 """Many verdicts at once: how many false ones a long table may hold, and which of its rows stand.
 
-Source: docs/verdicts.md; Benjamini and Hochberg 1995. Of the rows that are called changed, at most a
+Source: docs/calibration.md; Benjamini and Hochberg 1995. Of the rows that are called changed, at most a
 share q is false on average. The headline is a family of its own: it is a question asked for itself, and the
 rows beside it must not cost it power.
 

@@ -1,6 +1,6 @@
 """Stored baselines: two runs of different days, judged by how far equal builds lie apart on that GPU.
 
-Source: docs/verdicts.md, measured by bench/verdicts.py. Samples within a run say nothing of the
+Source: docs/calibration.md, measured by bench/verdicts.py. Samples within a run say nothing of the
 spread between runs, so a p-value from them means nothing; pairs of runs of one build (A/A) show that spread.
 How rare a change is among them is counted, and beyond the largest pair estimated (see exceedance): a floor
 of few pairs has a wider limit, and every change has a p-value, so that many are judged together.

@@ -1,6 +1,6 @@
 """The rules of a live pair on arrays of log-ratios: for one pair, or for thousands at once.
 
-Source: docs/verdicts.md, measured by bench/verdicts.py.
+Source: docs/calibration.md, measured by bench/verdicts.py.
 
 Assumed: processes are independent. Rounds whose process is unknown need not be: their interval is as wide as
 the largest lag 1 that they may have makes it, and above MAX_AUTOCORRELATION they decide nothing. What the

@@ -1,4 +1,4 @@
-"""When two launches count as one workload: every row of the table in docs/verdicts.md, and what follows."""
+"""When two launches are one workload: each row of the table in docs/calibration.md, and what follows."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ ALL_MOVED = (
     "another grid and other code, where threads, instructions, traffic and stored sectors all doubled or "
     "halved"
 )
-# A row of docs/verdicts.md each, by its first words: B against A, and what is made of it.
+# A row of docs/calibration.md each, by its first words: B against A, and what is made of it.
 ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
     "grid and block are the same": (launch(), launch(values={DURATION: 2e6}), None, ""),
     "a side does not say its grid": (launch(None), launch((9, 1, 1)), None, ""),
@@ -170,7 +170,7 @@ def test_a_row_of_the_table(row: str) -> None:
 
 
 def test_the_document_has_these_rows_and_no_other() -> None:
-    text = (ROOT / "docs" / "verdicts.md").read_text("utf-8")
+    text = (ROOT / "docs" / "calibration.md").read_text("utf-8")
     section = text.partition("## One workload or another")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (?!B beside A|---)([^|]+?) \|", section, re.MULTILINE)
     assert rows == list(ROWS)
