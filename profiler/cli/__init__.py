@@ -82,7 +82,7 @@ def parser(modules: Sequence[str] = COMMAND_MODULES) -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="profiler",
         usage="profiler [-h] [--version] COMMAND …",
-        description="Is this kernel version right, is it faster, why, and did anything get worse.",
+        description="Is this kernel version correct, is it faster, why, and did anything get worse?",
         epilog=EXIT_CODES,
         formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=16),
     )

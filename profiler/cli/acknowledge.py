@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from profiler.gate import Acknowledgement
 
 _DESCRIPTION = """\
-Let a known regression of a version pass: the gate lists it and does not fail. Kept as a decision record
-beside the bundles, with who, when and why. Without --workload, --gpu or --concept it is about every one;
-without --until it has no end, without --up-to no limit. --list shows what is acknowledged, --undo ID takes
-one back."""
+Let a known regression of a version pass: the gate lists it and does not fail. It is kept as a decision record
+beside the bundles, with who, when and why. Without --workload, --gpu or --concept it covers all of them;
+without --until it has no end, without --up-to no limit. --list shows what is acknowledged, --undo ID removes
+one."""
 
 
 def add(commands: Commands) -> None:
     """Add `acknowledge`."""
     command = commands.add_parser(
-        "acknowledge", help="let a known regression pass, until some day or run", description=_DESCRIPTION
+        "acknowledge", help="let a known regression pass, until a day or run", description=_DESCRIPTION
     )
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("name", nargs="?", metavar="VERSION", help="family/version, or version where unique")
     which.add_argument("--list", action="store_true", help="what is acknowledged")
     which.add_argument(
-        "--undo", metavar="ID", help="take an acknowledgement back; the start of its id will do"
+        "--undo", metavar="ID", help="remove an acknowledgement; the start of its id is enough"
     )
     add_filters(command, "workload", "gpu")
     command.add_argument(
-        "--concept", metavar="CONCEPT", help="only this: latency, or a concept of metrics.txt"
+        "--concept", metavar="CONCEPT", help="only this metric: latency, or a concept of metrics.txt"
     )
     command.add_argument("--until", metavar="DAY_OR_RUN", help="the last day (2026-12-31), or the last run")
     command.add_argument(
         "--up-to",
         type=_percent,
         metavar="PERCENT",
-        help="only a change up to this, such as 8%%; a larger one fails again",
+        help="only a change up to this size, such as 8%%; a larger one fails",
     )
     command.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with it")
     add_json(command)
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Acknowledge, list or take back."""
     about = (arguments.workload, arguments.gpu, arguments.concept, arguments.until, arguments.up_to)
     if not arguments.name and any(about):
-        raise ProfilerError("--workload, --gpu, --concept, --until and --up-to are about a VERSION: name one")
+        raise ProfilerError("--workload, --gpu, --concept, --until and --up-to need a VERSION")
     action = _list if arguments.list else _undo if arguments.undo is not None else _acknowledge
     return action(arguments)
 
@@ -76,11 +76,11 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({**_document(acknowledgement), "others": list(map(_document, others))})
     else:
-        undo = f"`profiler acknowledge --undo {acknowledgement.id}` takes it back"
-        say(f"{acknowledgement.scope}: let pass {acknowledgement.until}; {undo}")
+        undo = f"`profiler acknowledge --undo {acknowledgement.id}` removes it"
+        say(f"{acknowledgement.scope}: acknowledged {acknowledgement.until}; {undo}")
         for other in others:
-            undo = f"`profiler acknowledge --undo {other.id}` ends that"
-            say(f"already let pass by {other.words}: both hold; {undo}")
+            undo = f"`profiler acknowledge --undo {other.id}` ends it"
+            say(f"already acknowledged by {other.words}: both hold; {undo}")
     return 0
 
 
@@ -106,7 +106,7 @@ def _undo(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_document(acknowledgement))
     else:
-        say(f"{acknowledgement.scope}: not let pass any more")
+        say(f"{acknowledgement.scope}: no longer acknowledged")
     return 0
 
 

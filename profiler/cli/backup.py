@@ -17,13 +17,11 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "backup",
         help="write all runs and decisions as one tar.gz",
-        description="Write all runs and decisions as one tar.gz, whole or not at all; the sha256 of every "
-        "file is checked on the way. What is damaged is left out and named (exit code 2). `sha256sum -c` "
-        "reads its last file, SHA256SUMS.",
+        description="Write all runs and decisions as one tar.gz, completely or not at all, checking the "
+        "sha256 of every file. What is damaged is left out and named (exit code 2). `sha256sum -c` reads its "
+        "last file, SHA256SUMS.",
     )
-    command.add_argument(
-        "out", type=Path, metavar="OUT.tar.gz", help="the file; one that is there is replaced"
-    )
+    command.add_argument("out", type=Path, metavar="OUT.tar.gz", help="the file; an existing one is replaced")
     add_json(command)
     command.set_defaults(handler=run)
 

@@ -13,25 +13,25 @@ if TYPE_CHECKING:
     from profiler.history import Baseline, LostPin, Pin
 
 _DESCRIPTION = """\
-A baseline is set for a family, or for one workload or GPU of it (--workload, --gpu), which then counts there
-before the one of the family. It is kept as a decision record beside the bundles, with who, when and why. The
+A baseline is set for a family, or for one workload or GPU of it (--workload, --gpu), which then takes
+precedence over the family's. It is kept as a decision record beside the bundles, with who, when and why. The
 nearest correct ancestor (parent), the fastest correct version (best) and every torch backend that was
-collected (torch:sdpa_flash) are always there and need no setting."""
+collected (torch:sdpa_flash) are always available."""
 
 
 def add(commands: Commands) -> None:
     """Add `baseline` and its four actions."""
     command = commands.add_parser(
-        "baseline", help="set, show, list or unset what versions are held against", description=_DESCRIPTION
+        "baseline", help="set, show, list or unset the baselines of versions", description=_DESCRIPTION
     )
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
     setting = actions.add_parser("set", help="pin a run or version as the baseline of a family")
     setting.add_argument("family", metavar="FAMILY")
     setting.add_argument("name", metavar="RUN_OR_VERSION", help="a run id, a version, or torch:sdpa_flash")
-    showing = actions.add_parser("show", help="which baselines a version has in each place")
+    showing = actions.add_parser("show", help="which baselines a version has on each workload and GPU")
     showing.add_argument("name", metavar="VERSION", help="family/version, or version where it is unique")
     listing = actions.add_parser("list", help="every baseline that is set")
-    unsetting = actions.add_parser("unset", help="take a family's baseline away")
+    unsetting = actions.add_parser("unset", help="remove a family's baseline")
     unsetting.add_argument("family", metavar="FAMILY")
     add_filters(listing, "family")
     for action, handler in (
@@ -69,7 +69,7 @@ def unset(arguments: argparse.Namespace) -> int:
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
     pin = unset_baseline(location.open_root(), arguments.family, why=arguments.why, **place)
-    say(f"{pin.name} is no baseline of {pin.family} any more ({pin.scope})")
+    say(f"{pin.name} is no longer a baseline of {pin.family} ({pin.scope})")
     return 0
 
 
@@ -88,7 +88,7 @@ def list_(arguments: argparse.Namespace) -> int:
     elif pins:
         _print_pins(pins, losses)
     else:
-        say("no baseline is set: parent, best and torch:… are always there; `profiler baseline set` pins one")
+        say("no baseline is set; parent, best and torch:… always exist; `profiler baseline set` pins one")
     return 0
 
 
@@ -127,7 +127,7 @@ def _print_pins(pins: Sequence[Pin], losses: Sequence[LostPin | None]) -> None:
     print_table(("family", "workload", "gpu", "baseline", "set"), rows)
     for pin, loss in zip(pins, losses, strict=True):
         if loss:
-            say(f"! nothing can be held against the baseline of {pin.family} ({pin.scope}): {loss.words}")
+            say(f"! nothing can be compared with the baseline of {pin.family} ({pin.scope}): {loss.words}")
 
 
 def _pin_document(pin: Pin, loss: LostPin | None) -> dict[str, object]:

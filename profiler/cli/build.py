@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-Compile versions with nvcc, each to a shared library of its own, several at a time. nvcc is the one of
-$CUDA_HOME, the PATH, or the wheels of the extra `build`. What is there already (same source, headers, flags
-and compiler) is not made again. Libraries lie below $PROFILER_BUILD, else below build/ here;
-where pip installed the package, in the user's cache."""
+Compile versions with nvcc, each to its own shared library, several at once. nvcc is taken from $CUDA_HOME,
+the PATH, or the wheels of the extra `build`. A library that exists (same source, headers, flags and
+compiler) is not built again. Libraries are kept in $PROFILER_BUILD, by default build/ of a checkout, or the
+user's cache where pip installed the package."""
 
 
 def add(commands: Commands) -> None:
@@ -64,7 +64,7 @@ def print_failures(failures: Sequence[FailedBuild]) -> None:
 def print_not_built(not_built: Mapping[str, str]) -> None:
     """Why nothing was built of what was asked for, on stderr."""
     for version, why in not_built.items():
-        print(f"profiler: {version} is not built: {why}", file=sys.stderr)
+        print(f"profiler: {version} was not built: {why}", file=sys.stderr)
 
 
 def add_versions(command: argparse.ArgumentParser) -> None:
@@ -81,7 +81,7 @@ def add_catalog(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--trust",
         action="store_true",
-        help="run the catalogue's Python, compiler flags and kernels, and remember it until it changes",
+        help="allow the catalogue's Python, compiler flags and kernels to run, until they change",
     )
 
 
@@ -102,7 +102,7 @@ def add_arches(command: argparse.ArgumentParser) -> None:
         "--arch",
         type=_arches,
         metavar="LIST",
-        help="such as sm_80,sm_89,sm_90a (default: each version's own)",
+        help="architectures, such as sm_80,sm_89,sm_90a (default: each version's own)",
     )
 
 
@@ -110,7 +110,7 @@ def add_jobs(command: argparse.ArgumentParser) -> None:
     """Add --jobs."""
     from profiler.cli.output import positive
 
-    command.add_argument("--jobs", type=positive, metavar="N", help="at a time (default: one a CPU)")
+    command.add_argument("--jobs", type=positive, metavar="N", help="parallel jobs (default: one per CPU)")
 
 
 def progress() -> Callable[[str, str], None]:

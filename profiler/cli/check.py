@@ -17,26 +17,26 @@ _DESCRIPTION = """\
 Run each version on the CPU, thread by thread, with no GPU and no CUDA toolkit: its numbers against the
 float64 reference under several schedules, and races, missing waits, uninitialised and out-of-bounds
 accesses, divergent barriers and exceeded budgets and launch bounds, with file and line. A good version must
-pass everywhere and keep the contract of its family (what it must refuse; an equal second call gives equal
-bits); a rejected one must be caught, by the kind and at the line that its catalogue entry and its source
-name.
-Each finding is reported on the smallest workload that shows it, with the command that makes that run again.
-Lines that are compiled only for the GPU are named: nothing here sees them.
-What it says is modelled: the schedules are seeded, and shared-memory wavefronts and bank conflicts come
-from a model of the banks. Where addresses depend on the data (the look-up of fp8 codes), so do conflicts:
-compare equal seeds."""
+pass everywhere and keep the contract of its family (the calls that it must refuse; an equal second call gives
+equal bits). A rejected version must be caught, by the kind and at the line that its catalogue entry and its
+source name.
+Each finding is reported on the smallest workload that shows it, with the command that repeats the run. Lines
+that are compiled only for the GPU are listed: this check does not see them.
+The results are modelled: the schedules are seeded, and shared-memory wavefronts and bank conflicts come from
+a model of the banks. Where addresses depend on the data (the look-up of fp8 codes), so do conflicts: compare
+equal seeds."""
 
 _EPILOG = """\
-exit codes: 0 all as expected · 1 a good version is not right, or a rejected one is not caught · 2 a version
-does not compile, its function does not take what the problem's case passes, or the problem's own code fails
-· 3 g++ 12 or addr2line is missing, or the problem has no workload for a version"""
+exit codes: 0 all as expected · 1 a good version is wrong, or a rejected one is not caught · 2 a version does
+not compile, its function does not take what the problem's case passes, or the problem's own code fails ·
+3 g++ 12 or addr2line is missing, or the problem has no workload for a version"""
 
 
 def add(commands: Commands) -> None:
     """Add `check`."""
     command = commands.add_parser(
         "check",
-        help="run versions on the CPU: right, free of races, and the wrong ones caught",
+        help="run versions on the CPU: are they correct and free of races",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -46,13 +46,13 @@ def add(commands: Commands) -> None:
         "--seeds",
         type=positive,
         metavar="N",
-        help="schedules (default: 3 for good, 10 for rejected versions)",
+        help="number of schedules (default: 3 for good, 10 for rejected versions)",
     )
     command.add_argument(
         "--workload", metavar="LABEL", help="only this workload: `--workload '1x2x128x64 causal'`"
     )
     command.add_argument(
-        "--seed", type=seed_number, metavar="N", help="only this schedule, by its number from 0"
+        "--seed", type=seed_number, metavar="N", help="only the schedule with this number, from 0"
     )
     command.add_argument(
         "--landing",
@@ -63,7 +63,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--contract",
         action="store_true",
-        help="only the calls of the contract, what must be refused: they change a call on the smallest "
+        help="only the calls that the contract says must be refused: they change a call on the smallest "
         "workload, or on that of --workload",
     )
     command.add_argument(

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130  # as a shell says it of a program that Ctrl-C ended
 _DESCRIPTION = """\
-Measure versions on this machine's GPU: is each right, how long does a call take, and what do Nsight's
-counters say of it. Every job runs in a process of its own and is kept as soon as it has ended: after Ctrl-C
-or a kill, --resume does what is missing, and --seal keeps the run as it is. Without ncu or the permission to
-read counters latency is still measured; without a GPU the static and modelled facts are still collected."""
+Measure versions on this machine's GPU: correctness, latency of a call, and Nsight's counters. Every job runs
+in its own process and is kept as soon as it ends: after Ctrl-C or a kill, --resume does what is missing, and
+--seal keeps the run as it is. Without ncu, or without permission to read counters, latency is still measured;
+without a GPU the static and modelled facts are still collected."""
 
 _EPILOG = """\
-exit codes: 0 all that was asked for, or what machine and budget allow, and it says what is left out ·
+exit codes: 0 everything that was asked for, or that machine and budget allow (what was left out is listed) ·
 1 a good version is wrong, or its cell failed · 2 wrong arguments · 3 nothing could be measured ·
 130 interrupted"""
 
@@ -50,35 +50,37 @@ def add(commands: Commands) -> None:
         "--against",
         metavar="LIST",
         default="",
-        help="further versions to measure beside them, such as sdpa,sdpa_flash",
+        help="further versions to measure in the same rounds, such as sdpa,sdpa_flash",
     )
     command.add_argument(
         "--rounds", type=positive, default=25, metavar="N", help="alternating rounds (default: 25)"
     )
     command.add_argument(
-        "--samples", type=positive, default=4, metavar="N", help="samples a round (default: 4)"
+        "--samples", type=positive, default=4, metavar="N", help="samples per round (default: 4)"
     )
     command.add_argument(
         "--processes",
         type=positive,
         metavar="N",
-        help="fresh processes for the rounds (default: one a round, fewer where time is short, at least 5)",
+        help="processes for the rounds (default: one per round, fewer if time is short, at least 5)",
     )
     command.add_argument(
-        "--budget", metavar="TIME", help="such as 8m: most valuable first, the rest is named"
+        "--budget", metavar="TIME", help="time limit, such as 8m: most valuable first, the rest is listed"
     )
     command.add_argument(
         "--full", metavar="LIST", default="", help="versions to capture in full, on the first workload"
     )
     command.add_argument(
-        "--sanitize", metavar="LIST", default="", help="versions to run under compute-sanitizer; all"
+        "--sanitize", metavar="LIST", default="", help="versions to run under compute-sanitizer, or all"
     )
-    command.add_argument("--no-counters", action="store_true", help="latency alone")
+    command.add_argument("--no-counters", action="store_true", help="measure latency only")
     command.add_argument("--no-model", action="store_true", help="leave out the check on the CPU")
     command.add_argument("--clock-control", choices=("none", "base", "boost"), default="none", help="of ncu")
     command.add_argument("--cache-control", choices=("none", "all"), default="none", help="of ncu")
-    command.add_argument("--keep-session", action="store_true", help="reports keep host, user and paths")
-    command.add_argument("--resume", metavar="RUN", help="go on with an unfinished run, or with the `last`")
+    command.add_argument(
+        "--keep-session", action="store_true", help="keep host name, user and paths in reports"
+    )
+    command.add_argument("--resume", metavar="RUN", help="continue an unfinished run, or the `last`")
     command.add_argument(
         "--seal", action="store_true", help="with --resume: keep the run as it is, measure nothing"
     )
@@ -86,10 +88,10 @@ def add(commands: Commands) -> None:
         "--out",
         type=Path,
         metavar="FILE.zip",
-        help="also as one file of at most 12 MB, kept up to date meanwhile",
+        help="also write one file of at most 12 MB, updated during the run",
     )
     command.add_argument(
-        "--dry-run", action="store_true", help="say what would run and about how long; needs no GPU"
+        "--dry-run", action="store_true", help="print what would run and about how long; needs no GPU"
     )
     add_json(command)
     command.set_defaults(handler=run)
@@ -126,7 +128,7 @@ def _open(arguments: argparse.Namespace, listener: Listener, budget_s: float | N
     if arguments.resume:
         return resume_collection(local_root(), arguments.resume, listener, seal_only=arguments.seal)
     if arguments.seal:
-        raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
+        raise ProfilerError("--seal needs --resume RUN: a new run has nothing to keep")
     catalog = trusted_catalog(arguments)
     return begin_collection(local_root(), catalog, _settings(arguments, catalog, budget_s), listener)
 
@@ -163,7 +165,7 @@ def _forecast(arguments: argparse.Namespace, budget_s: float | None) -> Exit:
     from profiler.documents import ForecastDocument
 
     if arguments.resume:
-        raise ProfilerError("--dry-run plans a run that begins now: leave out --resume")
+        raise ProfilerError("--dry-run plans a new run: leave out --resume")
     catalog = trusted_catalog(arguments)
     settings = _settings(arguments, catalog, budget_s)
     forecast = forecast_run(catalog, settings, detect_machine(settings.counters), budget_s)

@@ -49,9 +49,9 @@ class TerminalListener(Listener):
     def interrupted(self, collection: Collection) -> None:
         """How it goes on."""
         resume = f"profiler {self._command} --resume {collection.staging.run_id}"
-        say(f"\ninterrupted; go on: {resume}, or keep it as it is: … --seal")
+        say(f"\ninterrupted; to continue: {resume}, or to keep what is done: … --seal")
         if self._out:
-            say(f"{self._out} holds what had ended")
+            say(f"{self._out} has the jobs that had ended")
 
 
 def print_sealed(sealed: Sealed, as_json: bool) -> None:

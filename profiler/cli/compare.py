@@ -31,33 +31,33 @@ _SUFFIXES = (".csv", ".parquet", ".md", ".json")
 _FOR_TWO_NAMES = {"--top": "top", "--fail": "fail", "--all": "all"}  # options that a table does not take
 
 _DESCRIPTION = """\
-Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
-store is opened then), run ids, family/version, or a version whose name is unique; looked for in this order.
-A version as one run has it is version~RUN_ID.
+Compare B with A: the latency of calls by mode, counters launch by launch. A and B are report files (no
+store is opened then), run ids, family/version, or a version whose name is unique, looked up in this order.
+version~RUN_ID is a version as one run has it.
 
-Latencies that one run took in alternating rounds are judged by these rounds; those of two runs by the noise
-floor of the GPU, and without one they are unclear.
+Latencies that one run timed in alternating rounds are judged by these rounds; those of two runs by the
+noise floor of the GPU. Without a floor they are unclear.
 
-Kernels of one name pair; what cannot be paired is listed. Kernels whose names differ are a pair where --pair
-or `profiler pair` says so. Where that is safe one is proposed, as for gemm_v6 and gemm_v7, which is said
-beside it; --no-guess refuses. ncu's duration is not latency: it is measured under the profiler, and a launch
-under 50 µs that moved is unclear, not worse. Without a declared workload or pair, a changed grid and the same
-code are another workload, not comparable.
+Kernels of the same name pair; kernels that cannot be paired are listed. Kernels with different names pair
+where --pair or `profiler pair` says so. Where it is safe a pair is proposed, as for gemm_v6 and gemm_v7,
+and marked as a proposal; --no-guess refuses it. ncu's duration is measured under the profiler and is not
+latency: a launch under 50 µs that moved is unclear, not worse. Without a declared workload or pair, a
+changed grid with the same code is another workload, and not comparable.
 
-Two versions that were not both measured are compared by their static and their modelled facts, each kind by
-itself, on every workload and architecture that both have: --evidence, --workload and --gpu choose. A version
-whose results are wrong has no speed and no verdict: it stands as wrong.
+If the two versions were not both measured, their static and their modelled facts are compared, each kind
+separately, on every workload and architecture that both have; --evidence, --workload and --gpu select. A
+version whose results are wrong has no speed and no verdict: it is shown as wrong.
 
-Three names or more, or --against BASE: a table of all of them against BASE, else against the first. It has
-the time on every workload and GPU, then counters and facts (--metrics), all judged as one table. A run stands
-for all its versions. What is wrong or not measured comes last, with the reason or the command."""
+Three or more names, or --against BASE: a table of all of them against BASE, by default the first. It has
+the time on every workload and GPU, then counters and facts (--metrics), all judged as one table. A run
+contributes all its versions. What is wrong or not measured comes last, with the reason or the command."""
 
 _EPILOG = """\
-exit codes: 0, unless an input cannot be read or used (2). With --fail, what `profiler gate B --baseline A`
-says of these two sides, with the reason and what would settle it below: 0 nothing got worse · 1 something
-did (one launch a side counts) · 3 could not judge: unclear, missing, not comparable, or nothing was compared.
-Time decides, then exact counts and facts; a counter that wobbles weighs where --on names it, and is unclear
-there without A/A pairs. --top does not change the exit code."""
+exit codes: 0, or 2 if an input cannot be read or used. With --fail, the answer of `profiler gate B
+--baseline A` for these two sides, with the reason and what would settle it: 0 nothing got worse · 1
+something did (one launch a side is enough) · 3 could not judge: unclear, missing, not comparable, or
+nothing was compared. Time decides, then exact counts and facts; a noisy counter decides only if --on names
+it, and is unclear there without A/A pairs. --top does not change the exit code."""
 
 
 def add(commands: Commands) -> None:
@@ -70,35 +70,37 @@ def add(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     compare.add_argument(
-        "names", nargs="+", metavar="NAME", help="A, which is judged against, and B; or a table of more"
+        "names", nargs="+", metavar="NAME", help="A (the baseline) and B; or more, for a table"
     )
-    compare.add_argument("--against", metavar="BASE", help="a table of all names against this one")
+    compare.add_argument("--against", metavar="BASE", help="make a table of all names against this one")
     add_metrics(compare, "which counters and facts the table has")
     compare.add_argument(
         "--out",
         action="append",
         default=[],
         metavar="FILE",
-        help="write there too, by its suffix .csv, .parquet, .md or .json (repeatable); CSV and Parquet "
-        "have a row a number, with its state, verdict and interval",
+        help="also write this file: .csv, .parquet, .md or .json (repeatable); CSV and Parquet "
+        "have one row per number, with its state, verdict and interval",
     )
     shape = compare.add_mutually_exclusive_group()
     add_json(shape)
     shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
-    shape.add_argument("--all", action="store_true", help="print every metric of every pair, not what moved")
+    shape.add_argument(
+        "--all", action="store_true", help="print every metric of every pair, not only what moved"
+    )
     add_filters(compare, "kernel", "top", "workload", "gpu")
     add_evidence(compare)
     add_across(compare)
     add_pairing(compare)
     compare.add_argument(
-        "--fail", action="store_true", help="judge as `profiler gate` does, and make that the exit code"
+        "--fail", action="store_true", help="judge as `profiler gate` does, and make the result the exit code"
     )
     compare.add_argument(
         "--on",
         action="append",
         default=[],
         metavar="CONCEPT",
-        help="with --fail: judge this concept too (repeatable)",
+        help="with --fail: also judge this concept (repeatable)",
     )
     compare.set_defaults(handler=run)
 
@@ -109,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.evidence import load_metrics
 
     if arguments.on and not arguments.fail:
-        raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
+        raise ProfilerError("--on selects what --fail judges: add --fail, or leave --on out")
     files = [_destination(Path(name)) for name in arguments.out]
     if arguments.against is not None or len(arguments.names) > 2:
         return _run_table(arguments, files)
@@ -154,7 +156,7 @@ def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
 def _destination(path: Path) -> Path:
     """A file to write, whose suffix says the form; ProfilerError for one that says nothing."""
     if path.suffix not in _SUFFIXES:
-        raise ProfilerError(f"--out {path}: the suffix says the form: one of {', '.join(_SUFFIXES)}")
+        raise ProfilerError(f"--out {path}: the suffix selects the format: one of {', '.join(_SUFFIXES)}")
     if not path.parent.is_dir():
         raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
     return path

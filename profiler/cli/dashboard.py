@@ -26,31 +26,36 @@ def add(commands: Commands) -> None:
         description=f"Serve the dashboard on {ADDRESS} until Ctrl-C.",
     )
     dashboard.add_argument("--port", type=port, help="the port (default: the first free one from 8501)")
-    dashboard.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
+    dashboard.add_argument(
+        "--no-browser", action="store_true", help="print the address without opening a browser"
+    )
     dashboard.add_argument(
         "--read-only",
         action="store_true",
-        help="show no form and record nothing (PROFILER_READ_ONLY=1 does the same)",
+        help="show no forms and record nothing (also PROFILER_READ_ONLY=1)",
     )
     dashboard.add_argument(
         "--user-header",
         metavar="HEADER",
-        help="the request header in which a proxy names who decides, such as X-Forwarded-User "
-        "(PROFILER_USER_HEADER); without it decisions are by the user that the server runs as",
+        help="the request header in which a proxy names the user, such as X-Forwarded-User "
+        "(PROFILER_USER_HEADER); default: the user that runs the server",
     )
     dashboard.add_argument(
         "--origin",
         action="append",
         default=[],
         metavar="URL",
-        help="the address at which a proxy serves it, such as https://perf.example.com; several by giving it "
-        "again. Without it only browsers on this machine, or at the end of a tunnel, are answered",
+        help="the URL at which a proxy serves it, such as https://perf.example.com (repeatable). "
+        "Without it only browsers on this machine, or at the end of a tunnel, are answered",
     )
     dashboard.add_argument(
         "--upload-size", metavar="SIZE", help="the largest file that may be uploaded (default: 1G)"
     )
     dashboard.add_argument(
-        "--upload-files", type=positive, metavar="N", help="files of a visitor at a time (default: 100)"
+        "--upload-files",
+        type=positive,
+        metavar="N",
+        help="files that one visitor may have uploaded at once (default: 100)",
     )
     dashboard.add_argument(
         "--upload-time", type=positive, metavar="S", help="seconds for a file to arrive (default: 900)"
@@ -65,7 +70,7 @@ def serve(arguments: argparse.Namespace) -> int:
 
     app = shipped("app.py")
     if not app.is_file():
-        raise ProfilerError(f"no app.py at {app}: the installation is not whole, install the package again")
+        raise ProfilerError(f"no app.py at {app}: the installation is incomplete, install the package again")
     command = command_line(
         app, port=arguments.port, browser=not arguments.no_browser and can_open_a_browser()
     )

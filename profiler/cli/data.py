@@ -20,10 +20,10 @@ def add(commands: Commands) -> None:
     """Add the five commands."""
     import_command = commands.add_parser(
         "import",
-        help="take in reports, CSVs, bundles and folders of them",
-        description="Take Nsight Compute reports (.ncu-rep), CSVs from ncu, bundles (folders or zips). "
-        "Unless given, version is the file's name, and family the nearest part of the path that no other "
-        "folder has. What is there already stays.",
+        help="import reports, CSVs, bundles and folders of them",
+        description="Import Nsight Compute reports (.ncu-rep), CSVs from ncu, bundles (folders or zips). "
+        "By default the version is the file's name, and the family the nearest part of the path that no "
+        "other folder has. What was imported before stays as it is.",
         epilog="A label may be a text (silu), a template ({folder[-2]}-{stem}), a rule by name "
         "('silu*=silu') or by regular expression ('/_n(\\d+)/=n{1}'). "
         "Of several rules the first that fits a report counts.",
@@ -36,44 +36,44 @@ def add(commands: Commands) -> None:
             f"--{name}",
             action="append",
             metavar=name.upper(),
-            help=f"the {name} of these reports (bundles say their own)",
+            help=f"the {name} of these reports (bundles have their own)",
         )
     import_command.add_argument(
-        "--relabel", action="store_true", help="reports that are there get these labels too, in one decision"
+        "--relabel",
+        action="store_true",
+        help="also give these labels to reports imported before, in one decision",
     )
     import_command.add_argument(
         "--reader-memory",
         metavar="SIZE",
-        help="what reading a file may take, such as 4G (by its size; PROFILER_READER_MEMORY)",
+        help="memory limit for reading a file, such as 4G (default: by its size; PROFILER_READER_MEMORY)",
     )
     import_command.set_defaults(handler=import_)
     stepped = commands.add_parser(
         "index",
-        help="bring the index in step with the bundles",
-        description="Bring the index in step with the bundles; try again what could not be read before.",
+        help="update the index from the bundles",
+        description="Update the index from the bundles; files that could not be read before are tried again.",
     )
-    stepped.add_argument("--rebuild", action="store_true", help="make it again from nothing but these")
+    stepped.add_argument("--rebuild", action="store_true", help="rebuild it from the bundles alone")
     stepped.set_defaults(handler=index)
     relabelled = commands.add_parser(
         "relabel",
         help="correct the family, version or workload of an imported run, or of all runs of a family",
-        description="Mend the family, version or workload of an imported run, or of all imported runs of a "
-        "family in one decision. A label may be a template or a rule, as of `profiler import`.",
+        description="Correct the family, version or workload of an imported run, or of all imported runs of "
+        "a family in one decision. A label may be a template or a rule, as for `profiler import`.",
     )
     relabelled.add_argument(
         "run", metavar="RUN_OR_FAMILY", help="a run id, or a family: `profiler runs` lists both"
     )
     for name in ("family", "version"):
-        relabelled.add_argument(
-            f"--{name}", action="append", metavar=name.upper(), help=f"the {name} from now on"
-        )
+        relabelled.add_argument(f"--{name}", action="append", metavar=name.upper(), help=f"the new {name}")
     relabelled.add_argument(
         "--workload", action="append", metavar="WORKLOAD", help="the workload; '' for unknown"
     )
     relabelled.add_argument(
         "--by-folder",
         action="store_true",
-        help="of a family: each folder that its reports came from becomes a family of its own",
+        help="for a family: each folder that its reports came from becomes a family",
     )
     relabelled.set_defaults(handler=relabel)
     forgotten = _about_a_run(commands, "forget", "hide a run; its bundle stays")
@@ -81,7 +81,7 @@ def add(commands: Commands) -> None:
     forgotten.set_defaults(handler=forget)
     for decision in (relabelled, forgotten):
         decision.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with the decision")
-    exported = _about_a_run(commands, "export", "write a run as one zip, to be imported elsewhere")
+    exported = _about_a_run(commands, "export", "write a run as one zip, to import elsewhere")
     exported.add_argument(
         "--out", type=Path, default=Path(), metavar="PATH", help="a file, or a folder (here)"
     )
@@ -154,7 +154,7 @@ def relabel(arguments: argparse.Namespace) -> int:
         workload = f", workload {labels.workload}" if labels.workload else ""
         print(f"{run_id} is {labels.family}/{labels.version}{workload}")
     if not changed:
-        print(f"{arguments.run}: its labels were these before")
+        print(f"{arguments.run}: it already had these labels")
     return Exit.PASS
 
 

@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-Do `build`, `static` and `check` for all versions and keep what they find as one run: static facts of each
+Run `build`, `static` and `check` for all versions and keep the results as one run: static facts of each
 kernel function, modelled facts of each workload, the sources, and shared-memory traffic by source line. The
-dashboard shows it at once. The run goes to the data (PROFILER_DATA, else data/), or with --out as a bundle
-into a folder."""
+dashboard shows the run at once. It goes into the data folder (PROFILER_DATA, else data/), or with --out as
+a bundle into another folder."""
 
 _EPILOG = """\
-exit codes: 0 all as expected and within budget · 1 a good version is not right or over its budget, or a
-rejected one is not caught · 2 a version does not compile · 3 a tool is missing, and nothing was kept. A run
-that is kept holds what is wrong as wrong."""
+exit codes: 0 all as expected and within budget · 1 a good version is wrong or over its budget, or a rejected
+one is not caught · 2 a version does not compile · 3 a tool is missing, and nothing was kept. A run that is
+kept records what is wrong as wrong."""
 
 
 def add(commands: Commands) -> None:
     """Add `dissect`."""
     command = commands.add_parser(
         "dissect",
-        help="static and modelled facts of the lineage as a run, with no GPU",
+        help="store static and modelled facts of the lineage as a run, without a GPU",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

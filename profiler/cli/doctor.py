@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-Say what this machine can do: GPU and its clocks, driver, CUDA, nvcc, ncu and whether it may read counters,
-compute-sanitizer, torch and its attention backends; and, where something is missing, what works without it.
-Nothing is changed: clocks and settings are read only."""
+Report what this machine can measure: GPU and its clocks, driver, CUDA, nvcc, ncu and whether it may read
+counters, compute-sanitizer, torch and its attention backends; and, where something is missing, what works
+without it. Nothing is changed: clocks and settings are only read."""
 
 _EPILOG = "exit codes: 0 something can be measured · 3 nothing can be measured here"
 

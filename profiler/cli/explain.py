@@ -24,33 +24,33 @@ Split the difference in time of every pair of launches into causes, in microseco
 issued), waiting by stall reason, parallelism (active warps), balance (active share of the cycles), clock, and
 a residue that makes the sum exact (skew between ncu's replay passes). A and B are named as for `compare`.
 
-It is Little's law, T = I * L / (W * S * a * f), split with the log-mean Divisia method. A factor without its
-counter is computed from what stands for it, and says so. Where too much is missing the split is coarser
-(waiting undivided, or cycles and clock) or there is none: then the three counters that moved most are named,
-and the lines of metrics.txt to collect. A launch whose time moved less than its threshold is unchanged and
-has no causes."""
+The split is Little's law, T = I * L / (W * S * a * f), by the log-mean Divisia method. A factor whose counter
+is missing is computed from others, and marked. Where too much is missing the split is coarser (waiting
+undivided, or cycles and clock only) or absent; then the three counters that moved most are listed, with the
+lines of metrics.txt to collect. A launch whose time moved less than its threshold is unchanged and has no
+causes."""
 
 _EPILOG = """\
-exit codes: 0, unless an input cannot be read or used (2). With --fail, as `compare --fail`, with the reason
-below: 0 nothing got worse, 1 something did, 3 could not judge, as where no GPU measured the two. --top does
-not change the exit code."""
+exit codes: 0, or 2 if an input cannot be read or used. With --fail, as `compare --fail`, with the reason:
+0 nothing got worse · 1 something did · 3 could not judge, for instance because the two were not measured on
+a GPU. --top does not change the exit code."""
 
 
 def add(commands: Commands) -> None:
     """Add `explain`."""
     explain = commands.add_parser(
         "explain",
-        help="why a version takes another time: work, waiting, parallelism, balance, clock",
+        help="why the time differs: work, waiting, parallelism, balance, clock",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    explain.add_argument("a", metavar="A", help="the side to explain from")
-    explain.add_argument("b", metavar="B", help="the side to explain")
+    explain.add_argument("a", metavar="A", help="the baseline")
+    explain.add_argument("b", metavar="B", help="the version to explain")
     shape = explain.add_mutually_exclusive_group()
     add_json(shape)
     shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
-    shape.add_argument("--all", action="store_true", help="split launches whose verdict is unclear too")
+    shape.add_argument("--all", action="store_true", help="also split launches whose verdict is unclear")
     add_filters(explain, "kernel", "top", "workload", "gpu")
     add_across(explain)
     add_pairing(explain)

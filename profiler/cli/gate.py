@@ -21,8 +21,8 @@ FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
 _OPTIONS = ("kernel", "workload", "gpu", "on", "across", "allow", "pairs", "guess")  # handed on as they are
 _DESCRIPTION = """\
 Compare versions, a run or reports with a baseline and fail on what got worse. A name is a report file, a run
-id, family/version, a version whose name is unique, or a family, all of its versions; without names the newest
-run is judged, all of it, and what is beside it in its family is said.
+id, family/version, a version whose name is unique, or a family (all of its versions). Without names the whole
+newest run is judged, and other versions of its family are listed.
 
 Checked: correctness, the rules on facts (spills, stack, registers, barriers, blocks per SM, modelled
 conflicts), the catalogue's budgets, the time and every exact count, data that the baseline has and the
@@ -31,23 +31,23 @@ conflicts) are reported but do not decide unless --on names them, and exact coun
 time is the same or better. Static and modelled evidence and plain reports are enough.
 
 --baseline: a report, a run id, a version, a torch backend that was collected, parent (the nearest correct
-ancestor in the catalogue) or best (the fastest correct version). Without it: what `profiler baseline` pinned,
-else the last run of the same version before this one.
+ancestor in the catalogue) or best (the fastest correct version). Default: what `profiler baseline` pinned,
+else the previous run of the same version.
 
-Whether a version is right and within its budget takes no baseline: a new one, and one that was wrong before,
-fail too, as does a rejected one that the check lets through. What only a GPU can tell may be lacking where
-there is none, unless --evidence asks for it. Results compared with themselves, or with a copy of the same
-report, count as nothing compared.
+Correctness and budgets need no baseline: a new version that is wrong fails, as does one that was wrong
+before, and a rejected one that the check no longer catches. Without a GPU, what only a GPU can tell may be
+missing, unless --evidence asks for it. Results compared with themselves, or with a copy of the same report,
+do not count as a comparison.
 
-A regression that `profiler acknowledge` recorded is let pass until its end, and is listed. One that
-ended says when and why."""
+A regression that `profiler acknowledge` recorded passes until its end, and is listed. One that has ended says
+when and why."""
 
 _EPILOG = """\
-exit codes: 0 nothing got worse · 1 something did (one launch a side counts), is wrong, over its budget, or
-was tried and gave no result · 2 input that cannot be read or used · 3 nobody could judge: unclear, missing,
-not comparable, or nothing was compared. --allow unclear lets pass what is unclear, and nothing else. A launch
-that is unclear has no weight where all such launches cannot have lost half of what the others gained, or 2 %
-of the time."""
+exit codes: 0 nothing got worse · 1 something did (one launch a side is enough), is wrong, over its budget, or
+was tried and gave no result · 2 input that cannot be read or used · 3 could not judge: unclear, missing, not
+comparable, or nothing was compared. --allow unclear lets unclear results pass, and nothing else. Unclear
+launches do not decide where all of them together cannot have lost half of what the others gained, or 2 % of
+the time."""
 
 
 def add(commands: Commands) -> None:
@@ -60,7 +60,7 @@ def add(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     gate.add_argument("names", nargs="*", metavar="NAME", help="what is judged; default: the newest run")
-    gate.add_argument("--baseline", metavar="B", help="what it is judged against")
+    gate.add_argument("--baseline", metavar="B", help="the baseline")
     add_filters(gate, "kernel", "workload", "gpu")
     gate.add_argument(
         "--evidence",
@@ -71,14 +71,14 @@ def add(commands: Commands) -> None:
     )
     add_across(gate)
     gate.add_argument(
-        "--on", action="append", default=[], metavar="CONCEPT", help="judge this concept too (repeatable)"
+        "--on", action="append", default=[], metavar="CONCEPT", help="also judge this concept (repeatable)"
     )
     gate.add_argument(
         "--allow",
         action="append",
         choices=[verdict.value for verdict in Verdict if verdict.traits.may_pass],
         default=[],
-        help="let pass what is unclear",
+        help="let unclear results pass",
     )
     add_pairing(gate)
     gate.add_argument("--format", choices=FORMATS, help="output format (default: text)")
@@ -89,9 +89,11 @@ def add(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="write there too, by its suffix .txt, .json, .md or .xml (repeatable)",
+        help="also write this file: .txt, .json, .md or .xml (repeatable)",
     )
-    gate.add_argument("--link", metavar="URL", default="", help="a dashboard to link to, for the Markdown")
+    gate.add_argument(
+        "--link", metavar="URL", default="", help="URL of a dashboard, for links in the Markdown"
+    )
     gate.set_defaults(handler=run)
 
 
@@ -123,7 +125,9 @@ def _destination(path: Path) -> tuple[Path, str]:
     """A file to write and its form, by its suffix; ProfilerError for one that says nothing."""
     form = next((form for form, suffix in FORMATS.items() if suffix == path.suffix), None)
     if form is None:
-        raise ProfilerError(f"--out {path}: the suffix says the form: one of {', '.join(FORMATS.values())}")
+        raise ProfilerError(
+            f"--out {path}: the suffix selects the format: one of {', '.join(FORMATS.values())}"
+        )
     if not path.parent.is_dir():
         raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
     return path, form

@@ -11,25 +11,25 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-The steps of a metric in the history of each kernel: where the level changed, by how much, in which runs that
-can have been, and what else differed there: driver, ncu, CUDA, GPU, clocks, flags, and whether the machine
-code did. A step with the same machine code and source is "changed", due to the environment.
+The steps of a metric in the history of each kernel: where the level changed, by how much, in which runs the
+change can lie, and what else differed there: driver, ncu, CUDA, GPU, clocks, flags, and whether the machine
+code changed. A step with the same machine code and source is "changed", due to the environment.
 
-CONCEPT is a concept of metrics.txt, an exact ncu name, or latency (the medians of timed calls). Runs come in
-the order in which they were made. Where runs hold several versions each version has a history of its own, and
-the newest run of each makes one over versions, in the catalogue's order.
+CONCEPT is a concept of metrics.txt, an exact ncu name, or latency (the medians of timed calls). Runs are
+ordered by when they were made. Where runs hold several versions, each version has its own history, and the
+newest runs form one over versions, in the catalogue's order.
 
 A level that was there before is "back in a known state", and one that was left for an older one "did not
-last": with the same machine code it is a state of the machine, and no verdict. A slow drift is no step.
+last": with the same machine code these are states of the machine, and not judged. A slow drift is not a step.
 
-A step needs 8 points, 2 of them after it. What only the last point shows, `profiler compare` judges."""
+A step needs 8 points, 2 of them after it. A change in only the last point is judged by `profiler compare`."""
 
 
 def add(commands: Commands) -> None:
     """Add `history`."""
     history = commands.add_parser(
         "history",
-        help="since when a metric is what it is",
+        help="when a metric changed, and what else changed then",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

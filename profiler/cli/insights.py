@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 At most six statements about VERSION (a report file, run id, family/version or version): what limits it, what
-changed against the baseline, and the lever each points to, largest share of its time first. Every statement
+changed against the baseline, and what to try, those that concern most of the time first. Every statement
 names its metrics, their values, the baseline's values, the evidence, and whether every input was valid. What
-the data do not carry is said to be unknown, with the lines of metrics.txt to collect; a counter that is
-missing never becomes advice. A version whose results are wrong gets the correctness alone.
+the data cannot tell is reported as unknown, with the lines of metrics.txt to collect; a missing counter never
+becomes advice. For a version whose results are wrong, only that is reported.
 
-Of several launches the longest is looked at that is not PyTorch's random numbers or fill or a matrix product
-of cuBLAS: --kernel names another. The baseline is the nearest correct ancestor in the lineage's catalogue
-unless --against names one; a report file has none of its own. Each lever says in how many known steps of
-optimisation it helped, and what would refute it (docs/insights.md)."""
+Of several launches the longest is examined, leaving out kernels of libraries; --kernel chooses another. The
+baseline is the nearest correct ancestor in the lineage's catalogue unless --against names one; a report file
+has none. Each lever says in how many known steps of optimisation it helped, and what would refute it
+(docs/insights.md)."""
 
 _EPILOG = """\
-exit codes: 0 · 2 an input cannot be read or used · 3 nothing is known of the version."""
+exit codes: 0 · 2 an input cannot be read or used · 3 nothing is known about the version."""
 
 
 def add(commands: Commands) -> None:
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("version", metavar="VERSION", help="what to look at")
-    command.add_argument("--against", metavar="BASELINE", help="what to compare it with")
+    command.add_argument("--against", metavar="BASELINE", help="the baseline")
     shape = command.add_mutually_exclusive_group()
     add_json(shape)
     shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")

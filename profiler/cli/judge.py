@@ -13,31 +13,33 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-Judges device code that nobody trusts: a folder with candidate.toml and CUDA C++, PTX or a cubin; or a
-version. Its host code never runs. It is compiled in isolation, its binary looked through, its machine code
-run on the CPU on shapes and inputs drawn just now, and on blocks of the acceptance shapes; then the model
-says its time. What cannot be told is unknown, and never passes."""
+Check an untrusted kernel: is it correct, and how fast? It is a folder with candidate.toml and CUDA C++, PTX
+or a cubin, or a version of the catalogue. Its host code never runs. It is compiled in isolation, its binary
+is scanned, and its machine code is run on the CPU, on random shapes and inputs and on blocks of the
+acceptance shapes; then its time is modelled. What cannot be determined is unknown, and never passes."""
 
 _EPILOG = """\
 examples:
-  profiler judge my_kernel/                     is it right, and how long would it take on an H100
-  profiler judge my_kernel/ --against v2d_b     and is that better, by more than the model's error
+  profiler judge my_kernel/                     is it correct, and how long would it take on an H100
+  profiler judge my_kernel/ --against v2d_b     and is it faster, by more than the model's error
   profiler judge my_kernel/ --json --seed 7     the same shapes and inputs again
 
-exit codes: 0 valid · 1 not valid, or worse · 2 a name is unknown · 3 not known, or nothing isolates"""
+exit codes: 0 valid · 1 not valid, or worse · 2 a name is unknown · 3 unknown, or no isolation here"""
 
 
 def add(commands: Commands) -> None:
     """Add `judge`."""
     command = commands.add_parser(
         "judge",
-        help="a candidate that nobody trusts: right, how fast, better than another?",
+        help="check an untrusted kernel: correct, how fast, faster than another?",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("candidate", metavar="CANDIDATE", help="a folder with candidate.toml, or a version")
-    command.add_argument("--against", metavar="ELITE", help="another of these, which it should beat")
+    command.add_argument(
+        "--against", metavar="ELITE", help="another candidate or version, which it should beat"
+    )
     command.add_argument("--catalog", type=Path, metavar="FILE", help="another catalog.toml")
     command.add_argument("--gpu", metavar="GPU", help="H100-SXM (default), A100-80GB, L4 …")
     command.add_argument(
@@ -45,19 +47,19 @@ def add(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="LABEL",
-        help="judge on this alone, may be repeated (default: the acceptance workloads)",
+        help="only this workload (repeatable; default: the acceptance workloads)",
     )
     command.add_argument(
-        "--seed", type=int, metavar="N", help="of the shapes and inputs (default: drawn anew)"
+        "--seed", type=int, metavar="N", help="seed of the shapes and inputs (default: random)"
     )
     command.add_argument(
-        "--trust", action="store_true", help="run it without isolation: only for code that you wrote"
+        "--trust", action="store_true", help="run without isolation: only for code that you wrote"
     )
     command.add_argument(
-        "--no-gpu", action="store_true", help="model its time, also where the GPU is in this machine"
+        "--no-gpu", action="store_true", help="model the time even if this machine has the GPU"
     )
     command.add_argument(
-        "--keep", type=Path, metavar="DIR", help="write machine code, listing and resources there"
+        "--keep", type=Path, metavar="DIR", help="write machine code, listing and resources to this folder"
     )
     add_json(command)
     command.set_defaults(handler=run)

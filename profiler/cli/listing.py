@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def add(commands: Commands) -> None:
     """Add the three commands."""
     runs = commands.add_parser("runs", help="list the runs of the index")
-    runs.add_argument("--hidden", action="store_true", help="also runs that were forgotten")
+    runs.add_argument("--hidden", action="store_true", help="also list hidden (forgotten) runs")
     runs.add_argument("--all", action="store_true", help="every run, not only the newest")
     versions = commands.add_parser("versions", help="list the versions, in the order they first appeared")
     workloads = commands.add_parser("workloads", help="list the workloads")

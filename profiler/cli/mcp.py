@@ -13,21 +13,20 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-Serve the Model Context Protocol: a language model's client starts it and asks on stdin, or asks over HTTP
-on this machine alone. The tools find, show, compare, explain, insights, source_lines, gate and predict
-change nothing; judge, which compiles and runs a candidate, is there with --allow-run.
+Serve the Model Context Protocol. A language model's client starts it and talks over stdin, or connects over
+HTTP from this machine only. The tools find, show, compare, explain, insights, source_lines, gate and predict
+change nothing; --allow-run adds judge, which compiles and runs a candidate.
 
-Files may be named below the data folder and the working directory, or the folders of --root in its
-place; links that lead out of them are refused. Answers are cut to a budget of characters, and say what
-was left out."""
+Tools may read files in the data folder and the working directory, or in the folders of --root in its place;
+links out of them are refused. Answers are cut to a budget of characters, and say what was left out."""
 
 _EPILOG = """\
 examples:
   profiler mcp                         on stdin and stdout, as a client starts it
-  profiler mcp --root ~/reports        reports of this folder alone, and the data folder
+  profiler mcp --root ~/reports        reports in this folder only, and the data folder
   profiler mcp --http 8765             http://127.0.0.1:8765/mcp
 
-exit codes: 0 the client is gone · 2 wrong arguments, or the MCP SDK is missing
+exit codes: 0 the client disconnected · 2 wrong arguments, or the MCP SDK is missing
 (pip install 'attention-kernel-profiler[agents]')"""
 
 
@@ -40,9 +39,11 @@ def add(commands: Commands) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("--list", action="store_true", help="print the tools and their arguments, and end")
+    command.add_argument("--list", action="store_true", help="print the tools and their arguments, and exit")
     add_json(command)
-    command.add_argument("--http", type=port, metavar="PORT", help="serve HTTP at this port of this machine")
+    command.add_argument(
+        "--http", type=port, metavar="PORT", help="serve HTTP on this port, to this machine only"
+    )
     command.add_argument(
         "--address", default="127.0.0.1", metavar="IP", help="the loopback address for --http (127.0.0.1)"
     )
@@ -51,13 +52,20 @@ def add(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="files below it may be named, in place of those of the working directory; repeated",
+        help="a folder whose files may be read, in place of the working directory (repeatable)",
     )
     command.add_argument(
-        "--budget", type=positive, metavar="N", help="characters of an answer unless the call says (4000)"
+        "--budget",
+        type=positive,
+        metavar="N",
+        help="characters per answer unless the call sets it (default: 4000)",
     )
     command.add_argument(
-        "--time-limit", type=positive_seconds, default=120, metavar="S", help="seconds for a call (120)"
+        "--time-limit",
+        type=positive_seconds,
+        default=120,
+        metavar="S",
+        help="seconds per call (default: 120)",
     )
     command.add_argument(
         "--allow-run", action="store_true", help="offer judge, which compiles and runs candidates"

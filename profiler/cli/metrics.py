@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 DESCRIPTION = """\
-List what metrics.txt declares. With --chip, print the comma list for `ncu --metrics` alone on stdout, and
-what collecting it costs on stderr. With --check, look up every name in NVIDIA's lists: exit 0 where
-all exist, 2 where some do not, 3 where NVIDIA's library does not load."""
+List the metrics of metrics.txt. With --chip, print the comma-separated list for `ncu --metrics` on stdout,
+and what collecting it costs on stderr. With --check, look up every name in NVIDIA's lists: exit code 0 if
+all exist, 2 if some do not, 3 if NVIDIA's library does not load."""
 
 
 def add(commands: Commands) -> None:

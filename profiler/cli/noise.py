@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from profiler.collect import Collection, Listener, Settings
 
 _DESCRIPTION = """\
-How far do two runs of one and the same build lie apart on this GPU? Each pair is two sessions of the version,
-a fresh process each, as far apart in time as the collection allows. From 20 pairs on, two runs of different
-days are judged by them; without, compare and gate call such runs unclear. By 50 smaller changes show. A floor
-holds for one GPU, driver, mode (timer, cache, clocks), family of kernels and length of call: short (under
+How far do two runs of the same build lie apart on this GPU? Each pair is two sessions of the version, each in
+a fresh process, as far apart in time as the collection allows. With 20 pairs or more, two runs from different
+days can be judged; without them, compare and gate call such runs unclear. With 50, smaller changes show. A
+floor holds for one GPU, driver, mode (timer, cache, clocks), kernel family and length of call: short (under
 100 µs), medium, long (1 ms and more). Pairs of several noise runs add up. Process sd is the standard
-deviation of what a session has of its own.
+deviation from session to session.
 
 With the default of three workloads, 50 pairs take 100 processes and about ten minutes. After Ctrl-C or a
-kill, --resume does what is missing, and --seal keeps the pairs there are."""
+kill, --resume does what is missing, and --seal keeps the pairs collected so far."""
 
 _EPILOG = """\
 exit codes: 0 pairs were collected, or listed · 1 a version is wrong, or failed · 2 wrong arguments ·
@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
     """Add `noise`."""
     command = commands.add_parser(
         "noise",
-        help="collect A/A pairs on this machine's GPU, or list the noise floors there are",
+        help="collect A/A pairs on this machine's GPU, or list the noise floors",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -51,26 +51,28 @@ def add(commands: Commands) -> None:
         help="labels, comma-separated (default: the headline, one of middle size and the largest)",
     )
     command.add_argument(
-        "--pairs", type=positive, default=50, metavar="N", help="A/A pairs a workload (default: 50)"
+        "--pairs", type=positive, default=50, metavar="N", help="A/A pairs per workload (default: 50)"
     )
     command.add_argument(
-        "--rounds", type=positive, default=25, metavar="N", help="rounds a session (default: 25)"
+        "--rounds", type=positive, default=25, metavar="N", help="rounds per session (default: 25)"
     )
     command.add_argument(
-        "--samples", type=positive, default=4, metavar="N", help="samples a round (default: 4)"
+        "--samples", type=positive, default=4, metavar="N", help="samples per round (default: 4)"
     )
-    command.add_argument("--budget", metavar="TIME", help="such as 8m: all workloads get equally many pairs")
-    command.add_argument("--resume", metavar="RUN", help="go on with an unfinished run, or with the `last`")
     command.add_argument(
-        "--seal", action="store_true", help="with --resume: keep the pairs there are, measure nothing"
+        "--budget", metavar="TIME", help="time limit, such as 8m; all workloads get equally many pairs"
+    )
+    command.add_argument("--resume", metavar="RUN", help="continue an unfinished run, or the `last`")
+    command.add_argument(
+        "--seal", action="store_true", help="with --resume: keep the pairs so far, measure nothing"
     )
     command.add_argument(
         "--out",
         type=Path,
         metavar="FILE.zip",
-        help="also as one file of at most 12 MB, kept up to date meanwhile",
+        help="also write one file of at most 12 MB, updated during the run",
     )
-    command.add_argument("--list", action="store_true", help="the floors there are, and those that lack")
+    command.add_argument("--list", action="store_true", help="list the floors, and those that are missing")
     add_json(command)
     command.set_defaults(handler=run)
 

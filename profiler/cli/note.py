@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from profiler.history import Note
 
 _DESCRIPTION = """\
-Keep a note on a version or a run, for everybody who looks at it: the pages Lineage, Runs and Diff show it.
-Kept as a decision record beside the bundles, with who and when. --list shows the notes, of NAME or all;
---undo ID takes one back."""
+Keep a note on a version or a run, shown on the pages Lineage, Runs and Diff. It is kept as a decision record
+beside the bundles, with who and when. --list shows the notes, all or those of NAME; --undo ID removes one."""
 
 
 def add(commands: Commands) -> None:
@@ -26,8 +25,8 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("text", nargs="*", metavar="TEXT", help="the note")
     which = command.add_mutually_exclusive_group()
-    which.add_argument("--list", action="store_true", help="the notes that are kept, of NAME or all")
-    which.add_argument("--undo", metavar="ID", help="take a note back; the start of its id will do")
+    which.add_argument("--list", action="store_true", help="list the notes, all or those of NAME")
+    which.add_argument("--undo", metavar="ID", help="remove a note; the start of its id is enough")
     add_json(command)
     command.set_defaults(handler=run)
 
@@ -35,11 +34,11 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Keep, list or take back."""
     if arguments.undo is not None and arguments.name:
-        raise ProfilerError("an id says which note it is: profiler note --undo ID")
+        raise ProfilerError("--undo takes only an id: profiler note --undo ID")
     if arguments.list and arguments.text:
-        raise ProfilerError("a note is kept or notes are listed, not both: profiler note --list NAME")
+        raise ProfilerError("--list takes no text: profiler note --list NAME")
     if not arguments.list and arguments.undo is None and not arguments.name:
-        raise ProfilerError("a note is about something: profiler note NAME TEXT")
+        raise ProfilerError("a note needs a name and a text: profiler note NAME TEXT")
     action = _list if arguments.list else _undo if arguments.undo is not None else _keep
     return action(arguments)
 
@@ -53,7 +52,7 @@ def _keep(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_document(note))
     else:
-        say(f"{note.subject}: noted; `profiler note --undo {note.id}` takes it back")
+        say(f"{note.subject}: noted; `profiler note --undo {note.id}` removes it")
     return 0
 
 
@@ -82,7 +81,7 @@ def _undo(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_document(note))
     else:
-        say(f"{note.subject}: the note is taken back")
+        say(f"{note.subject}: the note was removed")
     return 0
 
 

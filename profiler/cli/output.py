@@ -80,7 +80,7 @@ def note_forgotten(names: Iterable[str], store_opener: StoreOpener) -> None:
     from profiler.compare.resolve_names import forgotten_runs
 
     for run_id in forgotten_runs(names, store_opener):
-        print(f"profiler: run {run_id} was forgotten: nothing is judged by it", file=sys.stderr)
+        print(f"profiler: run {run_id} is hidden (forgotten): no verdict uses it", file=sys.stderr)
 
 
 def printable(text: str) -> str:
@@ -216,7 +216,7 @@ def write_bytes(content: bytes, path: Path, option: str = "--out") -> None:
             file.write(content)
     except OSError as error:
         is_unread = error.errno == errno.ENXIO
-        reason = "a named pipe that nobody reads, not a file" if is_unread else error.strerror
+        reason = "a named pipe without a reader, not a file" if is_unread else error.strerror
         raise ProfilerError(f"{option} {path}: {reason}") from None
 
 
@@ -352,7 +352,7 @@ def add_filters(command: argparse.ArgumentParser, *names: str) -> None:
     offered: dict[str, dict[str, Any]] = {
         "family": {"metavar": "FAMILY", "help": "only this family"},
         "workload": {"metavar": "WORKLOAD", "help": "only this workload (versions, not files)"},
-        "gpu": {"metavar": "GPU", "help": "only this GPU model, of a report too"},
+        "gpu": {"metavar": "GPU", "help": "only this GPU model, also in report files"},
         "kernel": {
             "metavar": "PATTERN",
             "help": "only kernels whose name, NVTX range/name or demangled name contains PATTERN; with * or "
@@ -389,7 +389,7 @@ def add_pair(command: argparse.ArgumentParser) -> None:
         dest="pairs",
         metavar="A=B",
         help="kernel A of the first is kernel B of the second: names, patterns with * or ?, or regex:EXPR "
-        "(may be repeated; `profiler pair` keeps it)",
+        "(repeatable; `profiler pair` records it for good)",
     )
 
 
@@ -411,7 +411,7 @@ def add_across(command: argparse.ArgumentParser) -> None:
         action="append",
         choices=("driver", "ncu", "gpu"),  # compare.ACROSS, which takes longer to import
         default=[],
-        help="driver, ncu version or GPU may differ: that is the question (repeatable)",
+        help="compare although this differs: driver, ncu version or GPU (repeatable)",
     )
 
 
@@ -420,7 +420,7 @@ def add_evidence(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--evidence",
         choices=("measured", "static", "modelled"),
-        help="measured if there is any, else static and modelled, each by itself",
+        help="kind of evidence (default: measured if available, else static and modelled separately)",
     )
 
 

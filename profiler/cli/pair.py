@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from profiler.compare import KeptPair
 
 _DESCRIPTION = """\
-Keep that two kernels of a family are one under two names, such as gemm_v6 and gemm_v7. From then on compare,
-explain, insights, gate, trend, history, regressions and the pages pair their launches where equal names leave
-them without a partner, and join their series. A name is a kernel's whole name, a pattern with * or ?, or
-regex:EXPR; two patterns mean kernels for which they stand for the same (*_v6=*_v7). Kept as a decision record
-beside the bundles, with who, when and why. --list shows what is kept, --undo ID takes a pair back. For one
-comparison alone: `profiler compare --pair A=B`."""
+Record that two kernels of a family are one under two names, such as gemm_v6 and gemm_v7. From then on
+compare, explain, insights, gate, trend, history, regressions and the pages pair their launches where equal
+names leave them without a partner, and join their series. A name is a kernel's full name, a pattern with *
+or ?, or regex:EXPR; of two patterns the wildcards must match the same text (*_v6=*_v7). It is kept as a
+decision record beside the bundles, with who, when and why. --list shows the recorded pairs, --undo ID
+removes one. For a single comparison: `profiler compare --pair A=B`."""
 
 
 def add(commands: Commands) -> None:
     """Add `pair`."""
     command = commands.add_parser(
-        "pair", help="keep that two kernels of a family are one under two names", description=_DESCRIPTION
+        "pair", help="record that two kernels of a family are one under two names", description=_DESCRIPTION
     )
     command.add_argument("family", nargs="?", default="", metavar="FAMILY")
     which = command.add_mutually_exclusive_group()
-    which.add_argument("--list", action="store_true", help="the pairs that are kept, of FAMILY or of all")
-    which.add_argument("--undo", metavar="ID", help="take a pair back; the start of its id will do")
+    which.add_argument("--list", action="store_true", help="list the recorded pairs, all or those of FAMILY")
+    which.add_argument("--undo", metavar="ID", help="remove a pair; the start of its id is enough")
     command.add_argument("pairs", nargs="*", metavar="A=B", help="two names of one kernel")
     command.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with it")
     add_json(command)
@@ -39,9 +39,9 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Keep, list or take back."""
     if arguments.undo is not None and arguments.family:
-        raise ProfilerError("an id says which pair it is: profiler pair --undo ID")
+        raise ProfilerError("--undo takes only an id: profiler pair --undo ID")
     if arguments.list and arguments.pairs:
-        raise ProfilerError("pairs are kept or listed, not both: profiler pair --list FAMILY")
+        raise ProfilerError("--list takes no pair: profiler pair --list FAMILY")
     if not (arguments.list or arguments.undo is not None or arguments.pairs):
         family = arguments.family or "FAMILY"
         raise ProfilerError(f"which kernels of {family} are one: profiler pair {family} A=B")
@@ -60,7 +60,7 @@ def _keep(arguments: argparse.Namespace) -> int:
         print_json({"pairs": list(map(_document, kept))})
         return 0
     for pair in kept:
-        undo = f"`profiler pair --undo {pair.id}` takes it back"
+        undo = f"`profiler pair --undo {pair.id}` removes it"
         say(f"{pair.family}: {pair.pair.a} and {pair.pair.b} are one kernel; {undo}")
     return 0
 
@@ -79,7 +79,7 @@ def _list(arguments: argparse.Namespace) -> int:
         print_table(("id", "family", "kernel", "is", "who", "why"), rows)
     else:
         family = arguments.family or "FAMILY"
-        say(f"no pair is kept: `profiler pair {family} A=B` keeps one")
+        say(f"no pair is recorded: `profiler pair {family} A=B` records one")
     return 0
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from profiler.documents import GivenLaunch
 
 _DESCRIPTION = """\
-How long a version would take on a GPU that is not here: its machine code is run on the CPU for counts and
-addresses, and one SM is simulated cycle by cycle. With report files, the launches of the report from its own
-counts, beside what was measured. Every time is modelled, with the range that held eight of ten public
+How long a version would take on a GPU that you do not have: its machine code is run on the CPU for counts and
+addresses, and one SM is simulated cycle by cycle. For report files, the launches of the report from their own
+counts, beside the measured time. Every time is modelled, with the range that held eight of ten public
 launches; a difference under 15 % is unclear. Atomics, wgmma, TMA and clusters have no model yet."""
 
 _EPILOG = """\
@@ -27,17 +27,18 @@ examples:
   profiler predict                              every good version on the acceptance workloads, on an H100
   profiler predict v2d_c --gpu L4 --set WARPS=8 would 128-row tiles help there?
   profiler predict v2d_b --against v2d_a --workload 1x8x512x64
-  profiler predict report.ncu-rep               what the model says of measured launches
+  profiler predict report.ncu-rep               what the model says about measured launches
   profiler predict add.cubin --grid 1024 --block 256 --arg f32[262144] --arg f32[262144] --arg i32=262144
 
-exit codes: 0 there is a model of something · 2 a name is unknown · 3 no model of anything, or no nvcc, g++"""
+exit codes: 0 something was predicted · 2 a name is unknown · 3 nothing could be predicted, or nvcc or g++
+is missing"""
 
 
 def add(commands: Commands) -> None:
     """Add `predict`."""
     command = commands.add_parser(
         "predict",
-        help="modelled time with no GPU: how fast, what limits it, what would help",
+        help="modelled time without a GPU: how fast, what limits it, what would help",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -51,14 +52,14 @@ def add(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="LABEL",
-        help="one workload alone, may be repeated (default: the acceptance workloads)",
+        help="only this workload (repeatable; default: the acceptance workloads)",
     )
     command.add_argument(
         "--gpu",
         action="append",
         default=[],
         metavar="GPU",
-        help="H100-SXM (default), A100-80GB, L4 …; repeated",
+        help="H100-SXM (default), A100-80GB, L4 … (repeatable)",
     )
     command.add_argument(
         "--set",
@@ -69,11 +70,11 @@ def add(commands: Commands) -> None:
         help="build with another value of a macro of the source, and compare with the version as it is",
     )
     command.add_argument(
-        "--what-if", action="store_true", help="what fewer conflicts and more blocks would do, for every row"
+        "--what-if", action="store_true", help="also predict fewer conflicts and more blocks, for every row"
     )
     code = command.add_argument_group("the launch of a file of machine code (cubin, library)")
-    code.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks")
-    code.add_argument("--block", metavar="X[,Y[,Z]]", help="threads of a block (default: what the code says)")
+    code.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks of the grid")
+    code.add_argument("--block", metavar="X[,Y[,Z]]", help="threads per block (default: from the code)")
     code.add_argument(
         "--arg",
         action="append",
@@ -82,9 +83,9 @@ def add(commands: Commands) -> None:
         metavar="TYPE[N]|TYPE=VALUE",
         help="an argument, in order: f16[4096] an array, i32[2]=7,9 one of these values, i32=512 a scalar",
     )
-    code.add_argument("--shared", type=int, metavar="BYTES", help="dynamic shared memory of a block")
-    code.add_argument("--kernel", metavar="NAME", help="which, of several")
-    code.add_argument("--arch", type=arch, metavar="SM", help="which code, of a library with several")
+    code.add_argument("--shared", type=int, metavar="BYTES", help="dynamic shared memory per block")
+    code.add_argument("--kernel", metavar="NAME", help="the kernel, if the file has several")
+    code.add_argument("--arch", type=arch, metavar="SM", help="the architecture, if the file has several")
     add_jobs(command)
     add_json(command)
     command.set_defaults(handler=run)
@@ -132,10 +133,10 @@ def _given_launch(arguments: argparse.Namespace) -> GivenLaunch | None:
     if arguments.grid is None:
         others = ("block", "arguments", "shared", "kernel", "arch")
         if any(getattr(arguments, name) not in (None, []) for name in others):
-            raise UnknownName("a launch needs --grid, and belongs to a file of machine code")
+            raise UnknownName("a launch needs --grid, and goes with a file of machine code only")
         return None
     if arguments.shared is not None and arguments.shared < 0:
-        raise UnknownName(f"--shared {arguments.shared} is no number of bytes")
+        raise UnknownName(f"--shared {arguments.shared} is not a number of bytes")
     return GivenLaunch(
         arguments.grid,
         arguments.block,

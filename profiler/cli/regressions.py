@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-What is worse now in the index, in groups of one version and one cause, as dashboard and gate count it. The
-latency of calls and ncu durations: by the steps of their history, by the newest run against the one before,
-and by the newest against the pinned baseline. Compiler facts, modelled conflicts and counts that repeat
-exactly: between the runs of one version. A version that is slower than its parent (without a catalogue the
-version before) did not get worse: it is listed apart and not counted.
+What is worse now in the index, grouped by version and cause, as the dashboard and the gate count it.
+Latency of calls and ncu durations are judged by the steps of their history, by the newest run against the
+one before, and by the newest against the pinned baseline; compiler facts, modelled conflicts and counts
+that repeat exactly, from one run of a version to the next. A version that is slower than its parent
+(without a catalogue, than the version before) did not get worse: it is listed separately and not counted.
 
-What was right and is wrong now comes first, what is acknowledged last.
-A level that was there before with the same machine code is back in a known state of the machine, and a slow
-drift is no step: both are listed last, and nothing to acknowledge. What moved between runs of one build, with
-equal machine code and source, is "changed", due to the environment. What many series share on one run is one
-alarm, due to the environment.
+Results that were right and are wrong now come first, acknowledged ones last. A level that was there before
+with the same machine code is a known state of the machine, and a slow drift is not a step: both are listed
+last, with nothing to acknowledge. What changed between runs of one build, with equal machine code and
+source, is "changed", due to the environment. A step that many series share on one run is one alarm, due to
+the environment.
 
-Launches are paired as `profiler compare` pairs them. One of another grid is another workload, unless a
-workload is declared (`import --workload`), and is compared with the last run of its own size.
+Launches are paired as by `profiler compare`. Another grid is another workload, unless a workload is
+declared (`import --workload`), and is compared with the last run of its own size.
 
-This lists; `profiler gate` judges one change and makes it the exit code."""
+This command lists; `profiler gate` judges one change and makes it the exit code."""
 
 
 def add(commands: Commands) -> None:

@@ -26,22 +26,23 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-One file with the table of `profiler compare A B C`, the times over the runs, and diffs with the baseline: no
-script, no other file, no network; light or dark as the reader's system is. A name is a version, a run id
-(all its versions) or a report file. Without --diff the three that moved most are explained."""
+One HTML file with the table of `profiler compare A B C`, the times over the runs, and diffs with the
+baseline: no scripts, no other files, no network; light or dark by the reader's settings. A name is a
+version, a run id (all its versions) or a report file. Without --diff the three that moved most are
+explained."""
 
 
 def add(commands: Commands) -> None:
     """Add `report`."""
     command = commands.add_parser(
         "report",
-        help="versions as one HTML file for a mail or a pull request",
+        help="versions as one HTML file, for an email or a pull request",
         description=_DESCRIPTION,
     )
     command.add_argument("names", nargs="+", metavar="VERSION", help="versions, runs or reports")
     command.add_argument("--out", metavar="FILE.html", default="report.html", help="the file (report.html)")
     command.add_argument("--against", metavar="BASE", help="the baseline (default: the first name)")
-    add_metrics(command, "which counters and facts stand beside the times")
+    add_metrics(command, "which counters and facts to show beside the times")
     command.add_argument(
         "--diff",
         action="append",
@@ -62,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     path = Path(arguments.out)
     if path.suffix not in (".html", ".htm"):
-        raise ProfilerError(f"--out {path}: a report is HTML: name a file that ends in .html")
+        raise ProfilerError(f"--out {path}: the report is HTML: name a file that ends in .html")
     if not path.parent.is_dir():
         raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
     opener = lru_cache(maxsize=1)(open_store)

@@ -16,13 +16,13 @@ def add(commands: Commands) -> None:
     """Add `restore`."""
     command = commands.add_parser(
         "restore",
-        help="take the runs and decisions of a backup",
+        help="restore the runs and decisions of a backup",
         description="Take the runs and decisions of a backup. The whole file is checked before anything of "
-        "it is taken. What is there with the same content stays, other content is named and refused (exit "
+        "it is taken. Existing runs with the same content stay, other content is named and refused (exit "
         "code 2), and runs that were deleted here after the backup stay away. Killed, it is finished by "
         "running it again.",
     )
-    command.add_argument("file", type=Path, metavar="FILE", help="what `profiler backup` wrote")
+    command.add_argument("file", type=Path, metavar="FILE", help="the file that `profiler backup` wrote")
     add_json(command)
     command.set_defaults(handler=run)
 

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 The roofs of the GPU at each launch's own clocks (fp64, fp32, fp16, tensor cores by type; L1, L2, DRAM), how
-much of each the launch reached, and its arithmetic intensity at each level. All of it comes from the report's
-own metrics: what a report lacks is named with its state. NAME is a report file, a run or a version. Exit 3
-where no launch has a point."""
+much of each the launch reached, and its arithmetic intensity at each level, all from the report's own
+metrics; what a report lacks is listed with its state. NAME is a report file, a run or a version. Exit code 3
+if no launch has a point."""
 
 
 def add(commands: Commands) -> None:
     """Add `roofline`."""
     command = commands.add_parser(
-        "roofline", help="launches under the roofs of their GPU", description=_DESCRIPTION
+        "roofline", help="launches under the rooflines of their GPU", description=_DESCRIPTION
     )
     command.add_argument("name", metavar="NAME", help="a report file, a run id, family/version, or a version")
     add_filters(command, "workload", "gpu", "kernel", "top")

@@ -13,26 +13,25 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-The machine code (SASS) of A with what was counted per place: samples by what the warps waited for, warp
-instructions executed, shared-memory wavefronts over the ideal. With B both are aligned, function by function
-and instruction by instruction: offsets count from the function's start and addresses of code are left out,
-so that two builds of one source differ in nothing. Instructions that differ in the numbers of registers
-alone are renamed: counted, and printed beside what differs. With --hot N it is what lies around the N
-hottest places that is printed.
+The machine code (SASS) of A with the counts of each place: samples by stall reason, warp instructions
+executed, shared-memory wavefronts beyond the ideal. With B both are aligned, function by function and
+instruction by instruction. Offsets count from the function's start and code addresses are left out, so two
+builds of one source show no difference. Instructions that differ only in register numbers are "renamed":
+counted, and printed beside real differences. --hot N prints only the surroundings of the N hottest places.
 
 A and B are report files (the longest launch, or --launch, --kernel), cubins, libraries, run ids or versions
-that were measured. Of a version that was not, or with --arch, it is what the compiler made of it: as the
-newest run keeps it, which needs no compiler, or built here where the sources have changed since, or with
---build; version~RUN_ID is what that run keeps. Beside a launch it is the code for the GPU of that launch,
-where there is some. That is static evidence: nothing was run, so there are no samples and no counts. Where a
-report prints ??? for its machine code, the counts still stand at their places."""
+that were measured. For a version that was not measured, or with --arch, it is the compiler's output: from
+the newest run that keeps it, which needs no compiler, or built here if the sources have changed, or with
+--build; version~RUN_ID takes it from that run. Next to a launch, the code for that launch's GPU is chosen
+if there is any. That is static evidence: nothing was run, so there are no samples and no counts. If a
+report prints ??? for its machine code, the counts are still shown at their places."""
 
 
 def add(commands: Commands) -> None:
     """Add `sass`."""
     command = commands.add_parser(
         "sass",
-        help="machine code with its counts per line, or two aligned",
+        help="machine code with counts per line, or two versions aligned",
         description=_DESCRIPTION,
         epilog="exit codes: 0 printed, different or not · 2 input that cannot be read · 3 no machine code, "
         "or a tool is missing",
@@ -43,23 +42,24 @@ def add(commands: Commands) -> None:
     shape = command.add_mutually_exclusive_group()
     add_json(shape)
     shape.add_argument("--all", action="store_true", help="with B: print equal and renamed instructions too")
-    command.add_argument(
-        "--launch", type=int, metavar="N", help="the launch, by its place in the report from 0"
-    )
+    command.add_argument("--launch", type=int, metavar="N", help="index of the launch in the report, from 0")
     command.add_argument("--b-launch", type=int, metavar="N", help="the launch of B (default: as --launch)")
     command.add_argument(
-        "--arch", type=arch, metavar="ARCH", help="of a binary with several, or compiled for (sm_90a)"
+        "--arch",
+        type=arch,
+        metavar="ARCH",
+        help="architecture in the binary, or to compile for (default: sm_90a)",
     )
     command.add_argument(
-        "--build", action="store_true", help="of a version: built here, whatever a run keeps of it"
+        "--build", action="store_true", help="for a version: build it here, even if a run keeps its code"
     )
     add_catalog(command)
-    command.add_argument("--source", action="store_true", help="one row a source line, not an instruction")
+    command.add_argument("--source", action="store_true", help="one row per source line, not per instruction")
     command.add_argument(
         "--hot",
         type=positive,
         metavar="N",
-        help="only the N hottest places, hottest first; with B what lies around them",
+        help="only the N hottest places, hottest first; with B, their surroundings",
     )
     add_filters(command, "kernel", "workload", "gpu")
     add_pair(command)

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from profiler.search import Journal
 
 _DESCRIPTION = """\
-Searches for a better kernel: a generator makes a child of one of the best three, `judge` says whether it is
-right and how long it would take, and it takes an elite's place only where it is better by more than the
-model's error. Every candidate is a record that is never changed; a kill loses the one in hand."""
+Search for a faster kernel: a generator makes a child of one of the best three, `judge` decides whether it is
+correct and how long it would take, and it replaces one of the three only if it is faster by more than the
+model's error. Every candidate is a record that never changes; a killed worker loses only its current one."""
 
 _EPILOG = """\
 examples:
   profiler search run attention --generator flags --minutes 30    from v2d_a, over macros of its source
   profiler search start attention --generator ./propose.sh        in the background; the page Search shows it
   profiler search status attention                                best, elites, refused, what insights brought
-  profiler search stop attention                                  workers end after their candidate
+  profiler search stop attention                                  workers end after their current candidate
   profiler search promote attention c41 > c41.patch               as a version of the catalogue, to review
 
 generators: flags and rewrites need no language model; module:function or file.py:function is called with the
-prompt, the parent's folder and the candidate's; anything else is a command, with the prompt on its stdin.
+prompt, the parent's folder and the candidate's; anything else is a command that gets the prompt on stdin.
 
 exit codes: 0 done · 2 a name is unknown · 3 nothing can be judged here"""
 
@@ -36,71 +36,77 @@ def add(commands: Commands) -> None:
     """Add `search`."""
     command = commands.add_parser(
         "search",
-        help="look for a better kernel: a generator proposes, the judge decides, the best three stay",
+        help="search for a faster kernel: a generator proposes, the judge decides",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
-    start = actions.add_parser("start", help="begin a search, with workers in the background")
+    start = actions.add_parser("start", help="start a search, with workers in the background")
     _add_settings(start)
-    start.add_argument("--workers", type=positive, default=1, metavar="N", help="(default: 1)")
+    start.add_argument("--workers", type=positive, default=1, metavar="N", help="workers (default: 1)")
     _add_limits(start)
     start.set_defaults(handler=run_start)
-    run = actions.add_parser("run", help="work on a search here: the newest that fits, else a new one")
+    run = actions.add_parser("run", help="work on a search here: the newest that fits, or a new one")
     _add_settings(run)
     run.add_argument("--search", metavar="ID", help="this search")
-    run.add_argument("--new", action="store_true", help="begin another one")
+    run.add_argument("--new", action="store_true", help="start another one")
     _add_limits(run)
     run.set_defaults(handler=run_run)
-    status = actions.add_parser("status", help="where a search stands")
+    status = actions.add_parser("status", help="the progress of a search")
     _add_search(status)
     add_json(status)
     status.set_defaults(handler=run_status)
-    stop = actions.add_parser("stop", help="workers end after the candidate that they have in hand")
+    stop = actions.add_parser("stop", help="end workers after their current candidate")
     _add_search(stop)
     stop.set_defaults(handler=run_stop)
     promote = actions.add_parser(
-        "promote", help="a candidate as a version of the catalogue: a patch to review"
+        "promote", help="make a candidate a version of the catalogue: a patch to review"
     )
     _add_search(promote)
     promote.add_argument("candidate", metavar="CANDIDATE", help="c41, or the beginning of a content id")
     promote.add_argument("--as", dest="version_id", default="", metavar="ID", help="the version's id")
-    promote.add_argument("--out", type=Path, metavar="FILE", help="write the patch there")
+    promote.add_argument("--out", type=Path, metavar="FILE", help="write the patch to this file")
     promote.set_defaults(handler=run_promote)
 
 
 def _add_search(command: argparse.ArgumentParser) -> None:
-    command.add_argument("family", metavar="FAMILY", help="of the catalogue: attention")
+    command.add_argument("family", metavar="FAMILY", help="a family of the catalogue, such as attention")
     command.add_argument("--search", metavar="ID", help="this search (default: the family's newest)")
 
 
 def _add_settings(command: argparse.ArgumentParser) -> None:
-    command.add_argument("family", metavar="FAMILY", help="of the catalogue: attention")
+    command.add_argument("family", metavar="FAMILY", help="a family of the catalogue, such as attention")
     command.add_argument("--generator", metavar="WORDS", help="flags, rewrites, a function or a command")
-    command.add_argument("--from", dest="version", metavar="VERSION", help="where it begins")
+    command.add_argument("--from", dest="version", metavar="VERSION", help="the version to start from")
     command.add_argument("--gpu", metavar="GPU", help="H100-SXM (default), A100-80GB, L4 …")
     command.add_argument(
         "--workload",
         action="append",
         default=[],
         metavar="LABEL",
-        help="an agreed workload, may be repeated (default: the acceptance workloads)",
+        help="only this workload (repeatable; default: the acceptance workloads)",
     )
     command.add_argument("--catalog", type=Path, metavar="FILE", help="another catalog.toml")
-    command.add_argument("--templates", type=Path, metavar="DIR", help="templates of the prompt of your own")
+    command.add_argument("--templates", type=Path, metavar="DIR", help="your own templates of the prompt")
     command.add_argument("--seats", type=positive, default=3, metavar="K", help="elites (default: 3)")
-    command.add_argument("--seed", type=int, metavar="N", help="of all choices at random")
+    command.add_argument("--seed", type=int, metavar="N", help="seed of all random choices")
     command.add_argument(
         "--control",
         type=_share,
         default=0.3,
         metavar="SHARE",
-        help="of prompts without insights (default: 0.3)",
+        help="share of prompts without insights (default: 0.3)",
     )
-    command.add_argument("--target", type=float, metavar="US", help="microseconds on the first workload")
     command.add_argument(
-        "--generator-time", type=float, default=600.0, metavar="S", help="limit of a command (default: 600)"
+        "--target", type=float, metavar="US", help="target time in microseconds on the first workload"
+    )
+    command.add_argument(
+        "--generator-time",
+        type=float,
+        default=600.0,
+        metavar="S",
+        help="seconds for a generator command (default: 600)",
     )
 
 
@@ -112,7 +118,7 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="screen so many before the fastest of them are judged (default: 1)",
+        help="screen this many before the fastest are judged (default: 1)",
     )
     command.add_argument(
         "--trust",
@@ -124,7 +130,7 @@ def _add_limits(command: argparse.ArgumentParser) -> None:
 def _share(text: str) -> float:
     value = float(text)
     if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is no share: from 0 to 1")
+        raise argparse.ArgumentTypeError(f"{text} is not a share from 0 to 1")
     return value
 
 
@@ -141,8 +147,8 @@ def run_start(arguments: argparse.Namespace) -> int:
             extra += [f"--{name}", str(value)]
     pids = [start_worker(journal, root, extra) for _ in range(arguments.workers)]
     say(f"{journal.settings.id}: {len(pids)} workers (process {', '.join(map(str, pids))})")
-    say(f"what they say: {journal.folder / LOG}")
-    say(f"where it stands: profiler search status {arguments.family}, or the page Search")
+    say(f"their output: {journal.folder / LOG}")
+    say(f"progress: profiler search status {arguments.family}, or the page Search")
     return 0
 
 
@@ -166,7 +172,7 @@ def run_run(arguments: argparse.Namespace) -> int:
     try:
         ended = worker.run(WorkerLimits(arguments.candidates, seconds))
     except KeyboardInterrupt:
-        ended = "interrupted: the candidate in hand is lost"
+        ended = "interrupted: the current candidate is lost"
     say(f"ended: {ended}")
     print_blocks(search_document(journal).blocks())
     return 0

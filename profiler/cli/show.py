@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-The metrics of every launch in a report file, run or version, by group; what has no number is named last, with
-the reason. A file is read as it is, without a store. With --all --json the numbers are in base units under
-their exact ncu names.
+The metrics of every launch in a report file, run or version, by group; metrics without a number come last,
+with the reason. A file is read directly, without a store. With --all --json the numbers are in base units
+under their exact ncu names.
 
---sections shows one launch, the longest unless --kernel names another, in the sections of Nsight Compute:
-what it says, speed of light, memory hierarchy, warp states, instruction mix, occupancy, hot source lines,
-rules, and what was not collected with the command that collects it; --against beside a launch of the same
-kernel there."""
+--sections shows one launch, by default the longest, in the sections of Nsight Compute: a summary, speed of
+light, memory hierarchy, warp states, instruction mix, occupancy, hot source lines, rules, and what was not
+collected with the command that collects it. --against shows a launch of the same kernel beside it."""
 
 
 def add(commands: Commands) -> None:
@@ -34,7 +33,7 @@ def add(commands: Commands) -> None:
         "name", metavar="REPORT_OR_VERSION", help="a report file, run id, family/version or version"
     )
     show.add_argument(
-        "--all", action="store_true", help="every metric of the report, not those of metrics.txt"
+        "--all", action="store_true", help="every metric of the report, not only those of metrics.txt"
     )
     show.add_argument("--sections", action="store_true", help="one launch, section by section")
     show.add_argument(

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from profiler.documents import CodeFilesDocument, StaticDocument
 
 _DESCRIPTION = """\
-What the compiler and the machine code say of each kernel function, with no GPU: registers, spills, stack,
-shared memory, opcodes (sites, not executions; what never executes left out) and theoretical occupancy.
-Block size and dynamic shared memory are not in the binary: they are those of the launch that the CPU check
-sees. Each version is judged against its own budget. In --json the opcodes have parts beside the whole: MUFU
-counts MUFU.EX2 too, LDG and STG their .128, LDSM its .T; do not add them up.
-In place of versions it takes files of machine code: cubins, libraries, reports, or a folder of cubins such as
-Triton's cache. What such a file does not say is not known."""
+Facts about each kernel function from the compiler and the machine code, without a GPU: registers, spills,
+stack, shared memory, opcodes (places in the code, not executions; code that never executes is left out) and
+theoretical occupancy. Block size and dynamic shared memory are not in the binary; they are taken from the
+launch that the CPU check sees. Each version is judged against its own budget. In --json some opcodes
+include others: MUFU includes MUFU.EX2, LDG and STG their .128, LDSM its .T; do not add them up. In place of
+versions it takes files of machine code: cubins, libraries, reports, or a folder of cubins such as Triton's
+cache. What a file does not say is "not known"."""
 
 _EPILOG = """\
 exit codes: 0 all within budget · 1 a good version is over its budget · 2 a version does not compile ·
-3 a tool is missing (nvcc, cuobjdump, nvdisasm, g++), a fact that has a budget is not known, or nothing to
-build"""
+3 a tool is missing (nvcc, cuobjdump, nvdisasm, g++), a fact that has a budget is not known, or there is
+nothing to build"""
 
 _CODE_FILES = (".cubin", ".ncu-rep", ".ncu-repz", ".so", ".fatbin", ".o", ".ptx")
 
@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
     """Add `static`."""
     command = commands.add_parser(
         "static",
-        help="registers, spills, opcodes, occupancy, with no GPU",
+        help="registers, spills, opcodes, occupancy, without a GPU",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -57,8 +57,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--lines",
         action="store_true",
-        help="run the machine code too: live registers, excess sectors and bank conflicts by source line; of "
-        "files live registers alone, however large they are",
+        help="also run the machine code: live registers, excess sectors and bank conflicts by source line; "
+        "for files live registers only, whatever their size",
     )
     command.add_argument(
         "--swizzle", action="store_true", help="find the smallest XOR swizzle without bank conflicts"
@@ -115,7 +115,7 @@ def _run_files(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
     _write_sarif(document, arguments)
     if arguments.swizzle:
         print(
-            "profiler: --swizzle: a file of code says nothing of its launch: name a version", file=sys.stderr
+            "profiler: --swizzle: a file of code does not contain its launch: name a version", file=sys.stderr
         )
     return print_document(document, arguments, everything=arguments.lines)
 

@@ -11,13 +11,12 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-One metric over the versions of each kernel, on each workload and GPU. CONCEPT is a concept of metrics.txt or
-an exact ncu name. A | stands before a value that must not be joined to the one on its left (the driver, ncu
-version, counter or unit changed), a ~ before one that is derived from other counters; a state where there is
-no number, · where the kernel did not run, ⊘ before the value of a version that is wrong. Versions without a
-value, and kernels with a number in only one version, are counted below the table; --all lists them. Versions
-come in the order of the catalogue that the family's newest run keeps, else in the order in which they first
-appeared."""
+One metric over the versions of each kernel, on each workload and GPU. CONCEPT is a concept of metrics.txt
+or an exact ncu name. Signs before a value: | it must not be joined to the one on its left (the driver, ncu
+version, counter or unit changed), ~ it is derived from other counters, ⊘ the version is wrong. · means that
+the kernel did not run; other gaps show their state. Versions without a value, and kernels that only one
+version has, are counted below the table; --all lists them. Versions come in the order of the catalogue that
+the family's newest run keeps, else in the order in which they first appeared."""
 
 
 def add(commands: Commands) -> None:
@@ -26,17 +25,26 @@ def add(commands: Commands) -> None:
     trend.add_argument("concept", metavar="CONCEPT", help="a concept such as duration, or an exact ncu name")
     add_filters(trend, "family", "workload", "gpu", "kernel")
     add_evidence(trend)
-    trend.add_argument("--over", choices=("versions", "time"), default="versions", help="time: every run")
     trend.add_argument(
-        "--across", action="append", choices=("driver", "ncu"), default=[], help="no break where this changes"
+        "--over",
+        choices=("versions", "time"),
+        default="versions",
+        help="versions, or time for every run (default: versions)",
     )
     trend.add_argument(
-        "--last", type=positive, default=8, metavar="N", help="the newest N versions (default 8)"
+        "--across",
+        action="append",
+        choices=("driver", "ncu"),
+        default=[],
+        help="do not break the line where this changes",
+    )
+    trend.add_argument(
+        "--last", type=positive, default=8, metavar="N", help="only the newest N versions (default: 8)"
     )
     trend.add_argument(
         "--all",
         action="store_true",
-        help="also versions without a value and kernels of only one version",
+        help="also list versions without a value and kernels of only one version",
     )
     add_json(trend)
     trend.set_defaults(handler=run)

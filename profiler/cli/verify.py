@@ -15,9 +15,9 @@ def add(commands: Commands) -> None:
     """Add `verify`."""
     command = commands.add_parser(
         "verify",
-        help="check bundles by their hashes, and the index by the bundles",
+        help="check bundles against their hashes, and the index against the bundles",
         description="Check the sha256 of every file of every bundle, read every decision, and compare the "
-        "index with a new one made from them. One line a finding; exit code 2 where there is any.",
+        "index with a new one made from them. One line per finding; exit code 2 if there are any.",
     )
     command.add_argument("--quick", action="store_true", help="skip the index")
     add_json(command)

@@ -46,7 +46,7 @@ def test_the_commands_set_show_list_and_unset(runs: list[Run], capsys: pytest.Ca
     assert "torch:theirs" in said("show", "mine/alpha", "--gpu", GPU)
     assert said("set", "nine", "zero", code=2).count("\n") == 1
     assert "every workload" in said("unset", FAMILY, code=2)
-    assert "no baseline of mine any more" in said("unset", FAMILY, "--workload", SIZE)
+    assert "no longer a baseline of mine" in said("unset", FAMILY, "--workload", SIZE)
 
 
 @pytest.mark.slow

@@ -158,7 +158,7 @@ class TestTimed:
             assert main(["compare", name, after.run_id, "--json", "--evidence", "static"]) == 0
             said = capsys.readouterr()
             assert json.loads(said.out)["a"]["wrong"] == "off by 1", "wrong as it was"
-            assert said.err == f"profiler: run {before.run_id} was forgotten: nothing is judged by it\n"
+            assert said.err == f"profiler: run {before.run_id} is hidden (forgotten): no verdict uses it\n"
             assert main(["gate", name, "--baseline", after.run_id]) == Exit.UNUSABLE_INPUT
             capsys.readouterr()
 

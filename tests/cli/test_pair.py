@@ -79,7 +79,7 @@ def test_a_pair_that_is_kept_is_followed_by_every_command(
     names = ("gemms/v6", "gemms/v7")
     assert not answer("compare", *names)["launches"]
     assert len(answer("trend", "duration")["series"]) == 2
-    assert "no pair is kept" in said("pair", "--list")
+    assert "no pair is recorded" in said("pair", "--list")
     assert "no kernel of gemms is called gemm_v9" in said("pair", "gemms", "gemm_v6=gemm_v9", code=2)
     assert "which kernels of gemms are one" in said("pair", "gemms", code=2)
     assert "gemm_v6 and gemm_v7 are one kernel" in said(
@@ -87,9 +87,9 @@ def test_a_pair_that_is_kept_is_followed_by_every_command(
     )
     assert "renamed" in said("pair", "--list")
     assert "renamed" in said("pair", "--list", "gemms")
-    assert "no pair is kept: `profiler pair convs A=B`" in said("pair", "--list", "convs")
-    assert "kept or listed, not both" in said("pair", "--list", "gemms", "a=b", code=2)
-    assert "an id says which pair it is" in said("pair", "gemms", "--undo", "1", code=2)
+    assert "no pair is recorded: `profiler pair convs A=B`" in said("pair", "--list", "convs")
+    assert "--list takes no pair" in said("pair", "--list", "gemms", "a=b", code=2)
+    assert "--undo takes only an id" in said("pair", "gemms", "--undo", "1", code=2)
     assert "gemm_v6 is one name" in said("pair", "gemms", "gemm_v6=gemm_v6", code=2)
     assert "which kernels of FAMILY are one" in said("pair", code=2)
     assert answer("compare", *names)["launches"][0]["paired_by"] == "declared"

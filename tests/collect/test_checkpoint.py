@@ -157,7 +157,7 @@ def test_after_an_interruption_the_file_holds_all_that_had_ended(folder: Path) -
         time.sleep(0.002)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert "collected.zip holds what had ended" in said
+    assert "collected.zip has the jobs that had ended" in said
     assert sum(bool(result.check) for result in unpacked(folder).results) == 3
     assert len(unfinished_runs(LocalRoot(folder / "data"))) == 1
 

@@ -87,7 +87,7 @@ def test_code_in_a_folder_is_of_files(tmp_path: Path) -> None:
 def test_an_answer_is_written_to_a_pipe_that_somebody_reads_and_to_no_other(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    with pytest.raises(ProfilerError, match=r"--out .*pipe\.csv: a named pipe that nobody reads, not a file"):
+    with pytest.raises(ProfilerError, match=r"--out .*pipe\.csv: a named pipe without a reader, not a file"):
         write_bytes(b"x", pipe)
     content = bytes(1 << 18)  # more than a pipe holds
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

@@ -181,7 +181,7 @@ def test_the_command_acknowledges_lists_and_takes_back(run: Run, capsys: pytest.
 
     assert said("--list") == "nothing is acknowledged\n"
     assert said("alpha", code=2).count("--why") == 1
-    assert "let pass until 2099-01-01" in said("mine/alpha", "--why", "known", "--until", "2099-01-01")
+    assert "acknowledged until 2099-01-01" in said("mine/alpha", "--why", "known", "--until", "2099-01-01")
     assert said("alpha", "--why", "known", "--until", "2020-01-01", code=2).count("2020-01-01 is over") == 1
     [future] = json.loads(said("--list", "--json"))["acknowledged"]
     assert future["ended"] is False
@@ -194,7 +194,7 @@ def test_the_command_acknowledges_lists_and_takes_back(run: Run, capsys: pytest.
     assert (one["family"], one["version"], one["concept"], one["ended"]) == (FAMILY, "alpha", None, True)
     assert "until 2020-01-01 (ended)" in said("--list")
     assert "name one" in said("--list", "--gpu", GPU, code=2)
-    assert "not let pass any more" in said("--undo", one["id"])
+    assert "no longer acknowledged" in said("--undo", one["id"])
     assert said("--list") == "nothing is acknowledged\n"
 
 
