@@ -45,7 +45,7 @@ EXCESS_SHARE = 0.05  # of sectors: below it none is worth a word
 LOCAL_SHARE, _LITTLE_LOCAL = 0.1, 0.01  # of local and global sectors: with a lever, and worth a word
 _DRAM_LIMIT_PCT = 85.0  # of its peak: below it more bytes in flight help
 _NO_BOUND = "no bound: what goes takes its instructions and their latency with it"
-_WAITING_ALONE = "less of this waiting alone saves that; instructions that go with it come on top"
+_WAITING_ALONE = "less of this waiting saves that; removing instructions along with it saves more"
 # Stall reasons whose levers change instructions, and leave what L2 and DRAM move.
 _LEAVE_TRAFFIC = ("barrier", "membar", "sleeping", "branch_resolving", "no_instruction", "imc_miss")
 _MAX_WAITS = 2  # stall reasons with a statement
@@ -407,7 +407,7 @@ def _at_the_roof(metrics: LaunchMetrics) -> _Answers:
     if not dram.valid or dram.number < ROOF_PCT or excess.number is None or excess.number >= EXCESS_SHARE:
         return
     text = (
-        f"DRAM is at {dram.text} of its peak and no sector is moved in vain: stop here, unless fewer bytes "
+        f"DRAM is at {dram.text} of its peak and no sector is wasted: stop here, unless fewer bytes "
         "can be moved."
     )
     yield _statement(metrics, "roof", NO_ACTION, text, (dram, *excess.inputs), weight=dram.number / 100)

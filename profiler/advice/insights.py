@@ -351,7 +351,7 @@ def _wrong(subject: Subject, why: str, table: MetricTable) -> Statement:
     return Statement(
         CORRECTNESS,
         CORRECTNESS,
-        f"{word}, so it has no speed and nothing else is said: {why}.",
+        f"{word}, so it has no speed and nothing else is reported: {why}.",
         inputs,
         Evidence.MODELLED if modelled else Evidence.STATIC if subject.facts else Evidence.MEASURED,
         "by the check on the CPU" if modelled else "by its last check",

@@ -201,8 +201,8 @@ _DECLARED = (
         "occupancy",
         (OCCUPANCY,),
         (*_NO_UNIT_LIMITS, below("occupancy", 50.0), below("waves", 1.0)),
-        "{occupancy} of the warps are there, in less than one wave, with compute at {compute} and memory at "
-        "{memory} of their peaks.",
+        "{occupancy} of the warps are resident, in less than one wave, with compute at {compute} and memory "
+        "at {memory} of their peaks.",
         "more warps for the same tile: more threads a block, less work for each",
         "missing_warps",
         "the same tile by twice the threads takes as long",
@@ -243,7 +243,7 @@ _DECLARED = (
             at_least("waves", 1.0),
             below("l2_atomics", 2.0),
         ),
-        "{occupancy} of the warps are there, with compute at {compute} and memory at {memory} of their "
+        "{occupancy} of the warps are resident, with compute at {compute} and memory at {memory} of their "
         "peaks: more warps would not hide what they wait for.",
         INDEPENDENT_WORK,
         "free_units",
@@ -663,7 +663,7 @@ OF_THE_BUILD = frozenset({"issue", "waiting:wait", *(rule.id for rule in RULES i
 # What rules that share a topic leave open where counters are missing.
 QUESTIONS = {
     "block": "whether warps have a thread in every lane",
-    "idle": "whether SMs stand idle",
+    "idle": "whether SMs are idle",
     "occupancy": "whether more warps would hide latency, and what limits them",
     "l1": "how L1 and shared memory are accessed",
     "dram": "how near DRAM is to its peak",

@@ -91,7 +91,7 @@ def load_subject(
     sides = [*([measured] if measured else []), *facts]
     if not sides:
         place = " and ".join(filter(None, (workload, gpu)))
-        raise UnknownName(f"{name} has nothing on {place}: `profiler show {name}` says what there is")
+        raise UnknownName(f"{name} has nothing on {place}: `profiler show {name}` lists what it has")
     family, version = sides[0].family, sides[0].version
     status: VersionStatus | None = None
     traffic: TrafficByWorkload = {}
@@ -128,7 +128,7 @@ def _without_results(family: str, version: Version) -> Subject:
     parent = f" Its parent: `profiler insights {version.parent}`." if version.parent else ""
     return Subject(
         f"{family}/{version.id}",
-        baseline_why="nothing to hold against a baseline",
+        baseline_why="nothing to compare with a baseline",
         waits_for=f"{no_results_reason(family, version)}.{parent}",
     )
 

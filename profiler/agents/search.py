@@ -55,7 +55,7 @@ def find_names(words: str, kind: str | None, family: str | None, store: Store, r
         fitting = _fitting(by_kind, wanted, any)
         sentences.append(f"Nothing holds all of {echo(words)}; these hold some of it.")
     if not any(fitting.values()):
-        return Found([], [f"Nothing fits {echo(words)}: find without words lists what there is."])
+        return Found([], [f"Nothing fits {echo(words)}: find without words lists everything."])
     listed = ", ".join(
         f"{len(items)} {name}{'s' * (len(items) != 1)}" for name, items in fitting.items() if items
     )

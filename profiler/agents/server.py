@@ -171,7 +171,7 @@ def loopback(address: str) -> str:
         is_loopback = False
     if not is_loopback:
         raise ProfilerError(
-            f"--address {address[:60]!r}: only this machine may ask (127.0.0.1, ::1), as whoever is let in "
+            f"--address {address[:60]!r}: only loopback addresses (127.0.0.1, ::1): a client "
             "reads all runs; from elsewhere use an SSH tunnel"
         )
     return text

@@ -15,7 +15,9 @@ KERNEL = Argument(
 WORKLOAD = Argument("workload", "only this workload, as find lists it (versions, not files)")
 GPU = Argument("gpu", "only this GPU (versions, not files)")
 SHARED = (
-    Argument("part", "a path into the whole document, such as launches[0].metrics: answers with that alone"),
+    Argument(
+        "part", "a path into the whole document, such as launches[0].metrics: answers with that part only"
+    ),
     Argument("offset", "with part: leave out so many items of the list", int, default=0, most=_MOST_OFFSET),
     Argument(
         "budget",
@@ -36,7 +38,7 @@ KINDS = ("version", "run", "report", "metric", "kernel", "file")
 
 FIND = Tool(
     "find",
-    "Find what there is",
+    "List names",
     "Names of versions, runs, reports, metrics, kernels and report files not yet imported, by words. "
     "Begin here: other tools take the names it answers with.",
     (
@@ -66,7 +68,7 @@ COMPARE = Tool(
     "that moved. For why a time changed: explain.",
     (
         _name("a", f"baseline: {_NAME}"),
-        _name("b", "what is held against it, named likewise"),
+        _name("b", "what it is compared with, named the same way"),
         KERNEL,
         WORKLOAD,
         GPU,
@@ -163,11 +165,11 @@ JUDGE = Tool(
     "judge",
     "Is a candidate right, and faster",
     "Compiles a candidate and runs it in isolation: manifest, what the binary may not have, results on "
-    "shapes drawn just now, modelled time, verdict against another. What cannot be told is unknown.",
+    "shapes drawn just now, modelled time, verdict against another. What cannot be determined is unknown.",
     (
         _name("candidate", "a folder with candidate.toml and device code, or a version (v2d_b)"),
         _name("against", "what it should beat, named likewise", required=False),
-        Argument("workloads", "judge on these alone (default: the acceptance workloads)", list),
+        Argument("workloads", "judge only on these (default: the acceptance workloads)", list),
         Argument("gpu", "H100-SXM (default), A100-80GB, L4, ..."),
         WORDS,
         *SHARED,

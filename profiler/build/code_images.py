@@ -281,7 +281,7 @@ def architectures(path: Path) -> tuple[str, ...]:
     if not arches:
         if targets := ptx_architectures(path):
             raise CannotJudge(
-                f"{path} holds PTX alone ({', '.join(targets)}) and no machine code: compile it for a GPU "
+                f"{path} holds only PTX ({', '.join(targets)}) and no machine code: compile it for a GPU "
                 f"with ptxas, or name the .ptx file"
             )
         raise BuildFailed(f"{path} holds no kernel for any architecture")

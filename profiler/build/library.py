@@ -258,7 +258,7 @@ def _children(pid: int) -> list[int]:
 def _first_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\b(error|fatal|undefined reference)\b", line)]
-    return (errors or lines[-1:] or ["the compiler said nothing"])[0]
+    return (errors or lines[-1:] or ["the compiler printed nothing"])[0]
 
 
 def _load(folder: Path, *, cached: bool) -> BuiltLibrary:

@@ -93,7 +93,7 @@ def _load(root: Root, run_id: str, parse: Callable[[bytes, str], Run]) -> Run:
     try:
         run = parse(root.read(f"{RUNS_FOLDER}/{run_id}/{RUN_FILE}", MAX_RUN_JSON_BYTES + 1), where)
     except FileNotFoundError as error:
-        raise BadBundle(f"no run {run_id} in {root.url}: `profiler runs` lists what there is") from error
+        raise BadBundle(f"no run {run_id} in {root.url}: `profiler runs` lists all") from error
     except OSError as error:
         raise BadBundle(f"{where} cannot be read ({error.strerror or error})") from error
     if run.run_id != run_id:

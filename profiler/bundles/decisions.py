@@ -177,7 +177,7 @@ def read_content(root: Root, name: str) -> bytes:
     except OSError as error:
         raise BadBundle(
             f"{root.url}/{FOLDER}/{name}.json cannot be read ({error.strerror or error}): "
-            "mend or remove the file"
+            "correct or remove the file"
         ) from error
 
 
@@ -227,7 +227,7 @@ def parse_record(folder: str, name: str, content: bytes) -> DecisionRecord:
     try:
         refuse_what_is_too_large(content, f"{folder}/{name}.json")
     except BadBundle as error:
-        raise BadBundle(f"{error}: mend or remove the file") from error
+        raise BadBundle(f"{error}: correct or remove the file") from error
     try:
         body = json.loads(content, object_pairs_hook=reject_repeated_keys)
         for field_name, kind in _FIELDS.items():
@@ -260,7 +260,7 @@ def parse_record(folder: str, name: str, content: bytes) -> DecisionRecord:
         raise
     except (ProfilerError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise BadBundle(
-            f"{folder}/{name}.json is no decision record ({brief_error(error)}): mend or remove the file"
+            f"{folder}/{name}.json is no decision record ({brief_error(error)}): correct or remove the file"
         ) from error
 
 

@@ -160,7 +160,7 @@ def check_label(kind: str, text: str | None) -> str | None:
     if kind != "workload" and not text:
         raise ProfilerError(f"a {kind} needs a name: leave --{kind} out, or give it one")
     if kind == "family" and "/" in text:
-        raise ProfilerError(f"{text}: a family's name holds no '/', which stands between family and version")
+        raise ProfilerError(f"{text}: a family's name cannot contain '/', which separates family and version")
     return text
 
 

@@ -88,7 +88,7 @@ def load_object(catalog: Catalog, reference: str) -> Any:
     except (Exception, SystemExit) as error:
         raise BadCatalog(
             f"{catalog.path}: {reference} cannot be loaded ({type(error).__name__}: {error}): "
-            "write module:name, or file.py:name for a file beside the catalogue"
+            "write module:name, or file.py:name for a file next to the catalogue"
         ) from error
 
 

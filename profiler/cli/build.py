@@ -64,7 +64,7 @@ def print_failures(failures: Sequence[FailedBuild]) -> None:
 def print_not_built(not_built: Mapping[str, str]) -> None:
     """Why nothing was built of what was asked for, on stderr."""
     for version, why in not_built.items():
-        print(f"profiler: {version} was not built: {why}", file=sys.stderr)
+        print(f"profiler: {version} is not built: {why}", file=sys.stderr)
 
 
 def add_versions(command: argparse.ArgumentParser) -> None:

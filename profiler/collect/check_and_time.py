@@ -143,7 +143,7 @@ def time_versions(context: JobContext, job: Job, timing: TimingRequest) -> TimeO
     done = any(result["status"] == "done" for result in results.values())
     outcome = outcome_of(job, last, [])
     outcome["status"] = "done" if done else "failed"
-    outcome["reason"] = f"the group's process died ({together['reason']}); each version was timed by itself"
+    outcome["reason"] = f"the group's process died ({together['reason']}); each version was timed separately"
     outcome["results"] = results
     return outcome
 

@@ -80,7 +80,7 @@ class CounterCollector:
         """
         context = self._context
         if not context.settings.counters or self._why_off:
-            raise LeftOut(self._why_off or "counters were not asked for")
+            raise LeftOut(self._why_off or "counters were not requested")
         before = context.staging.outcomes().captures.get(job.key)
         unfinished = before.get("unfinished") if before else None
         names = context.right_versions(unfinished or job.versions, job.workload)
@@ -121,7 +121,7 @@ class CounterCollector:
             result = outcome["results"][name]
             streak.add(name, result["status"], result["reason"])
         if missing:
-            outcome["reason"] = f"captured by itself: {', '.join(missing)} ({why})"
+            outcome["reason"] = f"captured separately: {', '.join(missing)} ({why})"
 
     def _collect_batches(
         self, job: Job, names: Sequence[str], outcome: CounterOutcome

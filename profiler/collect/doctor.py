@@ -88,7 +88,9 @@ class DoctorReport:
             return f"shared: {', '.join(signs)}; leave the clocks alone (--clock-control none)"
         if others is None:
             return "unknown: the driver does not say who uses the GPU; --clock-control none is safe"
-        return "nobody else is on the GPU; --clock-control base steadies the counters, none is the default"
+        return (
+            "no other process is on the GPU; --clock-control base steadies the counters, none is the default"
+        )
 
     @property
     def _why_no_gpu(self) -> str:

@@ -64,7 +64,7 @@ class PreparedProgram(Generic[RequestT, ResultT]):
             problem = f"and its result cannot be read: {error}"
         reason = f"its process {ended.description}" + (f": {problem}" if problem else "")
         if ended.kind == "signalled" and ended.code == signal.SIGKILL:
-            reason += " (by the system where memory ran out, or by somebody)"
+            reason += " (by the system when memory ran out, or by a user)"
         died = {"status": "failed", "reason": reason, "ended": ended.kind, "tail": ended.tail}
         return parse(self.program.result, died)
 

@@ -75,7 +75,7 @@ def detect_machine(counters: bool = True) -> Machine:
     machine = Machine(gpu, Ncu(ncu.path, ncu.version) if ncu else None, sanitizer.path if sanitizer else None)
     if gpu is None:
         why = "" if ended.ok else f" (the look at it {ended.description}: {ended.last_line})"
-        machine.missing.append(f"no GPU here: nothing can be measured; static and modelled facts alone{why}")
+        machine.missing.append(f"no GPU here: nothing can be measured; static and modelled facts only{why}")
     elif counters and ncu is None:
         machine.missing.append("no ncu here: latency is measured, counters are not; install Nsight Compute")
     elif counters and machine.chip:

@@ -86,7 +86,7 @@ def resume_collection(
 def _need_gpu(machine: Machine) -> None:
     if machine.gpu is None:
         raise CannotJudge(
-            "no GPU here, where A/A pairs are collected: `profiler noise --list` says what lacks"
+            "no GPU here, where A/A pairs are collected: `profiler noise --list` lists what is missing"
         )
 
 

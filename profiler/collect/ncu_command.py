@@ -299,7 +299,7 @@ def find_problem(output: str, exit_code: int | None) -> NcuProblem | None:
     if errors:
         return NcuProblem(f"ncu: {errors[0]}")
     if NO_KERNELS in output:
-        return NcuProblem("ncu profiled no kernel: none that was asked for was launched in its NVTX range")
+        return NcuProblem("ncu profiled no kernel: none of those requested was launched in its NVTX range")
     return NcuProblem(f"ncu ended with exit code {exit_code}") if exit_code else None
 
 

@@ -201,7 +201,7 @@ class _Resolver:
         version = self._version(name, entry)
         if entry and not entry.buildable:
             why = f"is planned: {entry.reason}" if entry.callable is None else f"is Python ({entry.callable})"
-            raise CannotJudge(f"{name} {why}; its machine code comes with a report of it, and there is none")
+            raise CannotJudge(f"{name} {why}; its machine code comes with a report, and it has none")
         if version is None:
             raise CannotJudge(f"{name} was not measured and is in no catalogue here: no machine code of it")
         return self._compiled(name, version, entry)

@@ -167,7 +167,7 @@ def check_names(
     if contract:
         versions = [version for version in versions if version.state == "good"]
         if not versions:
-            raise CannotJudge("nothing to check: the calls of the contract are made of good versions alone")
+            raise CannotJudge("nothing to check: the calls of the contract are made for good versions only")
     for words in sources.inconsistencies(lineage):
         warn(words)
     if seeds and seed is not None:

@@ -119,7 +119,7 @@ def _why_no_runs(check: VersionCheck) -> str:
 
 
 def _rounding(input_error: float | None) -> str:
-    return "" if input_error is None else f"the 8-bit codes alone: error {input_error:.2g}, not counted"
+    return "" if input_error is None else f"the 8-bit codes only: error {input_error:.2g}, not counted"
 
 
 def _items(check: VersionCheck, catalog: Path | None, most: int | None) -> list[Item]:

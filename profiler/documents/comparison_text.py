@@ -105,7 +105,7 @@ def derivations(changes: Iterable[MetricChange]) -> list[str]:
 
 def repeated(changes: Sequence[MetricChange]) -> list[str]:
     """Names the derived numbers that a list leaves out, since another row says what they say."""
-    return [f"said by another row: {', '.join(change.label for change in changes)}"] if changes else []
+    return [f"also in another row: {', '.join(change.label for change in changes)}"] if changes else []
 
 
 def undecided_reasons(comparison: Comparison) -> list[str]:
@@ -156,7 +156,7 @@ def pairing_notes(comparison: Comparison) -> list[str]:
     """`paired_names`, and how to declare or refuse what was proposed."""
     lines = paired_names(comparison)
     if any(pair.paired_by.is_proposed for pair in comparison.pairs):
-        lines.append("nobody declared that they are one kernel: --pair A=B does, --no-guess refuses it")
+        lines.append("not declared to be one kernel: --pair A=B declares it, --no-guess refuses it")
     return lines
 
 
@@ -186,8 +186,8 @@ def pair_commands(comparison: Comparison) -> list[str]:
     keep = ("profiler", "pair", family) if family else ()
     compare = ("profiler", "compare", comparison.a.label, comparison.b.label)
     reasons = (
-        ("nobody declared that they are one kernel", keep, proposed - of_launchers),
-        ("nobody declared that they run one function", compare, of_launchers),
+        ("not declared to be one kernel", keep, proposed - of_launchers),
+        ("not declared to run one function", compare, of_launchers),
         ("if they are one kernel", keep, {(a, b) for a, b in _only_names(comparison) if a != b}),
         ("to judge them all the same", compare, doubted - proposed),
         ("to pair in order what is ambiguous", compare, ambiguous),

@@ -224,7 +224,7 @@ def find_history(
         way_out = "`profiler import PATH` takes reports"
         if concept == LATENCY:
             way_out = "`profiler collect` measures it"
-        raise CannotJudge(f"nothing asked about carries {concept}: {way_out}")
+        raise CannotJudge(f"none of the requested data has {concept}: {way_out}")
     return HistoryDocument(concept, tuple(histories))
 
 

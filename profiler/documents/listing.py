@@ -264,8 +264,8 @@ def mix_sentences(mix: FamilyMix) -> list[str]:
     """Which folders a family mixes, and the command that tells them apart."""
     if not mix.folders:
         return [
-            f"{mix.family}: {mix.unknown} runs do not say which folder their reports came from, and may mix "
-            f"several: `{mix.way_out}` gives each folder a family of its own"
+            f"{mix.family}: {mix.unknown} runs do not record the folder of their reports, and may mix "
+            f"several: `{mix.way_out}` makes each folder a family"
         ]
     folders = ", ".join(f"{folder} ({runs}) → {family}" for folder, family, runs in mix.folders)
     mixed = f"{mix.family} mixes the reports of {len(mix.folders)} folders: {folders}"

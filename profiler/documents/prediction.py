@@ -189,7 +189,7 @@ def predict_names(
     errors = load_errors()
     if launch is not None or any(_is_code(Path(name)) for name in names):
         if macros or workloads or not names:
-            raise UnknownName("a file of machine code is predicted alone, with --grid, --block and --arg")
+            raise UnknownName("predict a file of machine code separately, with --grid, --block and --arg")
         if launch is None:
             raise UnknownName(f"{names[0]} says nothing of its launch: give --grid, --block and --arg")
         codes = [code_file(Path(name)) for name in names]
@@ -199,7 +199,7 @@ def predict_names(
     reports = [name for name in names if is_report(Path(name))]
     if reports:
         if len(reports) < len(names) or against or macros or workloads:
-            raise UnknownName("a report is predicted alone: its launches say their own workload and code")
+            raise UnknownName("predict a report separately: its launches have their own workload and code")
         if gpus:
             raise UnknownName(
                 "a report's launches are predicted on the GPU that they ran on: leave --gpu out"

@@ -291,7 +291,7 @@ def load_trend(
     )
     if not trends:
         raise CannotJudge(
-            f"no launch asked about carries {concept}: import reports that hold it (`profiler import PATH`)"
+            f"none of the requested launches has {concept}: import reports with it (`profiler import PATH`)"
         )
     return TrendDocument(concept, tuple(trends), last)
 

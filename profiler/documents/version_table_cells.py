@@ -160,7 +160,9 @@ def compare_many(
     if len(rows) < 2:
         raise CannotJudge(f"{baseline.name} alone: name another version to hold against it")
     if "gpu" in across:
-        raise UnknownName("across gpu: two names alone are compared across GPUs, a table has a place a GPU")
+        raise UnknownName(
+            "across gpu: only two names can be compared across GPUs; a table has one place per GPU"
+        )
     if len(rows) > MOST_VERSIONS:
         raise UnknownName(f"{len(rows)} versions in one table: at most {MOST_VERSIONS}, name fewer")
     cells = [

@@ -125,8 +125,8 @@ def _state_of_other_sizes(base: Workload, other: Workload, run: Run) -> tuple[st
     _, alone = run(other, fresh=True)
     run(base)
     if alone.passed:
-        return f"a call of {other.label} after one of {base.label} is wrong, and right by itself", False
-    return f"the call of {other.label} between is not right by itself: {describe_failure(alone)}", True
+        return f"a call of {other.label} after one of {base.label} is wrong, and right on its own", False
+    return f"the call of {other.label} between is wrong on its own: {describe_failure(alone)}", True
 
 
 def _state_of_a_call(first: Case, again: Case, result: RunResult, other: Workload | None) -> list[str]:

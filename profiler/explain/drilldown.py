@@ -73,7 +73,7 @@ class TensorPipe:
     def words(self) -> str:
         """What the pipe and the opcodes say together."""
         if self.instructions is None:
-            return "no opcodes in the report: nobody can say what kept the tensor pipe busy"
+            return "no opcodes in the report: what kept the tensor pipe busy is unknown"
         if self.instructions:
             return "matrix instructions executed"
         if self.pipe.number:

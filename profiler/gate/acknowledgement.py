@@ -91,7 +91,7 @@ class Acknowledgement:
             brief.append("ended by a newer run")
             reasons.append(f"it was for results up to run {self.until_run}, and these are {age}")
         if self.up_to is not None and (effect is None or abs(effect) > self.up_to):
-            size = "nobody knows how large this one is"
+            size = "the size of this one is unknown"
             if effect is not None:
                 size = f"this one is {change_text(effect)}"
             brief.append(f"ended: over {share_text(self.up_to)}")

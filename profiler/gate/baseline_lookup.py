@@ -154,7 +154,7 @@ class BaselineLookup:
                 )
             if earlier.tied:
                 why_tied[cell] = (
-                    f"{earlier.tied} and {own} say the same time, so nobody knows which is the newer: "
+                    f"{earlier.tied} and {own} have the same time, so the newer one is unknown: "
                     "name the one by --baseline"
                 )
             elif earlier.run_id:

@@ -71,7 +71,7 @@ def find_pairs(
     if files:
         if baseline is None:
             raise UnknownName(
-                f"{files[0]} is a file, which has no baseline of its own: name one by --baseline",
+                f"{files[0]} is a file, which has no baseline: choose one with --baseline",
                 option="--baseline",
             )
         if len(files) == len(names):
@@ -119,7 +119,7 @@ def _file_pair(a: Side, b: Side, name: str, cells: CellFilter) -> ComparisonPair
     """The pair of a report and its baseline. A file names no workload: only GPU and evidence count."""
     if not cells._replace(workload=None).matches(Cell(gpu=b.gpu or "", evidence=b.evidence)):
         gpu = b.gpu or "a GPU that it does not name"
-        why = f"{name} is {b.evidence} on {gpu}, and that was not asked for"
+        why = f"{name} is {b.evidence} on {gpu}, which was not requested"
         return ComparisonPair(name, a.label, None, None, why=why)
     return ComparisonPair(name, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
 
@@ -170,7 +170,7 @@ class PairFinder:
         elif compared:
             for kind in self.cells.evidence:
                 if kind not in reported:
-                    why = f"nothing {kind} of {name} was compared, and that was asked for"
+                    why = f"nothing {kind} of {name} was compared, although it was requested"
                     pairs.append(ComparisonPair(name, "", None, None, evidence=kind, why=why))
         return pairs
 

@@ -197,7 +197,7 @@ class Inventory:
             when = run_id[: len(first)]
             if when >= first and (last is None or when <= last):
                 raise UnknownName(
-                    f"run {run_id}, which may be the newest of {name}, cannot be read: {reason}; mend its "
+                    f"run {run_id}, which may be the newest of {name}, cannot be read: {reason}; repair its "
                     f"bundle, or leave it out: profiler forget {run_id}"
                 )
 

@@ -62,7 +62,7 @@ def latency_levels(
     if same_mode:
         name, latency = min(same_mode, key=lambda pair: pair[1].ns)
         levels.append(
-            ReferenceLevel(BASELINE, name, latency.ns, f"fastest kernel of others, {latency.run_id}")
+            ReferenceLevel(BASELINE, name, latency.ns, f"fastest external kernel, {latency.run_id}")
         )
     status = lineage.by_id.get(version or "")
     return levels + (_goals(status.version, workload, gpu) if status else [])

@@ -72,7 +72,7 @@ class Finished:
 def why_not_isolated() -> str:
     """Why nothing isolates on this machine; "" where namespaces can be made."""
     if not sys.platform.startswith("linux"):
-        return "there are namespaces on Linux alone"
+        return "namespaces exist only on Linux"
     with scratch_folder() as folder:
         job = _job(["/bin/sh", "-c", "exit 0"], folder, ProcessLimits(10), {})
         done = subprocess.run([*_START, job], capture_output=True, text=True, timeout=60)

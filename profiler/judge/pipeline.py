@@ -236,7 +236,7 @@ class _Run:
         """The measured times in the place of modelled ones, where the GPU is here."""
         assert self.code is not None
         with self.stages.stage(MEASURED) as started:
-            reason = why_no_gpu(self.gpu) if measured else "nobody asked for it: times are modelled"
+            reason = why_no_gpu(self.gpu) if measured else "not requested: times are modelled"
             if reason:
                 self.stages.add(MEASURED, StageState.UNKNOWN, started, reason)
                 return times

@@ -61,10 +61,10 @@ class CubinLaunch:
         """Raises UnknownName for what no GPU launches: CUDA C++ Programming Guide, "Compute Capabilities"."""
         threads = math.prod(self.block)
         if threads > _MOST_THREADS or self.block[2] > _MOST_THREADS_Z:
-            raise UnknownName(f"a block of {threads} threads is none: 1024 at most, 64 along z")
+            raise UnknownName(f"a block of {threads} threads is not possible: 1024 at most, 64 along z")
         if self.grid[0] >= 1 << 31 or max(self.grid[1:]) >= 1 << 16:
             raise UnknownName(
-                f"the grid {self.grid} is none: 2^31 - 1 blocks along x at most, 65535 along y, z"
+                f"the grid {self.grid} is not possible: 2^31 - 1 blocks along x at most, 65535 along y, z"
             )
         size = sum(argument.values.nbytes for argument in self.arguments)
         if size > _MOST_BYTES:

@@ -59,7 +59,7 @@ from profiler.store import SampleArrays
 _Size = tuple[int, int, int]
 _LaunchSize = tuple[_Size | None, _Size | None]  # grid and block
 _IsWorse = Callable[[TrendPoint, TrendPoint], bool]  # of the older and the newer
-_SHORT = UnclearReason("ncu durations under 50 µs, which move by themselves", "profiler collect VERSION")
+_SHORT = UnclearReason("ncu durations under 50 µs, which vary without a change", "profiler collect VERSION")
 _BY_CLOCK = UnclearReason(
     "ncu durations that moved in equal cycles, without a counter of the SM clock", "profiler collect VERSION"
 )

@@ -162,7 +162,7 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
     for launch, draft in zip(launches, drafts, strict=True):
         if not launch.values:
             # By label: "DRAM Frequency". The details page has no names unless it is asked for them.
-            problem = "names metrics by their labels alone" if draft.rows.seen else "names no metric"
+            problem = "names metrics only by their labels" if draft.rows.seen else "names no metric"
             raise UnreadableReport(
                 f"{path}: launch {launch.ordinal} ({launch.base_name}) {problem}; "
                 "export with --page raw, or with --print-metric-name name"

@@ -144,5 +144,5 @@ def parse_record(content: bytes, where: str) -> SearchRecord:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise BadBundle(
-            f"{where} is no record of a search ({type(error).__name__}: {error}): mend or remove the file"
+            f"{where} is no record of a search ({type(error).__name__}: {error}): correct or remove the file"
         ) from error

@@ -91,7 +91,7 @@ class Worker:
         started, done = time.monotonic(), 0
         while True:
             if self._journal.is_stopping:
-                return "it was asked to stop"
+                return "it was told to stop"
             if limits.candidates is not None and done >= limits.candidates:
                 return f"it did its {done} candidates"
             if limits.seconds is not None and time.monotonic() - started >= limits.seconds:

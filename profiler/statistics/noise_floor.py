@@ -183,7 +183,9 @@ def judge_stored_baseline(
         )
         return Decision(Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=floor.pairs)
     if floor is None or not floor.judges:
-        lack = f"a floor of {floor.pairs} A/A pairs is none: {MIN_FLOOR_PAIRS} are needed" if floor else ""
+        lack = (
+            f"a floor of {floor.pairs} A/A pairs is not enough: {MIN_FLOOR_PAIRS} are needed" if floor else ""
+        )
         reason = (
             f"{change_text(effect)} between {sides}, and {lack or 'no noise floor'}: "
             "the noise here is unknown"

@@ -74,7 +74,7 @@ def _search(folder: Path, files: FoundFiles) -> None:
             # Imported by themselves its reports would be other runs, without labels and samples.
             message = f"{folder_path}: a bundle whose {RUN_FILE} is gone: copy it again"
             files.refused.append(
-                (folder_path, f"{message}, or import its reports alone by naming {folder_path}/reports")
+                (folder_path, f"{message}, or import only its reports with {folder_path}/reports")
             )
             folders.clear()
             continue

@@ -51,7 +51,7 @@ def plan_pruning(
     with contextlib.closing(open_store(data)) as store:
         families = {run.run_id: run.family for run in store.runs(family, hidden=True) if run.created < until}
         if family is not None and family not in store.families():
-            raise ProfilerError(f"no family {family} in the index: `profiler versions` lists what there is")
+            raise ProfilerError(f"no family {family} in the index: `profiler versions` lists all")
     runs, refused = [], []
     for run_id in sorted(families):
         try:
@@ -114,7 +114,7 @@ def _prune(root: Root, run_id: str, why: str, who: str) -> int:
     known = {digest: report for digest, report in read_again.items() if report is not None}
     # The index must not notice: its rows are the same, to the last bit.
     if repr(run_rows.make_rows((run, known, None))) != repr(run_rows.make_rows((run, reports, None))):
-        raise BadBundle(f"run {run_id} keeps its reports: their numbers alone would give other answers")
+        raise BadBundle(f"run {run_id} keeps its reports: their numbers alone would give different answers")
     _remove_partial_files(root, folder)
 
     def write(path: str, content: bytes) -> None:

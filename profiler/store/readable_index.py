@@ -55,7 +55,7 @@ def _open_readable(root: Root, place: str | Path, reason: IndexNotWritable) -> S
         with contextlib.suppress(ProfilerError, OSError):
             store = opener(root)
             sync_store(root, store)
-            store.behind = f"answers are from an index made for this command alone: {reason}"
+            store.behind = f"answers are from a temporary index made for this command: {reason}"
             return store
     raise reason
 

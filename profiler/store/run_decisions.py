@@ -62,7 +62,7 @@ def relabel(
         families = new_families(runs, index.import_folders()) if by_folder else {}
         if by_folder and not families:
             raise ProfilerError(
-                f"the runs of {name} do not say which folder their reports came from: "
+                f"the runs of {name} do not record the folder of their reports: "
                 "`profiler import FOLDER --relabel` labels them by it"
             )
         changes = {}
@@ -178,5 +178,5 @@ def check_run_id(root: Root, run_id: str) -> None:
     run_ids = bundle.list_runs(root)
     if run_id not in run_ids:
         near = get_close_matches(run_id, run_ids, n=3, cutoff=0.5)
-        hint = f"; near: {brief_list(near)}" if near else "; `profiler runs` lists what there is"
+        hint = f"; near: {brief_list(near)}" if near else "; `profiler runs` lists all"
         raise UnknownName(f"no run {run_id} in {root.url}{hint}")

@@ -166,12 +166,12 @@ class WithUploadLimits:
             own = held.get(session, {})
             own_coming = [coming for name, coming in others if name == session]
             if len(own) + len(own_coming) >= limits.session_files:
-                raise _Refused(413, f"a visitor may have {limits.session_files} files here at a time")
+                raise _Refused(413, f"one visitor may upload {limits.session_files} files here at a time")
             if sum(own.values()) + sum(own_coming) + size_bytes > limits.session_bytes + _FRAMING_BYTES:
                 raise _Refused(413, f"a visitor's files may have {limits.session_bytes >> 20} MiB together")
             total = sum(sum(files.values()) for files in held.values()) + sum(size for _, size in others)
             if total + size_bytes > limits.total_bytes + _FRAMING_BYTES:
-                raise _Refused(503, "too much is being uploaded at a time: try again in a while")
+                raise _Refused(503, "too much is being uploaded at once: try again later")
         self._coming[upload] = session, size_bytes
 
 

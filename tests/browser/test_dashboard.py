@@ -217,7 +217,7 @@ def assert_the_diff_shows_the_numbers_of_compare(context: Any, reports: Path) ->
     rows = {" ".join(row.split()) for row in texts}
     (launch,) = [one for one in answer["launches"] if one["kernel"] == longest]
     # A derived number that another row has is named below the rows of its group.
-    repeated = " ".join(row for row in rows if row.startswith("said by another row: "))
+    repeated = " ".join(row for row in rows if row.startswith("also in another row: "))
     checked = 0
     for metric in launch["metrics"]:
         if None in (metric["a"], metric["b"]) or metric["a"] == metric["b"] == 0:

@@ -106,7 +106,7 @@ def test_a_decision_that_would_take_much_memory_is_refused_at_once(tmp_path: Pat
     path = tmp_path / "decisions" / f"{made.id}.json"
     path.write_text(path.read_text().replace('"values": {}', f'"values": {values}'))
     began = process_time()
-    with pytest.raises(BadBundle, match=r"forget-\w+\.json (would take|has).*mend or remove the file"):
+    with pytest.raises(BadBundle, match=r"forget-\w+\.json (would take|has).*correct or remove the file"):
         decisions.load_decisions(where)
     assert process_time() - began < 2
 
@@ -159,7 +159,7 @@ def test_a_record_with_a_field_of_another_type_is_named(
     with pytest.raises(BadBundle, match=said) as caught:
         decisions.load_decisions(LocalRoot(tmp_path))
     assert str(path) in str(caught.value)
-    assert "mend or remove" in str(caught.value)
+    assert "correct or remove" in str(caught.value)
 
 
 def test_a_reason_that_is_no_text_is_kept_as_far_as_it_is(where: Root) -> None:
@@ -182,5 +182,5 @@ def test_a_hidden_file_is_no_record_and_one_that_cannot_be_read_says_the_way_out
     (tmp_path / "decisions" / "._record.json").write_bytes(b"what a Mac leaves")
     assert decisions.load_decisions(where) == [made]
     (tmp_path / "decisions" / "gone.json").symlink_to("nowhere")
-    with pytest.raises(BadBundle, match=r"gone\.json cannot be read .*mend or remove the file"):
+    with pytest.raises(BadBundle, match=r"gone\.json cannot be read .*correct or remove the file"):
         decisions.load_decisions(where)

@@ -136,7 +136,7 @@ def test_a_proposed_pair_is_judged_unless_it_is_refused(
     assert main(["compare", old, new, "--fail"]) == 0
     shown = capsys.readouterr().out
     assert "gemm_v1 → gemm_v2: paired by similar name, names differ" in shown
-    assert "--pair A=B does, --no-guess refuses it" in shown
+    assert "--pair A=B declares it, --no-guess refuses it" in shown
     for judging in (["compare", old, new, "--fail"], ["explain", old, new, "--fail"]):
         assert main([*judging, "--no-guess"]) == 3
     assert main(["gate", new, "--baseline", old]) == 0

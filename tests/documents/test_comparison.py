@@ -209,18 +209,18 @@ def test_what_moved_has_no_second_row_for_numbers_that_a_report_carries(
     shown = printed(*equal)
     (row,) = [line for line in shown if " M cycle " in line]
     assert row.split()[:2] == ["elapsed", "cycles"]
-    assert "  said by another row: elapsed cycles, scheduler (derived), elapsed cycles, SM (derived)" in shown
+    assert "  also in another row: elapsed cycles, scheduler (derived), elapsed cycles, SM (derived)" in shown
     assert not any("derived from" in line for line in shown)
     everything = printed(*equal, everything=True)
     assert sum(" M cycle " in line for line in everything) == 3
-    assert not any("said by another row" in line for line in everything)
+    assert not any("also in another row" in line for line in everything)
     (launch,) = compare_sides(*equal, TABLE).to_dict()["launches"]
     derived = {metric["concept"] for metric in launch["metrics"] if metric.get("a_derived_from")}
     assert {"cycles_elapsed", "sm_cycles_elapsed"} <= derived
     # Farther off on one side they say something of their own: the first of the two derived ones has a row.
     shown = printed(cycles(8.02e6, 8.01e6), cycles(4.51e6, 4.40e6))
     assert sum(" M cycle " in line for line in shown) == 2
-    assert "  said by another row: elapsed cycles, SM (derived)" in shown
+    assert "  also in another row: elapsed cycles, SM (derived)" in shown
 
 
 def test_a_number_that_is_computed_from_one_row_alone_has_none_itself(
@@ -239,7 +239,7 @@ def test_a_number_that_is_computed_from_one_row_alone_has_none_itself(
         print_blocks(compare_sides(a, b, TABLE).blocks())
         return capsys.readouterr().out
 
-    assert "said by another row: active warps, scheduler (stand-in)" in printed(warps(32), warps(20))
+    assert "also in another row: active warps, scheduler (stand-in)" in printed(warps(32), warps(20))
     counter = "smsp__warps_active.avg.per_cycle_active"
     assert "said by" not in printed(
         warps(32, **{counter: Value(8, "warp")}), warps(20, **{counter: Value(6, "warp")})

@@ -119,7 +119,7 @@ def test_one_version_lists_all_its_kernels_and_failures_are_listed_where_nothing
 
 
 def test_what_no_launch_carries_cannot_be_judged(store: Store) -> None:
-    with pytest.raises(CannotJudge, match="no launch asked about carries dram_read"):
+    with pytest.raises(CannotJudge, match="none of the requested launches has dram_read"):
         load_trend("dram_read", load_metrics(), store)
 
 

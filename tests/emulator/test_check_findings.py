@@ -260,7 +260,7 @@ def test_calls_that_break_the_contract_are_told_by_what_was_passed(scale_family,
     assert first == "x 4 bytes on: launched scale, and must return 1"
     assert second.startswith("n 0: returned 9")
     assert by_version["state"]["broken"] == [
-        "a call of length 30 after one of length 7 is wrong, and right by itself",
+        "a call of length 30 after one of length 7 is wrong, and right on its own",
         "an equal second call, with one of length 30 between, gives other bits in 7 of 7 elements",
     ]
     of_open = [finding for finding in answer["findings"] if finding["version"] == "open"]
@@ -292,12 +292,12 @@ def test_a_version_whose_unchanged_calls_are_wrong_does_not_keep_the_contract(sc
     assert by_version["refused"]["calls"] == 1  # nothing tells what others would change
     assert by_version["nothing"]["broken"] == [
         "the call that the others change is not right: 7 elements not finite",
-        "the call of length 30 between is not right by itself: 30 elements not finite",
+        "the call of length 30 between is wrong on its own: 30 elements not finite",
     ]
     (crash,) = by_version["crashes"]["broken"]
-    assert crash.startswith("the call of length 30 between is not right by itself: crash at scale.cu:")
+    assert crash.startswith("the call of length 30 between is wrong on its own: crash at scale.cu:")
     assert by_version["wrong"]["broken"][0].startswith(
-        "the call of length 30 between is not right by itself: 30 elements off by up to"
+        "the call of length 30 between is wrong on its own: 30 elements off by up to"
     )
     main(["check", "nothing", "--contract", "--catalog", folder])
     assert "nothing  good   NOT RIGHT" in capsys.readouterr().out

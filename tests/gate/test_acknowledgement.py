@@ -115,7 +115,7 @@ def test_the_newest_that_fits_is_named(root: Root, store: Store) -> None:
         ),
         ({"until": "RUN"}, {"created": None}, "of unknown age"),
         ({"up_to": 0.03}, {"effect": 0.05}, "for changes up to 3 %, and this one is +5.0 %"),
-        ({"up_to": 0.03}, {"effect": None}, "nobody knows how large this one is"),
+        ({"up_to": 0.03}, {"effect": None}, "the size of this one is unknown"),
     ],
 )
 def test_one_that_ended_says_when_and_why(

@@ -596,5 +596,5 @@ def test_a_details_page_that_names_metrics_by_their_labels_is_refused_as_that(
     rule = '"SOL","","","","Bound","WRN","busy"'
     with pytest.raises(UnreadableReport, match="export with --page raw") as refused:
         read(tmp_path, f"{LONG}\n{LAUNCH},{row or rule}\n")
-    assert ("by their labels alone" in str(refused.value)) is labels
+    assert ("only by their labels" in str(refused.value)) is labels
     assert ("names no metric" in str(refused.value)) is not labels

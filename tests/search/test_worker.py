@@ -105,7 +105,7 @@ def test_a_stop_ends_workers_after_their_candidate(tmp_path: Path) -> None:
     worker = Worker(
         journal, LandscapeJudge(), load_generator("flags", 10), lambda _line: journal.request_stop()
     )
-    assert worker.run() == "it was asked to stop"
+    assert worker.run() == "it was told to stop"
     assert len(journal.records()) == 1
     journal.allow_work()
     run_search(journal, 2)

@@ -596,7 +596,7 @@ def test_runs_that_do_not_say_their_folder_are_labelled_anew_by_an_import(
     relabel_run(item.run_id, family="mine", store=store)
     [mix] = family_mixes(store.runs(), store.import_folders())
     assert (mix.folders, mix.unknown, mix.way_out) == ((), 2, "profiler import FOLDER… --relabel")
-    with pytest.raises(ProfilerError, match="do not say which folder"):
+    with pytest.raises(ProfilerError, match="do not record the folder"):
         relabel("ncu-reports", by_folder=True, store=store)
     summary = import_paths([folder], relabel=True, store=store)
     assert sorted(labels for _, *labels in summary.relabelled) == [["rms-ncu-reports", "v1"], ["silu", "v1"]]
@@ -966,7 +966,7 @@ def test_a_folder_that_may_only_be_read_is_read_and_nothing_in_it_is_touched(
     monkeypatch.delenv("PROFILER_DB")
     (data / "index.db").unlink()
     with open_store() as store:
-        assert "an index made for this command alone: " in store.behind
+        assert "a temporary index made for this command: " in store.behind
     assert not (data / "index.db").exists()
 
 

@@ -127,7 +127,7 @@ def test_without_an_index_one_is_made_for_the_command(
     monkeypatch.setattr(sqlite3, "connect", without_permission)
     number, said = listed(capsys)
     assert number == 4
-    assert "answers are from an index made for this command alone: " in said
+    assert "answers are from a temporary index made for this command: " in said
     with pytest.raises(ProfilerError):
         sync_index()
 
@@ -192,7 +192,7 @@ def test_a_disk_that_takes_no_index_is_read(
     make_unwritable(disk)
     number, said = listed(capsys)
     assert number == 2
-    assert "answers are from an index made for this command alone: " in said
+    assert "answers are from a temporary index made for this command: " in said
 
 
 @pytest.mark.slow
@@ -291,7 +291,9 @@ def test_a_folder_without_permission_to_write_is_read(
     done = without_privileges(["runs"])
     assert done.returncode == 0, done.stderr
     assert sum("example-" in line for line in done.stdout.splitlines()) == number
-    words = "answers are without 2 sealed runs: " if has_index else "an index made for this command alone: "
+    words = (
+        "answers are without 2 sealed runs: " if has_index else "a temporary index made for this command: "
+    )
     assert words in done.stderr
     done = without_privileges(["note", EXAMPLES[0].name, "text"])
     assert done.returncode == 2

@@ -443,7 +443,7 @@ class TestDrillDown:
         self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shown = self.drill(made_data, monkeypatch, "tensor cores")
-        assert "busy with matrix work alone not available on this GPU" in shown
+        assert "busy with matrix work only not available on this GPU" in shown
         assert "matrix instructions executed 221 k 221 k" in shown
 
 

@@ -174,7 +174,7 @@ def test_a_baseline_is_pinned_and_taken_away(data: Path, monkeypatch: pytest.Mon
     assert "pinned: the baseline of flash is flash/v2 (every workload · every GPU), by " in shown
     (pin,) = baselines.list_pins(decisions.load_decisions(location.open_root(str(data))))
     assert (pin.version, pin.run_id, pin.who) == ("v2", None, decisions.process_user())
-    assert "flash/v2 is no baseline of flash any more" in press(app, "Unpin")
+    assert "flash/v2 is no longer a baseline of flash" in press(app, "Unpin")
     assert "flash/v2 every workload" in press(app, "Undo")
 
 

@@ -96,7 +96,7 @@ def test_files_that_were_not_taken_are_counted_by_reason_until_somebody_asks() -
     assert put([MIB])[0] == 204
     counts = take_refused("mine")
     assert sorted(counts.values()) == [1, 3]
-    assert counts["a visitor may have 3 files here at a time"] == 3
+    assert counts["one visitor may upload 3 files here at a time"] == 3
     assert take_refused("mine") == {}
     assert [text.count("not taken") for text in map(str, run_list.not_taken(counts))] == [1, 1]
 
@@ -110,7 +110,7 @@ def test_a_file_that_is_too_large_is_refused_whatever_it_declares(declared: int 
 @pytest.mark.parametrize(
     ("there", "status", "reason"),
     [
-        ({"mine": {"a": 1, "b": 1, "c": 1}}, 413, "a visitor may have 3 files here at a time"),
+        ({"mine": {"a": 1, "b": 1, "c": 1}}, 413, "one visitor may upload 3 files here at a time"),
         ({"mine": {"a": 5 * MIB}}, 413, "a visitor's files may have 6 MiB together"),
         ({"x": {"a": 4 * MIB}, "y": {"a": 3 * MIB}}, 503, "too much is being uploaded at a time"),
     ],

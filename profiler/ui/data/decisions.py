@@ -137,7 +137,7 @@ def _over_limit(regressions: Sequence[Regression], up_to: float, is_of_several: 
     )
     are_over = f"{brief_list(list(rows))} {'are' if len(rows) > 1 else 'is'} over the limit of"
     ways = ["raise the limit"] if all(one.effect is not None for one in regressions) else []
-    ways += ["leave it empty"] + ["let one row pass alone"] * is_of_several
+    ways += ["leave it empty"] + ["acknowledge only one row"] * is_of_several
     return f"nothing is recorded: {are_over} {share_text(up_to)}; {' or '.join(ways)}"
 
 
@@ -145,7 +145,7 @@ def withdraw_group(place: str, group: RegressionGroup) -> None:
     """Take back the acknowledgements by which a group passes."""
     ids = dict.fromkeys(one.acknowledged.id for one in group.regressions if one.acknowledged)
     _withdraw(list(ids), author().name)
-    st.session_state[_DONE] = Done(place, f"not let pass any more: {group.subject}", forget_done)
+    st.session_state[_DONE] = Done(place, f"no longer acknowledged: {group.subject}", forget_done)
 
 
 def pinned_version(family: str, workload: str, gpu: str) -> str:
@@ -216,7 +216,7 @@ def unpin(place: str, old: Pin) -> None:
             who=who,
         )
 
-    _say_done(place, f"{old.name} is no baseline of {old.family} any more ({old.scope})", undo)
+    _say_done(place, f"{old.name} is no longer a baseline of {old.family} ({old.scope})", undo)
 
 
 def notes(subjects: Sequence[str]) -> list[Note]:

@@ -224,7 +224,7 @@ def _launch_of_side(data_version: DataVersion, launch: LaunchId) -> LaunchOfSide
     labels = by_label(data_version, launch.run_id)
     label, info = next((item for item in labels.items() if item[1].result_id == launch.result_id), ("", None))
     if run is None or info is None:
-        raise UnknownName(f"{launch.run_id} has no such launch: it was forgotten, or the run was made anew")
+        raise UnknownName(f"{launch.run_id} has no such launch: it was forgotten, or the run was made again")
     is_measured = info.evidence is Evidence.MEASURED
     side = Side(
         f"{info.family}/{info.version}",

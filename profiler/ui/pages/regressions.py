@@ -77,7 +77,7 @@ with errors_shown():
             with st.expander(f"{words}: {len(groups)}"):
                 st.html(regression_groups.lines(groups, chosen_family))
     pinned_family = chosen_family or families[0]
-    st.html(markup.section_head(f"Baseline of {pinned_family}", "what versions are held against"))
+    st.html(markup.section_head(f"Baseline of {pinned_family}", "the baselines of versions"))
     with errors_shown():
         newest_first = [info.version for info in versions if info.family == pinned_family][::-1]
         baseline_pin.show(pinned_family, newest_first)

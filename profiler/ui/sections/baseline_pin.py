@@ -22,7 +22,7 @@ def show_button(family: str, name: str, label: str, place: str) -> None:
         pin.workload is None and pin.gpu is None and name in (pin.run_id, pin.version, pin.name)
         for pin in decisions.pins(family)
     )
-    help_words = f"what versions of {family} are held against by gates and Regressions, on every workload"
+    help_words = f"gates and Regressions compare versions of {family} with it, on every workload"
     clicked = st.button(
         f"{label}: pinned" if is_pinned else f"Pin {label} as baseline",
         key=f"{place}_pin_{name}",
@@ -50,7 +50,7 @@ def show(family: str, versions: Sequence[str]) -> None:
                 decisions.unpin(PLACE, pin)
                 st.rerun()
     if not pins:
-        st.html(markup.note("none is pinned: versions are held against their own past"))
+        st.html(markup.note("none is pinned: versions are compared with their own past"))
     if not decisions.may_decide():
         return
     with st.form(f"pin_{family}", border=False):

@@ -151,7 +151,7 @@ def _show_compiled_code(opened: OpenedDiff) -> None:
     gpu_a, gpu_b = opened.comparison.a.gpu, opened.comparison.b.gpu
     st.html(markup.section_head("Machine code", f"static, {gpu_b or ''}: {compiled_code.NOTHING_RAN}"))
     if gpu_a != gpu_b:
-        st.html(markup.note(f"Compiled for {gpu_a} and {gpu_b}: not held beside each other."))
+        st.html(markup.note(f"Compiled for {gpu_a} and {gpu_b}: not shown side by side."))
         return
     with errors_shown():
         try:

@@ -23,7 +23,10 @@ _PARTS = (
         "refused",
         "candidates that are wrong or do not compile, by the stage that caught them, with the reason",
     ),
-    ("insights", "what each kind of advice brought to children that were shown it, beside a control without"),
+    (
+        "insights",
+        "what each kind of advice brought to children that were shown it, compared with a control without",
+    ),
     ("a candidate", "its difference from its parent, and the command that makes it a version"),
 )
 

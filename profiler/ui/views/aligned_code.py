@@ -79,7 +79,7 @@ def caption(alignment: Alignment) -> Html:
     """How the two compare, in one line."""
     counts = code_grid.row_counts(alignment)
     if alignment.counts[UNREAD]:
-        words = f"{counts}: without text nobody knows whether they are equal"
+        words = f"{counts}: without text it is unknown whether they are equal"
         return markup.grey_strip(("Instructions", words))
     if not alignment.different:
         return markup.grey_strip(("No difference", f"{counts}; addresses of code are left out"))

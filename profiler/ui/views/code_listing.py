@@ -24,7 +24,7 @@ SASS_AND_SOURCE = ("sass", "source")
 ROWS_A_PAGE = 6_000  # a listing of 5,000 lines stands whole
 BINS = 160  # of the strip over the whole listing
 REASONS_NAMED = 5
-_NO_TEXT = "The report holds no SASS text (it prints ???): the counts stand at their places all the same."
+_NO_TEXT = "The report holds no SASS text (it prints ???): the counts are still shown at their places."
 _NO_CODE = "the report holds no instructions; collect with --set full or --section SourceCounters"
 _NO_COUNTS = (
     "The report holds the code and counts nothing per instruction: collect with --set full or "

@@ -37,7 +37,7 @@ _RESIDUE = (
     "Arbitration residue: conflicts that the hardware counted and no address pattern explains. Requests lost "
     "arbitration for the data stage; no other layout of the data removes them"
 )
-_NO_MATRIX_COUNTER = "No counter of matrix work alone here (sm_90 has one): the opcode mix decides"
+_NO_MATRIX_COUNTER = "No counter for matrix work only here (sm_90 has one): the opcode mix decides"
 _SIDES = (Column("A", right=True), Column("B", right=True), Column("change", right=True))
 
 
@@ -213,7 +213,7 @@ def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
         _value_row("arbitration residue", _RESIDUE, _residue(conflicts_a), _residue(conflicts_b)),
         _value_row("ideal wavefronts", drilldown.IDEAL, conflicts_a.ideal, conflicts_b.ideal),
     ]
-    caption = "what the access pattern costs, beside what the hardware counted"
+    caption = "what the access pattern costs, next to what the hardware counted"
     blocks = [
         markup.section_head("Shared memory", caption),
         markup.table("wavefronts", (Column("wavefronts"), *_SIDES), rows),
@@ -238,7 +238,7 @@ def tensor_cores(pair: PairComparison) -> list[Html]:
     matrix_hint = a.matrix_name or _NO_MATRIX_COUNTER
     rows = [
         _value_row("tensor pipe busy, HFMA2.MMA too", a.pipe_name, a.pipe, b.pipe),
-        _value_row("busy with matrix work alone", matrix_hint, a.matrix, b.matrix),
+        _value_row("busy with matrix work only", matrix_hint, a.matrix, b.matrix),
         _value_row("matrix instructions executed", "opcode mix", *executed),
         _value_row("HFMA2 executed", "opcode mix", _executed(a.half), _executed(b.half)),
     ]
@@ -246,7 +246,7 @@ def tensor_cores(pair: PairComparison) -> list[Html]:
     if not a.matrix_name and not b.matrix_name:
         notes.append(f"{_NO_MATRIX_COUNTER}.")
     return [
-        markup.section_head("Tensor cores", "the pipe's counter held against the opcodes"),
+        markup.section_head("Tensor cores", "the pipe's counter compared with the opcodes"),
         markup.table("tensor cores", (Column("tensor"), *_SIDES), rows),
         *map(markup.note, notes),
     ]

@@ -41,7 +41,7 @@ def verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
         return markup.big_verdict(verdicts, ", ".join(labels_moved))
     changed = sum(change.verdict is Verdict.CHANGED for change in pair.metrics)
     if changed:
-        caption = f"{changed} facts that nobody judges; nothing judged moved"
+        caption = f"{changed} facts that are not judged; no judged fact moved"
         return markup.big_verdict((markup.verdict(Verdict.CHANGED),), caption)
     return markup.big_verdict((markup.verdict(Verdict.SAME),), "nothing moved")
 

@@ -198,7 +198,7 @@ def _worse(lineage: Lineage, worse: WorseNow | None) -> _TileContent:
         return markup.state("looking …"), "", markup.muted("at every version's newest results")
     if not lineage.timed_cells and not worse.count:
         return markup.state("not measured"), "", markup.join(("static:", budget))
-    unit = f"on {_count(len(worse.rows), 'row')}" if worse.count else "as far as can be told"
+    unit = f"on {_count(len(worse.rows), 'row')}" if worse.count else "as far as is known"
     link = markup.link(addresses.regressions(lineage.family), "since when, and why")
     parts: list[object] = [link]
     if worse.acknowledged:

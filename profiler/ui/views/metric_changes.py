@@ -230,14 +230,14 @@ def _tally(group: MetricGroup) -> str:
 
 
 def _rest_words(group: MetricGroup) -> str:
-    """What of a group is folded: `1 on one side only, 6 same, 2 said by another row, 8 not collected`."""
+    """What of a group is folded: `1 on one side only, 6 same, 2 also in another row, 8 not collected`."""
     counts = Counter(change.verdict.words for change in group.unchanged)
     one_sided = len(_with_one_number(group))
     words = [f"{one_sided} on one side only"] if one_sided else []
     words += [f"{count} {verdict}" for verdict, count in counts.items()]
     words += [
         f"{len(changes)} {what}"
-        for changes, what in ((group.repeats, "said by another row"), (group.zero, "at 0 on both sides"))
+        for changes, what in ((group.repeats, "also in another row"), (group.zero, "at 0 on both sides"))
         if changes
     ]
     words += [f"{len(changes)} {why}" for why, changes in group.absent.items()]
@@ -258,9 +258,9 @@ def _bar_share(change: MetricChange) -> float | None:
 
 
 def _closing_rows(group: MetricGroup) -> list[Row]:
-    """What needs no row of its own: said by another row, zero on both sides, or no number on either."""
+    """What needs no row of its own: also in another row, zero on both sides, or no number on either."""
     heads = (
-        (markup.muted("said by another row:"), group.repeats),
+        (markup.muted("also in another row:"), group.repeats),
         *((markup.state(f"{why}:"), changes) for why, changes in group.absent.items()),
         (markup.muted("0 on both sides:"), group.zero),
     )

@@ -47,8 +47,8 @@ def sentence(occupancy: OccupancyAnalysis) -> str:
         quantity = formatting.quantity(Value(amount, curve.unit))
         gains.append(f"{formatting.digits(warps)} warps at {quantity} {curve.name}")
     if not gains:
-        return f"{limits}; no single resource alone would let more warps in."
-    return f"{limits}. More with one change alone: {'; '.join(gains)}."
+        return f"{limits}; no single resource would allow more warps."
+    return f"{limits}. More with a single change: {'; '.join(gains)}."
 
 
 def chart(curve: OccupancyCurve, max_warps: float | None) -> tuple[Figure, str]:

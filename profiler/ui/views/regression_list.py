@@ -128,7 +128,7 @@ def notes(coverage: Coverage) -> list[Html]:
 def nothing_worse(coverage: Coverage) -> Html:
     """That nothing is worse, or that there are no results to tell from."""
     if not coverage.series:
-        return markup.paragraph("No run yet that could be held against another.")
+        return markup.paragraph("No two runs yet that could be compared.")
     return markup.paragraph("Nothing is worse now.")
 
 

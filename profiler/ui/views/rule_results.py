@@ -60,7 +60,7 @@ def changed(pair: PairComparison) -> Html:
     changes = compare_rules(pair.a.rules, pair.b.rules)
     without = [label for label, launch in (("A", pair.a), ("B", pair.b)) if not launch.rules]
     if without:
-        return markup.note(f"No rule results in {' or '.join(without)}: nothing to hold against each other.")
+        return markup.note(f"No rule results in {' or '.join(without)}: nothing to compare.")
     rows: list[Row] = []
     for state, words in _WORDS.items():
         group = [change for change in changes if change.state == state]

@@ -171,7 +171,7 @@ def mixed_family(mix: FamilyMix) -> Html:
     """What a family mixes, and the command that mends it."""
     name = markup.code(mix.family)
     if not mix.folders:
-        words = f"{mix.unknown} runs do not say which folder their reports came from, and may mix several;"
+        words = f"{mix.unknown} runs do not record the folder of their reports, and may mix several;"
         return markup.note(markup.join((name, words, "a family for each:", markup.code(mix.way_out))))
     folders = [
         markup.join((markup.code(folder), f"({runs}) →", markup.code(family)))

@@ -63,7 +63,7 @@ def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(nca
             if None not in (change.a.number, change.b.number) and (change.a.number or change.b.number)
         )
         for change in repeats:
-            again = [row.partition("said by another row: ")[2].split(" · ") for row in output]
+            again = [row.partition("also in another row: ")[2].split(" · ") for row in output]
             assert sum(change.label in labels for labels in again) == 1
         for change in with_row:
             a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
@@ -250,7 +250,7 @@ def test_kernels_that_may_be_one_have_the_command_that_keeps_the_pair() -> None:
     notes = list(map(text, launch_pairs.notes(proposed, proposed.pairs[0])))
     assert notes == [
         "x → yz: paired by position, names differ",
-        "nobody declared that they are one kernel: profiler pair silu x=yz",
+        "not declared to be one kernel: profiler pair silu x=yz",
     ]
 
 
@@ -273,5 +273,5 @@ def test_a_derived_number_that_another_row_has_is_named_below_the_rows(ncar: Com
     group = output[output.index("<b>Time</b>") :].partition("</table>")[0]
     labels = ["elapsed cycles", "active cycles, SM", "ncu duration"]
     rest = [row for row in rows(group)[1:] if not row.startswith(tuple(labels))]
-    assert rest[0].startswith("said by another row: active cycles, scheduler (derived) · ")
+    assert rest[0].startswith("also in another row: active cycles, scheduler (derived) · ")
     assert [row for row in rest[1:] if not row.startswith("not collected: ")] == []
