@@ -49,16 +49,16 @@ def occupancy(
 def no_block_words(
     arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
 ) -> str:
-    """Why no block fits on an SM: `576.0 KB of shared memory a block, of 227.0 KB`; "" where one does.
+    """Why no block fits on an SM: `576.0 KB of shared memory per block, of 227.0 KB`; "" where one does.
 
     Raises CannotJudge as occupancy does.
     """
     found, limits = occupancy(arch, registers, threads, shared_bytes, tensor_columns), _limits(arch)
     most_registers = f"{limits.registers // 1024} K registers of an SM"
     words = {
-        "warps": f"{threads} threads a block, of {32 * limits.max_warps}",
+        "warps": f"{threads} threads per block, of {32 * limits.max_warps}",
         "registers": f"{threads} threads with {registers} registers each, of {most_registers}",
-        "shared memory": f"{shared_bytes / 1024:.1f} KB of shared memory a block, of "
+        "shared memory": f"{shared_bytes / 1024:.1f} KB of shared memory per block, of "
         f"{limits.block_shared_bytes / 1024:.1f} KB",
         "tensor memory": f"{tensor_columns} columns of tensor memory a block, of {limits.tensor_columns}",
     }
@@ -83,24 +83,24 @@ class NextBlock(NamedTuple):
 
     @property
     def needs(self) -> str:
-        """What must be kept: `at most 128 registers a thread instead of 165`."""
+        """What must be kept: `at most 128 registers per thread instead of 165`."""
         parts = []
         if self.registers < self.registers_now:
-            parts.append(f"at most {self.registers} registers a thread instead of {self.registers_now}")
+            parts.append(f"at most {self.registers} registers per thread instead of {self.registers_now}")
         if self.shared_bytes < self.shared_bytes_now:
             room, now = self.shared_bytes / 1024, self.shared_bytes_now / 1024
-            parts.append(f"at most {room:.1f} KB of shared memory a block instead of {now:.1f}")
+            parts.append(f"at most {room:.1f} KB of shared memory per block instead of {now:.1f}")
         return " and ".join(parts)
 
     @property
     def words(self) -> str:
-        """What must be saved: `37 registers a thread fewer give 4 blocks on an SM instead of 3`."""
+        """What must be saved: `37 fewer registers per thread give 4 blocks on an SM instead of 3`."""
         parts = []
         if fewer := self.registers_now - self.registers:
-            parts.append(f"{fewer} register{'s' if fewer > 1 else ''} a thread fewer")
+            parts.append(f"{fewer} fewer register{'s' if fewer > 1 else ''} per thread")
         if less := self.shared_bytes_now - self.shared_bytes:
             amount = f"{less / 1024:.1f} KB" if less >= 103 else f"{less} bytes"
-            parts.append(f"{amount} of shared memory a block less")
+            parts.append(f"{amount} less shared memory per block")
         give = "gives" if self.registers == self.registers_now else "give"
         blocks = f"{self.blocks} block{'s' if self.blocks > 1 else ''}"
         return f"{' and '.join(parts)} {give} {blocks} on an SM instead of {self.blocks - 1}"

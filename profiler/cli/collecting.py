@@ -21,7 +21,7 @@ class TerminalListener(Listener):
         passes = collection.machine.passes
         counts = ", ".join(f"{tier} {passes.get(tier) or 'unknown'}" for tier in TIERS)
         gpu = (collection.machine.gpu and collection.machine.gpu.name) or "no GPU"
-        replays = f"; replay passes a launch: {counts}" if collection.settings.counters else ""
+        replays = f"; replay passes per launch: {counts}" if collection.settings.counters else ""
         print(
             f"{collection.staging.run_id} on {gpu}: {len(collection.planned)} jobs{replays}",
             file=sys.stderr if self._as_json else sys.stdout,

@@ -45,7 +45,7 @@ class CounterNoise(NamedTuple):
     def words(self) -> str:
         """The noise as a phrase, with what it was learned from."""
         largest = share_text(self.wobble.largest)
-        return f"{self.wobble.pairs} A/A pairs of {self.kernel or 'its family'} wobble by up to {largest}"
+        return f"{self.wobble.pairs} A/A pairs of {self.kernel or 'its family'} vary by up to {largest}"
 
 
 class CounterKey(NamedTuple):

@@ -118,7 +118,7 @@ def judge(
         why = "is judged by several a side, not by one" if is_far else "moves as much by itself"
         reason = (
             f"over {threshold}, but a launch under {SHORT_NS // 1000} µs {why}: "
-            "profile several launches a side, or time many calls"
+            "profile several launches per side, or time many calls"
         )
         return Judgement(Verdict.UNCLEAR, reason, change_pct)
     verdict = Verdict.BETTER if (difference < 0) == (metric.better == "lower") else Verdict.WORSE

@@ -218,7 +218,7 @@ class _Resolver:
         label = launch_labels(side.launches)[side.launches.index(launch)]
         if not len(detail.pcs):
             way_out = "collect with `--set full` or `--section SourceCounters`"
-            way_out += ", or say --arch for what the compiler made of it" if self._buildable(name) else ""
+            way_out += ", or give --arch for the compiler's output" if self._buildable(name) else ""
             raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
         listing = listing_of_launch(detail, f"{name} {label}")
         return SideCode(listing, launch, CodeOrigin(Evidence.MEASURED, side.launch_run_id))
@@ -291,7 +291,9 @@ class _Resolver:
     def _stored_code(self, name: str, stored: StoredCode, *, changed: bool) -> SideCode:
         notes = [f"the sources here are not those of that run: {_BUILD_HINT}"] if changed else []
         if self.ran_on and not stored_code.newest_running_on(self.ran_on, [stored.arch]):
-            notes.append(f"the other side ran on compute capability {self.ran_on}, which this is not for")
+            notes.append(
+                f"the other side ran on compute capability {self.ran_on}, which this code does not run on"
+            )
         origin = CodeOrigin(Evidence.STATIC, stored.run_id, stored.arch, stored.compiler, "; ".join(notes))
         return self._select_functions(stored.listing, name, origin)
 

@@ -237,7 +237,7 @@ def refuse_unused_filters(names: Iterable[str], workload: str | None) -> None:
     """Raise UnknownName for a workload to choose by where all names are of files, which name none."""
     if workload is not None and all(map(is_file_name, names)):
         raise UnknownName(
-            f"--workload {workload}: it chooses among the results of a version; a report names none",
+            f"--workload {workload}: it selects among the results of a version; a report has none",
             option="--workload",
         )
 
@@ -401,7 +401,7 @@ def _check_filters(name: str, launches: Iterable[ResultInfo], workload: str | No
             hint = (
                 f"there are {brief_list(nearest_first(requested, available))}"
                 if available
-                else "nobody named one"
+                else "none was given"
             )
             on = f" on {workload}" if workload and position else ""
             raise UnknownName(f"{name} has no {kind} {requested!r}{on}; {hint}")

@@ -404,7 +404,7 @@ def _function(
         static = max(0, static - limits.reserved_shared_bytes)
     threads = (image.block_threads if image else None) or triton.threads
     dynamic, plain = triton.shared_bytes, function_name(function.name)
-    unknown = ["bytes spilled: count LDL and STL; the stack holds arrays too"]
+    unknown = ["bytes spilled (count LDL and STL; the stack may also hold arrays)"]
     if function.shared_spill_bytes:
         unknown = [
             f"bytes spilled of {plain}: {function.shared_spill_bytes} bytes of shared memory hold spills"
@@ -495,7 +495,7 @@ def _of_launch(path: Path, name: str, launch: Launch) -> CodeFunction:
     limits = architecture_of(f"{major:.0f}.{minor:.0f}") if known else None
     listing = listing_of_launch(launch_detail(path, launch.ordinal))
     live = None
-    unknown = ["bytes spilled: count LDL and STL; the stack holds arrays too"]
+    unknown = ["bytes spilled (count LDL and STL; the stack may also hold arrays)"]
     if listing.has_text:
         candidates = count_live_registers(listing)
         live = max(candidates, key=lambda function: len(function.counts))

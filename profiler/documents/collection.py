@@ -229,5 +229,5 @@ def _time_taken(run: Run) -> str:
         stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in processes_s.items())
         words += f"; its processes {sum(processes_s.values()):.1f} s ({stages})"
     if ratios := overhead(run.provenance):
-        words += f"; that is {ratios[0]:.2f} × all of them, {ratios[1]:.2f} × timing and ncu alone"
+        words += f"; that is {ratios[0]:.2f} × all of them, {ratios[1]:.2f} × timing and ncu only"
     return words

@@ -60,7 +60,7 @@ class DoctorDocument(Document):
         yield Table(("works here", "", ""), abilities)
         if not self.report.can_measure:
             yield Line(
-                "Nothing can be measured on this machine. Reports and bundles from others can be imported."
+                "Nothing can be measured on this machine. Reports and bundles from elsewhere can be imported."
             )
 
 

@@ -89,7 +89,7 @@ class Document(ABC):
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            raise ProfilerError("Parquet needs pyarrow: `pip install pyarrow`, or take CSV") from None
+            raise ProfilerError("Parquet needs pyarrow: `pip install pyarrow`, or use CSV") from None
         columns = list(zip(*self.rows(), strict=True)) or [()] * len(self.columns)
         table = pyarrow.table(
             {name: list(values) for name, values in zip(self.columns, columns, strict=True)}

@@ -1,4 +1,4 @@
-"""Since when a metric is what it is: the steps of every history, as a document."""
+"""When a metric changed: the steps of every history, as a document."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class HistoryDocument(Document):
     @property
     def title(self) -> str:
         """The metric."""
-        return f"Since when {self.concept} is what it is"
+        return f"Steps of {self.concept}"
 
     @property
     def sentences(self) -> Sequence[str]:

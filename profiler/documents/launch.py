@@ -466,7 +466,7 @@ def _section_blocks(document: LaunchDocument, everything: bool) -> Iterator[Bloc
         yield from _number_blocks(document, "memory", tuple(memory_numbers(sections.memory)))
     states = sections.warp_states
     if states.states:
-        words = "samples by warp state" if states.is_sampled else "warp states, cycles an issue"
+        words = "samples by warp state" if states.is_sampled else "warp states, cycles per issue"
         yield from _number_blocks(document, words, (states.total, *states.states))
     mix = sections.instruction_mix
     shown = len(mix) if everything else _OPCODES_SHOWN
@@ -474,7 +474,7 @@ def _section_blocks(document: LaunchDocument, everything: bool) -> Iterator[Bloc
     if hidden := len(mix[shown:]):
         yield Notes([f"and {hidden} opcodes that are executed less"])
     yield from _occupancy_blocks(document)
-    yield from _number_blocks(document, "schedulers, a scheduler and cycle", sections.schedulers)
+    yield from _number_blocks(document, "schedulers, per scheduler and cycle", sections.schedulers)
     yield from _inside_blocks(document.inside)
     yield from _rule_blocks(document, everything)
 

@@ -155,7 +155,7 @@ class BaselineLookup:
             if earlier.tied:
                 why_tied[cell] = (
                     f"{earlier.tied} and {own} have the same time, so the newer one is unknown: "
-                    "name the one by --baseline"
+                    "choose one with --baseline"
                 )
             elif earlier.run_id:
                 versions = self.inventory.of_run(earlier.run_id)

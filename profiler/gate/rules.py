@@ -173,8 +173,8 @@ class PairRules:
     def _unmatched_launches(self, comparison: Comparison, timed: bool) -> Iterator[Finding]:
         """Findings of launches without a partner. A new one takes time, which only timed calls include."""
         for words, is_one in _by_kernel(comparison, comparison.only_in_a):
-            gone = "is not there any more: the baseline has it"
-            line = f"{words} {gone if is_one else 'are not there any more: the baseline has them'}"
+            gone = "is missing: the baseline has it"
+            line = f"{words} {gone if is_one else 'are missing: the baseline has them'}"
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
         # Without timed calls nobody knows what a new launch costs.
         untimed = comparison.b.evidence is Evidence.MEASURED and not timed

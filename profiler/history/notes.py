@@ -57,7 +57,7 @@ def write_note(root: Root, store: Store, name: str, text: str, *, who: str | Non
     Raises UnknownName for a name that is none of these, and ProfilerError for a note without words.
     """
     if not text.strip():
-        raise ProfilerError("a note has words: what is to be known about it?")
+        raise ProfilerError("a note needs a text")
     record = decisions.write_decision(root, NOTE, note_subject(store, name), why=text.strip(), who=who)
     return list_notes([record])[0]
 

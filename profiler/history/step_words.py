@@ -145,6 +145,6 @@ def _interval(low: float, high: float) -> str:
     NaN: there is none, since the values drift.
     """
     if math.isnan(low):
-        return " (no interval: the values drift beside it)"
+        return " (no interval: the values drift there)"
     ends = [_signed(low), _signed(high)]
     return "" if ends[0] == ends[1] else f" ({ends[0]} to {ends[1]})"

@@ -181,19 +181,20 @@ def check_limits(launch: PlannedLaunch, kernel: Kernel, arch: str) -> None:
     if min(*launch.grid, *launch.block) < 1 or launch.shared_bytes < 0:
         raise BuildFailed(f"{words}: grid {launch.grid} and block {launch.block} must be at least 1")
     if threads > _MOST_THREADS or launch.block[2] > 64:
-        raise BuildFailed(f"{words}: {threads} threads a block; a GPU takes {_MOST_THREADS}, 64 in z")
+        raise BuildFailed(f"{words}: {threads} threads per block; a GPU takes {_MOST_THREADS}, 64 in z")
     if any(size > most for size, most in zip(launch.grid, _MOST_GRID, strict=True)):
         raise BuildFailed(f"{words}: a grid of {launch.grid}; a GPU takes {_MOST_GRID}")
     if kernel.block_threads and threads > kernel.block_threads:
-        raise BuildFailed(f"{words}: {threads} threads a block, compiled for {kernel.block_threads}")
+        raise BuildFailed(f"{words}: {threads} threads per block, compiled for {kernel.block_threads}")
     warps = -(-threads // 32)
     if kernel.usage.registers * warps * 32 > _REGISTERS:
-        raise BuildFailed(f"{words}: {kernel.usage.registers} registers a thread for {threads} threads")
+        raise BuildFailed(f"{words}: {kernel.usage.registers} registers per thread for {threads} threads")
     architecture = find_architecture(arch)
     shared = launch.shared_bytes + kernel.usage.static_shared_bytes
     if architecture is not None and shared > architecture.block_shared_bytes:
         raise BuildFailed(
-            f"{words}: {shared} bytes of shared memory a block; {arch} has {architecture.block_shared_bytes}"
+            f"{words}: {shared} bytes of shared memory per block, "
+            f"{arch} has {architecture.block_shared_bytes}"
         )
     blocks = math.prod(launch.cluster)
     if blocks > _MOST_CLUSTER or any(g % c for g, c in zip(launch.grid, launch.cluster, strict=True)):

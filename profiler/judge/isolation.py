@@ -65,7 +65,7 @@ class Finished:
     def last_words(self) -> str:
         """The last line on stderr, or why there is none."""
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "it printed nothing"
 
 
 @cache

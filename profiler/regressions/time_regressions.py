@@ -65,7 +65,7 @@ _BY_CLOCK = UnclearReason(
 )
 _FEW_ROUNDS = "live pairs with too few rounds"
 _BY_CHANCE = UnclearReason(
-    "slower, but among all newest timings of its run chance does as much", "profiler collect VERSION"
+    "slower, but within chance among all newest timings of its run", "profiler collect VERSION"
 )
 
 

@@ -188,9 +188,9 @@ def _judge_wobbling(
     # How far a counter moves that few pairs have only seen to repeat, nothing says.
     is_unknown = noise.repeats and noise.pairs < COUNTED_PAIRS
     if share < 1:
-        wobble = f"{share_text(max(share, margin))}, its wobble in A/A pairs"
+        wobble = f"{share_text(max(share, margin))}, its noise in A/A pairs"
     else:  # near 0 a share says little
-        wobble = f"what it wobbles by in {noise.pairs} A/A pairs"
+        wobble = f"its noise in {noise.pairs} A/A pairs"
     if p <= CHANGED_P and noise.judges and (effect is None or abs(effect) > MIN_NOISE):
         verdict = verdict_of_change(b - a, better)
         over = f"where all {noise.pairs} A/A pairs are equal" if noise.repeats else f"over {wobble}"

@@ -70,7 +70,7 @@ def judge_samples(a: Floats, b: Floats, *, better: str, margin: float) -> Decisi
         reason += ": the interval does not decide"
     return Decision(
         verdict,
-        f"{reason}; of one process a side, without the noise between runs",
+        f"{reason}; one process per side, without the noise between runs",
         LAUNCH_SAMPLES,
         effect=effect,
         interval=interval,

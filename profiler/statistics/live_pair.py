@@ -98,13 +98,15 @@ def judge_live_pair(
     processes = _processes(a, b, shared)
     decision = _judge_rounds(ratios, processes, tick, better, margin, process_sd)
     if processes is None:
-        warnings.append("which process a round is from is not known: the interval leaves out their offsets")
+        warnings.append("the processes of the rounds are not recorded: the interval leaves out their offsets")
     together_a, together_b = rules.pair_ns(
         *(np.concatenate([side[number] for number in shared]) for side in sides)
     )
     together = float(together_b / together_a - 1)
     if decision.verdict.traits.moved and decision.effect is not None and together * decision.effect < 0:
-        warnings.append(f"all samples together differ by {change_text(together)}: rounds are compared singly")
+        warnings.append(
+            f"all samples together differ by {change_text(together)}: rounds are compared one by one"
+        )
     if any(left_out):
         counts = f"{left_out[0]} of A, {left_out[1]} of B"
         warnings.append(f"samples a factor of {rules.OUTLIER:g} off are left out: {counts}")
@@ -122,12 +124,12 @@ def _gate_note(estimated: Estimate, effect: float, process_sd: float | None) -> 
     """
     follows = "processes" if estimated.degrees is None else "rounds"
     if bool(estimated.correlated):
-        return f"no gate fails by this: {follows} follow one another {_lag_text(estimated)}"
+        return f"no gate fails on this: {follows} are correlated {_lag_text(estimated)}"
     if bool(estimated.gate_widening > 1):
-        return f"no gate fails by this: {follows} may follow one another {_lag_text(estimated)}"
+        return f"no gate fails on this: {follows} may be correlated {_lag_text(estimated)}"
     known = "" if process_sd is None else f", {_OFFSET_SDS:g} sd of the noise floor"
     return (
-        f"no gate fails by this: {change_text(effect)} is no more than processes may differ "
+        f"no gate fails on this: {change_text(effect)} is no more than processes may differ "
         f"({share_text(_offset(process_sd))}{known}), and which process a round is from is not known"
     )
 
@@ -279,27 +281,27 @@ def _what_would_tell(
 ) -> tuple[int | None, str]:
     """How many rounds would settle what is unclear, None where no number would, and that in words."""
     if bool(estimated.undecided):
-        follows = f"rounds follow one another {_lag_text(estimated)} and decide nothing"
-        return None, f"{follows}: samples that say which process they are from would tell"
+        follows = f"rounds are correlated {_lag_text(estimated)} and decide nothing"
+        return None, f"{follows}: samples with their process recorded would decide"
     independent = estimated.as_independent
     decided = bool(rules.is_changed(independent, margin) | rules.is_same(independent, margin))
     if decided and fresh:
-        follows = f"processes follow one another {_lag_text(estimated)}, which leaves the change open"
-        return None, f"{follows}: collecting again would tell"
+        follows = f"processes are correlated {_lag_text(estimated)}, which leaves the change open"
+        return None, f"{follows}: collecting again would decide"
     without_tick = estimated._replace(tick=0.0)
     if bool(rules.is_changed(without_tick, margin) | rules.is_same(without_tick, margin)):
         tick = share_text(float(np.expm1(estimated.tick)))
-        return None, f"a tick of the timer is {tick} of a sample: more calls a sample would tell"
+        return None, f"a tick of the timer is {tick} of a sample: more calls per sample would decide"
     needed = rules.rounds_needed(estimated, margin, rounds_each)
     if decided:
         # Only the lag that may be there leaves it open: more rounds, or known processes, rule that lag out.
         more = f"{needed} rounds, or " if needed else ""
-        lag = f"rounds may follow one another (lag 1 up to {float(rules.largest_lag(estimated)):.2f})"
-        return needed, f"{lag}: {more}samples that say which process they are from would tell"
+        lag = f"rounds may be correlated (lag 1 up to {float(rules.largest_lag(estimated)):.2f})"
+        return needed, f"{lag}: {more}samples with their process recorded would decide"
     if needed:
         # More rounds in as few processes would tell nothing new of what processes have of their own.
         processes = f" in {-int(-needed // rounds_each)} processes" if fresh else ""
-        return needed, f"{needed} rounds{processes} would tell"
+        return needed, f"{needed} rounds{processes} would decide"
     limit = float(np.log1p(margin))
     is_loud = float(estimated.error) > _LOUD * limit
     why = "the noise is large" if is_loud else f"the change is near ±{share_text(margin)}"
@@ -315,7 +317,7 @@ def _estimate_warnings(estimated: Estimate) -> list[str]:
     wider = f"the interval is {float(estimated.times_as_wide):.1f} times as wide"
     if bool(estimated.correlated):
         follows = "processes" if estimated.degrees is None else "rounds"
-        warnings.append(f"{follows} follow one another {_lag_text(estimated)}: {wider}")
+        warnings.append(f"{follows} are correlated {_lag_text(estimated)}: {wider}")
     elif estimated.degrees is not None and float(estimated.times_as_wide) >= 1.05:
         largest = float(rules.largest_lag(estimated))
         warnings.append(f"{wider} as of independent rounds: their lag 1 may be up to {largest:.2f}")
@@ -412,7 +414,7 @@ def _clock_warnings(
     cycles = rules.estimate(in_cycles, fresh=processes is not None)
     if abs(cycles.mean) <= cycles.half(0.99):
         change = change_text(float(np.expm1(cycles.mean)))
-        warnings.append(f"in cycles nothing moved ({change}): the clock did")
+        warnings.append(f"cycles did not move ({change}): the clock did")
     return warnings
 
 

@@ -73,6 +73,6 @@ def _judge_row(row: Decision, count: int, stands: bool) -> Decision:
         reason = f"{row.reason}; under {share_text(MIN_ROW_CHANGE)}, which is nothing among {count} rows"
         return replace(row, verdict=Verdict.SAME, reason=reason, remark=None, fails_gate=False)
     if not stands:
-        reason = f"{row.reason}; among {count} rows chance does as much"
+        reason = f"{row.reason}; among {count} rows that is within chance"
         return replace(row, verdict=Verdict.UNCLEAR, reason=reason, remark=None, fails_gate=False)
     return row

@@ -179,7 +179,7 @@ def judge_stored_baseline(
     if floor is not None and floor.differs_in:
         reason = (
             f"{change_text(effect)} between {sides}, and the only noise floor here is "
-            f"of {floor.differs_in}: how far its equal builds lie apart says too little of others"
+            f"of {floor.differs_in}: it says too little about others"
         )
         return Decision(Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=floor.pairs)
     if floor is None or not floor.judges:

@@ -104,7 +104,7 @@ def test_an_unknown_architecture_cannot_be_judged() -> None:
             128,
             48,
             (4, 128, 48),
-            "37 registers a thread fewer give 4 blocks on an SM instead of 3",
+            "37 fewer registers per thread give 4 blocks on an SM instead of 3",
         ),
         # 100 KB over 2 blocks, less the 1 KB that the system takes of each
         (
@@ -113,7 +113,7 @@ def test_an_unknown_architecture_cannot_be_judged() -> None:
             128,
             56,
             (2, 99, 49),
-            "7.0 KB of shared memory a block less gives 2 blocks on an SM instead",
+            "7.0 KB less shared memory per block gives 2 blocks on an SM instead",
         ),
         (
             "sm_89",
@@ -121,7 +121,7 @@ def test_an_unknown_architecture_cannot_be_judged() -> None:
             256,
             56,
             (2, 128, 49),
-            "72 registers a thread fewer and 7.0 KB of shared memory a block",
+            "72 fewer registers per thread and 7.0 KB less shared memory per block",
         ),
         # more than a block may have: the first block is what is missing
         (
@@ -130,7 +130,7 @@ def test_an_unknown_architecture_cannot_be_judged() -> None:
             256,
             302,
             (1, 40, 227),
-            "75.0 KB of shared memory a block less gives 1 block on an SM",
+            "75.0 KB less shared memory per block gives 1 block on an SM",
         ),
     ],
 )
@@ -158,4 +158,4 @@ def test_a_block_is_near_where_a_quarter_less_is_enough() -> None:
     assert near
     assert far
     assert (near.registers, near.is_near, far.registers, far.is_near) == (128, True, 128, False)
-    assert near.needs == "at most 128 registers a thread instead of 165"
+    assert near.needs == "at most 128 registers per thread instead of 165"

@@ -201,7 +201,7 @@ class TestSessions:
         assert regression.interval is not None
         assert 0.3 < regression.interval.low < regression.effect < regression.interval.high < 0.7
         assert regression.how_sure.startswith("A/A pairs: +")
-        assert "20 A/A pairs of gemm wobble by" in regression.how_sure
+        assert "20 A/A pairs of gemm vary by" in regression.how_sure
         assert "unreplicated" not in regression.how_sure
 
     def test_runs_of_one_machine_code_are_pairs_for_the_duration_too(self, store: Store, data: Path) -> None:
@@ -274,8 +274,8 @@ class TestJudged:
         assert within.verdict is Verdict.SAME
         assert beyond.verdict is Verdict.WORSE
         assert not beyond.unreplicated
-        assert "its wobble in A/A pairs; " in beyond.reason
-        assert "A/A pairs of gemm wobble by" in beyond.reason
+        assert "its noise in A/A pairs; " in beyond.reason
+        assert "A/A pairs of gemm vary by" in beyond.reason
         assert beyond.interval == pytest.approx((0.9 - within.noise_share, 0.9 + within.noise_share))
 
     def test_without_pairs_the_threshold_alone_decides_as_ever(self, store: Store) -> None:
@@ -369,7 +369,7 @@ class TestTogether:
         chance = [(place + 1) / 101 for place in range(100)]
         (pair,) = judge_counters_together([self.changes(chance)])
         assert pair.metrics[0].verdict is Verdict.UNCLEAR
-        assert pair.metrics[0].reason.endswith("; among 100 counters chance does as much")
+        assert pair.metrics[0].reason.endswith("; among 100 counters that is within chance")
 
     def test_what_is_rare_among_a_hundred_stands(self) -> None:
         (pair,) = judge_counters_together([self.changes([0.0001, *[0.5] * 99])])

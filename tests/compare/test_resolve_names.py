@@ -86,7 +86,7 @@ def test_a_workload_or_gpu_that_is_not_there_is_named_and_not_the_version(store:
         resolve("mistic/v1", lambda: store, workload="smal")
     with pytest.raises(UnknownName, match=r"mistic/v1 has no GPU 'V100' on small; there are "):
         resolve("mistic/v1", lambda: store, workload="small", gpu="V100")
-    with pytest.raises(UnknownName, match=r"ncar/v1 has no workload 'small'; nobody named one"):
+    with pytest.raises(UnknownName, match=r"ncar/v1 has no workload 'small'; none was given"):
         resolve("ncar/v1", lambda: store, workload="small")
     (run,) = [run for run in store.runs("mistic") if run.workload == "large"]
     with pytest.raises(UnknownName, match="has no workload 'small'; there are large"):

@@ -98,13 +98,13 @@ def test_sarif_has_a_result_for_what_is_wrong_and_none_for_what_is_not(tmp_path:
     validate(at_root)
     found = {result["ruleId"]: result["message"]["text"] for result in at_root["runs"][0]["results"]}
     assert found["over-budget"].endswith("spill bytes 16 over 0")
-    assert found["near-block"].endswith("37 registers a thread fewer give 4 blocks on an SM instead of 3")
+    assert found["near-block"].endswith("37 fewer registers per thread give 4 blocks on an SM instead of 3")
     assert found["spills"].endswith(": 16 bytes")
 
 
 def test_a_near_block_is_a_sentence_and_a_far_one_is_not() -> None:
     near = StaticDocument((VersionResources(V2D_A, LIBRARY, (FUNCTION,)),), {})
-    words = "37 registers a thread fewer give 4 blocks on an SM instead of 3"
+    words = "37 fewer registers per thread give 4 blocks on an SM instead of 3"
     assert f"v2d_a v2d d=128 sm_90a: {words}" in near.sentences
     (printed,) = json.loads(json.dumps(near.to_dict()))["versions"]
     assert printed["next_block"]["words"] == words

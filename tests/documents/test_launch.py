@@ -70,7 +70,7 @@ def test_what_was_not_collected_is_named_with_its_command_and_is_not_0() -> None
     assert answer["warp_states"]["states"] == []
     for answered in (text_of(basic.blocks()), basic.to_markdown()):
         assert missing["warp states"].command in answered
-        assert "warp states, cycles an issue" not in answered
+        assert "warp states, cycles per issue" not in answered
 
 
 def test_failed_counters_are_failed() -> None:

@@ -185,16 +185,14 @@ class TestTime:
         assert lines(judged(one, two, table, rerun_command="again"), UNJUDGED) == [
             "reduce is new: the baseline has no such launch"
         ]
-        assert lines(judged(two, one, table), UNJUDGED) == [
-            "reduce is not there any more: the baseline has it"
-        ]
+        assert lines(judged(two, one, table), UNJUDGED) == ["reduce is missing: the baseline has it"]
 
     def test_launches_that_are_gone_or_new_have_a_line_a_kernel(self, table: MetricTable) -> None:
         one = side(launch(1e6))
         more = side(launch(1e6), *(launch(1e6, "spmv", place) for place in (1, 2, 3)), launch(1e6, "sum", 4))
         assert lines(judged(more, one, table), UNJUDGED) == [
-            "3 launches of spmv are not there any more: the baseline has them",
-            "sum is not there any more: the baseline has it",
+            "3 launches of spmv are missing: the baseline has them",
+            "sum is missing: the baseline has it",
         ]
         assert lines(judged(one, more, table), UNJUDGED) == [
             "3 launches of spmv are new: the baseline has no such launch",
@@ -325,7 +323,7 @@ class TestLatencies:
         verdicts = judged(*self.timed(1.0, 1.02, run="together"), table)
         (finding,) = verdicts.of(UNJUDGED)
         assert finding.verdict is Verdict.WORSE
-        assert "no gate fails by this" in finding.line
+        assert "no gate fails on this" in finding.line
         assert verdicts.exit_code() is Exit.UNJUDGED
 
     def test_what_no_rerun_tells_gets_no_command_to_rerun(self, table: MetricTable) -> None:
@@ -349,7 +347,7 @@ class TestLatencies:
         drifting = side(latencies=(replace(b, ns=(b.ns * drift).astype(np.float32)),))
         verdicts = judged(side(version="zero", latencies=(a,)), drifting, table)
         (finding,) = verdicts.of(UNJUDGED)
-        assert "rounds follow one another (lag 1: 0." in finding.line
+        assert "rounds are correlated (lag 1: 0." in finding.line
         assert not verdicts.of(FAILED)
         assert verdicts.exit_code() is Exit.UNJUDGED
 

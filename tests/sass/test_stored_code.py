@@ -247,7 +247,7 @@ class TestNames:
             assert code == 0, text
             assert "static: sm_80, nvcc 13.1, kept in run run-1-a" in text
         _, text = told(capsys, measured, "a~run-2-a")
-        assert "the other side ran on compute capability 8.6, which this is not for" in text
+        assert "the other side ran on compute capability 8.6, which this code does not run on" in text
 
 
 def test_a_file_that_was_changed_after_sealing_is_no_code(tmp_path: Path) -> None:

@@ -75,9 +75,9 @@ def test_the_same_machine_code_that_got_slower_blames_the_environment() -> None:
     noted = facts.note_same_code(slower, True)
     assert "the environment moved" in noted.reason
     assert noted.remark is None
-    noted_again = facts.note_same_code(replace(slower, remark="12 rounds would tell"), True)
+    noted_again = facts.note_same_code(replace(slower, remark="12 rounds would decide"), True)
     assert noted_again.remark is not None
-    assert noted_again.remark.startswith("12 rounds would tell; the machine code is the same")
+    assert noted_again.remark.startswith("12 rounds would decide; the machine code is the same")
     assert noted.verdict is Verdict.WORSE
     assert facts.note_same_code(slower, False) is slower
     assert facts.note_same_code(slower, None) is slower

@@ -88,7 +88,7 @@ def test_unclear_says_how_many_rounds_would_tell_and_that_many_tell() -> None:
     assert unclear.verdict is Verdict.UNCLEAR
     assert unclear.rounds_needed is not None
     assert unclear.rounds_needed > ROUNDS
-    assert unclear.remark == f"{unclear.rounds_needed} rounds would tell"
+    assert unclear.remark == f"{unclear.rounds_needed} rounds would decide"
     assert unclear.reason.endswith(f"; {unclear.remark}")
     again = [
         judge_live_pair(*lanes(0.011, noise=0.03, seed=seed, rounds=unclear.rounds_needed))
@@ -192,7 +192,7 @@ def test_samples_that_never_vary_are_known_to_a_tick() -> None:
     stuck = judge_live_pair(short, short)
     assert stuck.verdict is Verdict.UNCLEAR, "1 % of 41 µs would not show in ticks of 1 µs"
     assert any("ticks of the timer" in warning for warning in stuck.warnings)
-    assert "more calls a sample would tell" in stuck.reason
+    assert "more calls per sample would decide" in stuck.reason
     assert stuck.rounds_needed is None, "more rounds would read the same"
     longer = Lane(np.full(100, 1_075_200.0), numbers)
     assert judge_live_pair(long, longer).verdict is Verdict.WORSE
@@ -213,10 +213,10 @@ def test_rounds_that_follow_one_another_have_a_wider_interval_and_fail_no_gate_b
     wave = np.repeat(0.02 * np.sin(np.arange(ROUNDS) / 5), EACH)
     decision = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave) * 1.012))
     assert decision.verdict is Verdict.UNCLEAR
-    assert "rounds follow one another" in decision.reason
+    assert "rounds are correlated" in decision.reason
     assert not decision.fails_gate
     assert any("times as wide" in warning for warning in decision.warnings)
-    assert not any("follow one another" in warning for warning in judge_live_pair(a, b).warnings)
+    assert not any("are correlated" in warning for warning in judge_live_pair(a, b).warnings)
     for change in (1.0, 1.2):
         far = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave) * change))
         assert far.verdict is Verdict.UNCLEAR, "neither a change nor the same"
@@ -266,9 +266,9 @@ def test_what_only_independent_rounds_would_decide_is_unclear_and_says_what_woul
     assert known.verdict is Verdict.WORSE
     decision = judge_live_pair(a, b)
     assert decision.verdict is Verdict.UNCLEAR
-    assert "rounds may follow one another (lag 1 up to" in decision.reason
+    assert "rounds may be correlated (lag 1 up to" in decision.reason
     assert decision.remark is not None
-    assert "which process they are from would tell" in decision.remark
+    assert "with their process recorded would decide" in decision.remark
     assert decision.rounds_needed is not None
     assert f"{decision.rounds_needed} rounds, or " in decision.remark
     assert any("times as wide as of independent rounds" in warning for warning in decision.warnings)
@@ -538,12 +538,12 @@ def test_processes_that_follow_one_another_fail_no_gate() -> None:
     wave = np.repeat(0.02 * np.sin(np.arange(ROUNDS) / 5), EACH)
     decision = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave) * 1.02))
     assert decision.verdict is Verdict.UNCLEAR
-    assert "processes follow one another (lag 1:" in decision.reason
+    assert "processes are correlated (lag 1:" in decision.reason
     assert not decision.fails_gate
     far = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave) * 1.2))
     assert far.verdict is Verdict.WORSE
     assert not far.fails_gate
-    assert far.gate_note.startswith("no gate fails by this: processes follow one another")
+    assert far.gate_note.startswith("no gate fails on this: processes are correlated")
 
 
 def test_processes_that_may_follow_one_another_fail_a_gate_by_a_wider_interval() -> None:
@@ -563,7 +563,7 @@ def test_processes_that_may_follow_one_another_fail_a_gate_by_a_wider_interval()
     assert near.gate_interval is not None
     assert near.gate_interval.low > 0.005
     assert not near.fails_gate
-    assert near.gate_note == "no gate fails by this: processes may follow one another (lag 1: 0.38)"
+    assert near.gate_note == "no gate fails on this: processes may be correlated (lag 1: 0.38)"
     assert far.fails_gate
     assert not far.gate_note
 

@@ -26,7 +26,7 @@ def test_without_a_measurement_the_facts_stand_in_the_place_of_times(
     assert shown.index("To measure") < shown.index("Newest versions")
     (chart,) = charts(app)
     marks = {trace["name"]: trace for trace in chart["data"] if trace.get("name")}
-    assert marks["registers a thread"]["y"] == [41, 65], "zero and alpha on sm_90a; bad is a hatch"
+    assert marks["registers per thread"]["y"] == [41, 65], "zero and alpha on sm_90a; bad is a hatch"
     assert marks["bank conflicts"]["y"] == [0, 4000]
     assert marks["latency"]["text"] == ["1 µs"], "the owner's claim"
     assert marks["latency"]["marker"]["symbol"] == "circle-open-dot"

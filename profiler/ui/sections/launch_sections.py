@@ -87,8 +87,8 @@ def _show_measured(document: LaunchDocument, code: addresses.LaunchCode | None) 
             "Instruction mix", caption, is_there, partial(launch_bars.instruction_mix, code=code), document
         )
     with occupancy_box:
-        _section("Occupancy", f"warps an SM{short}", launch_bars.occupancy(document))
-        _section("Schedulers", f"warps a scheduler and cycle{short}", launch_bars.schedulers(document))
+        _section("Occupancy", f"warps per SM{short}", launch_bars.occupancy(document))
+        _section("Schedulers", f"warps per scheduler and cycle{short}", launch_bars.schedulers(document))
 
 
 def _show_modelled(data_version: DataVersion, choice: LaunchChoice, role: str) -> None:

@@ -20,7 +20,7 @@ from profiler.ui.views.lineage_versions import Places, claimed_latency
 
 # Fact of the compiler, its panel's title.
 _STATIC = (
-    ("registers", "registers a thread"),
+    ("registers", "registers per thread"),
     ("instructions", "instructions in the code"),
 )
 

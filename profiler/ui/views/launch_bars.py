@@ -51,7 +51,7 @@ def warp_states_caption(document: LaunchDocument) -> Html:
     if not states.states:
         return Html("")
     total = states.total
-    words = "samples" if states.is_sampled else "cycles an issue"
+    words = "samples" if states.is_sampled else "cycles per issue"
     if total.number is not None:
         words += f", sum {formatting.quantity(Value(total.value.number))}"
     if total.baseline_number is not None and total.baseline:
@@ -96,7 +96,7 @@ def occupancy(document: LaunchDocument) -> Html:
         rows.append(
             Row((markup.tag("span", name, title=limiter.metric), blocks, reasons.get(limiter.name, "")))
         )
-    columns = (Column("limit"), Column("blocks an SM", right=True), Column("by", wrap=True))
+    columns = (Column("limit"), Column("blocks per SM", right=True), Column("by", wrap=True))
     table = markup.table("limits of occupancy", columns, rows, "dense")
     return Html(f'<div class="k warps">{strip}<div>{words}</div></div>{table}')
 
@@ -106,7 +106,7 @@ def _reasons(document: LaunchDocument) -> dict[str, Html]:
     sections = document.sections
     facts = {
         "registers": (sections.fact("registers"), "a thread"),
-        "warps": (sections.fact("block_size"), "threads a block"),
+        "warps": (sections.fact("block_size"), "threads per block"),
         "shared memory": (sections.shared_memory, "a block"),
     }
     reasons = {}
