@@ -308,7 +308,7 @@ def test_errors_name_the_arguments_of_the_library_and_on_the_command_line_its_op
 ) -> None:
     nowhere = str(tmp_path / "nowhere")
     for call, argument, command, option in (
-        (lambda: profiler.gate(files[0]), "by baseline=", ("gate", files[0]), "by --baseline"),
+        (lambda: profiler.gate(files[0]), "with baseline=", ("gate", files[0]), "with --baseline"),
         (
             lambda: profiler.compare(*files, kernel="regex:["),
             "kernel=regex:[:",
@@ -411,7 +411,7 @@ def test_a_workload_or_gpu_to_choose_from_files_is_refused(
     commands += [(name, a) for name in ("show", "roofline", "insights", "sass")]
     for command in commands:
         assert main([*command, "--workload", "x"]) == 2
-        assert "profiler: --workload x: it chooses among the results" in capsys.readouterr().err
+        assert "profiler: --workload x: it selects among the results" in capsys.readouterr().err
 
 
 def test_backup_verify_and_prune_answer_what_the_commands_print(

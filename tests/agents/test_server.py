@@ -265,7 +265,7 @@ def test_no_other_machine_may_ask(address: str) -> None:
     from profiler.agents import loopback
     from profiler.errors import ProfilerError
 
-    with pytest.raises(ProfilerError, match="only this machine may ask"):
+    with pytest.raises(ProfilerError, match="only loopback addresses"):
         loopback(address)
     assert [loopback(name) for name in ("localhost", "127.0.0.1", "[::1]")] == [
         "127.0.0.1",
@@ -428,7 +428,7 @@ def test_the_tools_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (["--root", "/"], "the whole disk"),
         (["--root", "/no/such/folder"], "no such folder"),
         (["--budget", "10"], "from 1000 to 40000"),
-        (["--http", "8000", "--address", "0.0.0.0"], "only this machine"),
+        (["--http", "8000", "--address", "0.0.0.0"], "only loopback"),
     ],
 )
 def test_options_that_would_not_do_are_refused(

@@ -114,7 +114,7 @@ def test_what_the_gpu_does_not_say_is_unknown_on_the_screen(monkeypatch, capsys)
 @pytest.mark.parametrize(
     ("gpu", "words"),
     [
-        (H100, "nobody else"),
+        (H100, "no other process"),
         (Gpu(name="X"), "unknown: the driver does not say"),
         (Gpu(other_processes=2), "shared: 2 other processes"),
         (Gpu(other_processes=0, mig=True), "MIG is on"),

@@ -28,7 +28,7 @@ def test_a_program_that_died_without_a_result_is_failed_with_how_and_its_last_wo
 
 
 def test_a_program_that_was_killed_may_have_run_out_of_memory(prepared):
-    assert "where memory ran out" in prepared.result(KILLED)["reason"]
+    assert "when memory ran out" in prepared.result(KILLED)["reason"]
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def test_a_number_that_is_computed_from_one_row_alone_has_none_itself(
 
     assert "also in another row: active warps, scheduler (stand-in)" in printed(warps(32), warps(20))
     counter = "smsp__warps_active.avg.per_cycle_active"
-    assert "said by" not in printed(
+    assert "also in another row" not in printed(
         warps(32, **{counter: Value(8, "warp")}), warps(20, **{counter: Value(6, "warp")})
     )
 

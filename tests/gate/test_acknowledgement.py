@@ -193,7 +193,7 @@ def test_the_command_acknowledges_lists_and_takes_back(run: Run, capsys: pytest.
     [one] = json.loads(said("--list", "--json"))["acknowledged"]
     assert (one["family"], one["version"], one["concept"], one["ended"]) == (FAMILY, "alpha", None, True)
     assert "until 2020-01-01 (ended)" in said("--list")
-    assert "name one" in said("--list", "--gpu", GPU, code=2)
+    assert "need a VERSION" in said("--list", "--gpu", GPU, code=2)
     assert "no longer acknowledged" in said("--undo", one["id"])
     assert said("--list") == "nothing is acknowledged\n"
 

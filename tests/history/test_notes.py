@@ -46,7 +46,7 @@ def test_nothing_is_kept_about_what_is_not_there_or_without_words(data: Path) ->
     root, store = location.open_root(), open_store()
     with pytest.raises(UnknownName):
         write_note(root, store, "flash/v9", "text")
-    with pytest.raises(ProfilerError, match="a note has words"):
+    with pytest.raises(ProfilerError, match="a note needs a text"):
         write_note(root, store, "v1", " ")
     with pytest.raises(UnknownName, match="no note is called 2026"):
         withdraw_note(root, "2026")

@@ -167,7 +167,7 @@ def test_what_a_file_lacks_is_named(cubins: tuple[Path, Path], capsys: pytest.Ca
         ([file, "--grid", "0", "--block", "4", "--kernel", "add"], "no grid or block"),
         ([file, "--grid", "1,70000", "--block", "4", "--kernel", "add"], "65535 along y"),
         ([file, "--grid", "4", "--block", "2048", "--kernel", "add"], "1024 at most"),
-        ([file, "--grid", "4", "--workload", "1x8x512x64"], "predicted alone"),
+        ([file, "--grid", "4", "--workload", "1x8x512x64"], "separately"),
         ([file + "x.cubin", "--grid", "4"], "there is no file"),
         (["v2d_c", "--grid", "4"], "there is no file v2d_c"),
         (["v2d_c", "--block", "4"], "needs --grid"),

@@ -90,7 +90,7 @@ class TestCode:
         a, b = (key(made_reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
         app = page("code", made_data, monkeypatch, a=a, launch="2", b=b, b_launch="2")
         shown = text(app)
-        assert "without text nobody knows whether they are equal" in shown
+        assert "without text it is unknown whether they are equal" in shown
         for told in (
             "[1 of 3], paired by offsets",
             "[2 of 3], paired by offsets",

@@ -45,7 +45,7 @@ def test_a_note_on_a_run_stands_on_its_page_and_is_taken_back(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = page("runs", data, monkeypatch)
-    assert "a note has words" in press(app, "Keep")
+    assert "a note needs a text" in press(app, "Keep")
     field(app, "note").set_value("fans <b>at full speed")
     shown = press(app, "Keep")
     assert "fans <b>at full speed" in shown, "escaped, so that it reads as it was written"

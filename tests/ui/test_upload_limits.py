@@ -112,7 +112,7 @@ def test_a_file_that_is_too_large_is_refused_whatever_it_declares(declared: int 
     [
         ({"mine": {"a": 1, "b": 1, "c": 1}}, 413, "one visitor may upload 3 files here at a time"),
         ({"mine": {"a": 5 * MIB}}, 413, "a visitor's files may have 6 MiB together"),
-        ({"x": {"a": 4 * MIB}, "y": {"a": 3 * MIB}}, 503, "too much is being uploaded at a time"),
+        ({"x": {"a": 4 * MIB}, "y": {"a": 3 * MIB}}, 503, "too much is being uploaded at once"),
     ],
 )
 @pytest.mark.parametrize("declared", [None, 3 * MIB])

@@ -216,5 +216,5 @@ def test_a_family_that_mixes_folders_says_which_and_how_to_mend_it() -> None:
     assert "mixes the reports of 2 folders" in html
     assert "a-silu" in html
     unknown = run_list.mixed_family(FamilyMix("ncu-reports", (), 3))
-    assert "3 runs do not say" in unknown
+    assert "3 runs do not record" in unknown
     assert "profiler import FOLDER… --relabel" in unknown
