@@ -25,7 +25,7 @@ def parse_origin(text: str) -> str:
         is_origin = False
     if not is_origin or parts.path or parts.query or parts.fragment or "@" in parts.netloc:
         raise ProfilerError(
-            f"--origin {text[:80]!r} is no address of a site, such as https://perf.example.com"
+            f"--origin {text[:80]!r} is not the URL of a site, such as https://perf.example.com"
         )
     return f"{parts.scheme}://{parts.netloc}".lower()
 
@@ -54,7 +54,7 @@ class WithOrigins:
         if host not in self._hosts and not _is_of_this_machine(host):
             reason = f"this server is not {host[:80]}: start it with --origin https://{host[:80]}"
         elif not self._is_allowed(origin, host):
-            reason = f"a page of {(origin or '')[:80]} may not ask this server: --origin names those that may"
+            reason = f"a page of {(origin or '')[:80]} may not use this server: allow it with --origin"
         else:
             kept = [(name, value) for name, value in scope["headers"] if name != b"origin"]
             await self._app({**scope, "headers": kept}, receive, send)

@@ -93,7 +93,7 @@ class WithSocketLimit:
         if self._open >= self._most:
             await receive()
             headers = [(b"content-type", b"text/plain")]
-            reason = f"{self._most} pages are open here already: close one, or try again in a while\n"
+            reason = f"{self._most} pages are open already: close one, or try again later\n"
             await send({"type": "websocket.http.response.start", "status": 503, "headers": headers})
             await send({"type": "websocket.http.response.body", "body": reason.encode()})
             return

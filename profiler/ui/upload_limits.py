@@ -156,7 +156,7 @@ class WithUploadLimits:
         """Count the bytes of an upload, declared or received, whichever are more. Raises _Refused."""
         limits = self._limits
         if location.is_read_only():
-            raise _Refused(403, "this server takes no files")
+            raise _Refused(403, "this server accepts no files")
         size_bytes = max(size_bytes, self._coming.get(upload, ("", 0))[1])
         if size_bytes > limits.file_bytes + _FRAMING_BYTES:
             raise _Refused(413, f"a file may have {limits.file_bytes >> 20} MiB")

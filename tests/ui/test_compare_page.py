@@ -90,7 +90,7 @@ def test_what_an_address_names_and_is_not_there_is_said_once(
     assert text(app).count("nonsense: neither a file nor a run or version") == 1
     assert list(table_rows(app)) == ["alpha", "zero"]
     one = page("compare", measured, monkeypatch, versions="zero")
-    assert "Choose two versions or more" in text(one)
+    assert "Choose two or more versions" in text(one)
     file = page("compare", measured, monkeypatch, versions="zero,/etc/passwd.ncu-rep")
     assert "no version or run in the index" in text(file)
 

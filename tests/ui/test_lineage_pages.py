@@ -162,7 +162,7 @@ class TestPages:
     ) -> None:
         shown = text(page("diff", mine, monkeypatch, a="mine/zero", b="mine/bad", evidence="modelled"))
         assert "⊘ wrong B bad: race at k.cu:6 in bad" in shown
-        assert "Comparable: no what is wrong has no speed and no verdict" in shown
+        assert "Comparable: no wrong results have no speed and no verdict" in shown
         assert "worse" not in shown
         assert "better" not in shown
 

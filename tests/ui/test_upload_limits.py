@@ -162,7 +162,7 @@ def test_an_upload_that_takes_too_long_or_stops_is_ended() -> None:
 
 def test_a_server_for_reading_takes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROFILER_READ_ONLY", "1")
-    assert put([1]) == (403, "this server takes no files\n")
+    assert put([1]) == (403, "this server accepts no files\n")
 
 
 def test_limits_follow_the_machine_and_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,5 +249,5 @@ def test_only_this_machine_and_named_origins_are_answered(
     "text", ["perf.example.com", "https://", "ftp://x", "https://x/y", "https://a@b", "https://x:y"]
 )
 def test_what_is_no_origin_is_refused(text: str) -> None:
-    with pytest.raises(ProfilerError, match="is no address of a site"):
+    with pytest.raises(ProfilerError, match="is not the URL of a site"):
         parse_origin(text)

@@ -62,7 +62,7 @@ def bound_words(latency: VersionLatency) -> str:
         return "no floor: its run computed none"
     words = f"floor {nanoseconds(latency.bound_ns)}, by {latency.binding}"
     below = latency.times_bound is not None and latency.times_bound < 1
-    return f"{words}; nothing can be shorter: the floor or the timing is wrong" if below else words
+    return f"{words}; below the lower bound: the floor or the timing is wrong" if below else words
 
 
 def nanoseconds(number: float) -> str:

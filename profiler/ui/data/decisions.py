@@ -39,7 +39,7 @@ class Author(NamedTuple):
 
 @dataclass(frozen=True)
 class Done:
-    """What was decided last in this session, and how it is taken back."""
+    """What was decided last in this session, and how it was removed."""
 
     place: str  # of the page, where it is confirmed
     words: str
@@ -88,7 +88,7 @@ def acknowledge_all(
     the regressions not pass.
     """
     if not why.strip():
-        raise ProfilerError("a reason is needed: it is what the next reader of this decision has")
+        raise ProfilerError("a reason is needed, for those who read this decision later")
     up_to = parse_limit(limit) if limit.strip() else None
     if up_to is not None and (over := [one for one in regressions if _is_over(one, up_to)]):
         raise ProfilerError(_over_limit(over, up_to, is_of_several=len(regressions) > 1))
@@ -250,7 +250,7 @@ def withdraw_notes(place: str, old: Note) -> None:
     def undo() -> None:
         write_note(open_root(), store(), old.subject, old.text, who=who)
 
-    _say_done(place, f"the note on {old.subject} is taken back", undo)
+    _say_done(place, f"the note on {old.subject} was removed", undo)
 
 
 def _take_note_back(note_id: str, who: str) -> None:

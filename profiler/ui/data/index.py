@@ -59,7 +59,7 @@ def _sync() -> None:
     if isinstance(root, LocalRoot) and at_start is not None and _identity(root.folder) != at_start:
         raise ProfilerError(
             f"{root.folder} is not the folder that this dashboard was opened on: it was moved or replaced. "
-            "What is shown is what was there; bring it back, or start `profiler dashboard` again"
+            "The page shows its last content; restore the folder, or restart `profiler dashboard`"
         )
     sync_store(root, store())
 

@@ -52,7 +52,7 @@ def file_name(name: str) -> str:
 def _turn() -> Iterator[None]:
     """One of the few imports at a time: each may have a process that reads, with memory of its own."""
     if not _TURNS.acquire(timeout=_WAIT_S):
-        raise ProfilerError("others are importing: nothing of this was taken, try again when they are done")
+        raise ProfilerError("other imports are running: nothing was imported, try again later")
     try:
         yield
     finally:
@@ -88,7 +88,9 @@ def not_taken() -> Mapping[str, int]:
 def import_uploads(files: Sequence[Upload], family: str, version: str | None) -> None:
     """Import what a browser sent, as `profiler import` would, and keep what came of it for the page."""
     if not files:
-        raise ProfilerError("no file chosen: drop reports above, or press Upload, until they are listed")
+        raise ProfilerError(
+            "no file chosen: drop reports above or press Upload, and wait until they are listed"
+        )
     st.session_state[_NOT_TAKEN_BEFORE] = Counter(not_taken())
     st.session_state[_NOT_TAKEN] = Counter()
     with scratch_folder() as folder, _turn():

@@ -14,9 +14,7 @@ data_version = index.current_version()
 reports, versions = machine_code.reports(data_version), machine_code.compiled_versions(data_version)
 if not reports and not versions:
     st.html(markup.page_head("Code"))
-    st.html(
-        markup.empty_page("No report yet, and counts by instruction come with one:", "profiler import PATH")
-    )
+    st.html(markup.empty_page("No report yet; counts by instruction need one:", "profiler import PATH"))
     st.stop()
 
 for side in ("a", "b"):  # an address may name a report by its run or version

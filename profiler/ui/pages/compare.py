@@ -43,7 +43,7 @@ for refusal in refusals:
     st.html(markup.error_box(refusal))
 if len(names) < 2:
     top.html(markup.page_head("Compare"))
-    st.html(markup.note("Choose two versions or more; ticks on Lineage and Runs lead here too."))
+    st.html(markup.note("Choose two or more versions, here or on Lineage and Runs."))
     filters.write_url()
     st.stop()
 places = version_tables.places(data_version, tuple(names))

@@ -16,7 +16,7 @@ if not by_family:
     st.html(markup.page_head("Lineage"))
     st.html(
         markup.empty_page(
-            "No lineage yet: no run keeps a catalogue. Make one, with no GPU:", "profiler dissect"
+            "No lineage yet: no run has a catalogue. Make one, without a GPU:", "profiler dissect"
         )
     )
     st.stop()
@@ -57,7 +57,7 @@ with errors_shown():
     st.markdown(table, unsafe_allow_html=True)
     if difference := lineages.working_tree_difference(data_version, family):
         st.html(markup.note(markup.join((markup.verdict(Verdict.CHANGED, ""), difference))))
-    st.html(markup.section_head("Baseline", "what gates and Regressions hold versions against"))
+    st.html(markup.section_head("Baseline", "the baseline of gates and Regressions"))
     best = lineage.best(workload, gpu)
     order = [status.version.id for status in lineage.correct_deepest_first]
     names = dict.fromkeys([*([best.version.id] if best else []), *order])

@@ -13,7 +13,7 @@ data_version = index.current_version()
 versions = lineages.versions(data_version)
 if not versions:
     st.html(markup.page_head("Regressions"))
-    st.html(markup.empty_page("No run yet that could get worse. Import reports:", "profiler import PATH"))
+    st.html(markup.empty_page("No runs yet. Import reports:", "profiler import PATH"))
     st.stop()
 
 filters = controls.Filters("regressions")
@@ -38,7 +38,7 @@ with errors_shown():
     if at and not (selected and regression_groups.is_named(selected, at)):
         known = [regression_groups.in_words(group) for group in worse.groups]
         filters.refuse("at", "regression", known, regression_groups.in_words(selected) if selected else "")
-    st.html(markup.section_head("Worse now", "a row a version and cause; a name shows its cells"))
+    st.html(markup.section_head("Worse now", "one row per version and cause; a name shows its cells"))
     if shown:
         # A cause is read from bundles: only those of the rows shown are looked for.
         causes = [current_state.cause(data_version, group.lead) for group in shown]
@@ -63,15 +63,15 @@ with errors_shown():
             if selected.lead.is_open or selected.shared:
                 acknowledge_form.show(data_version, selected, row)
                 if row.command and not decisions.may_decide():
-                    st.html(markup.note("Let it pass, for a reason and until some day or run:"))
+                    st.html(markup.note("Acknowledge it, with a reason and until a day or run:"))
                     st.code(row.command, language=None)
     if worse.acknowledged:
         count = len(worse.acknowledged)
         st.html(markup.section_head("Acknowledged", f"{count}, listed and not counted"))
         acknowledge_form.show_acknowledged(worse.acknowledged)
     for words, groups in (
-        ("Slower than its parent, which is no regression", worse.slower_than_parent),
-        ("Known states, drifts, and what the environment did to one build", worse.not_open),
+        ("Slower than its parent (not a regression)", worse.slower_than_parent),
+        ("Known states, drifts, and changes by the environment", worse.not_open),
     ):
         if groups:
             with st.expander(f"{words}: {len(groups)}"):

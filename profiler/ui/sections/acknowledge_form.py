@@ -21,9 +21,9 @@ def show(data_version: DataVersion, group: RegressionGroup, chosen: Regression) 
     if not decisions.may_decide():
         return
     if not rows:
-        st.html(markup.note("Wrong results cannot be let pass: they have no speed."))
+        st.html(markup.note("Wrong results cannot be acknowledged: they have no speed."))
         return
-    st.html(markup.section_head("Acknowledge", "let it pass; it is listed and not counted"))
+    st.html(markup.section_head("Acknowledge", "acknowledge it: it is listed and not counted"))
     all_words, alone = f"all {len(rows)} rows of {group.subject}", regression_groups.row_words(chosen)
     with st.form(f"acknowledge_{group.key}", border=False):
         options = [all_words, alone] if len(rows) > 1 and not chosen.became_wrong else [all_words]

@@ -97,7 +97,7 @@ def choose_compiled(data_version: DataVersion, filters: controls.Filters, boxes:
     names = [a, b] if b else [a]
     arches = machine_code.shared_architectures(data_version, names)
     if not arches:
-        words = f"{' and '.join(names)}: no architecture that all of them were compiled for"
+        words = f"{' and '.join(names)}: there is no architecture that all were compiled for"
         return _nothing_to_show(a, "", markup.note(markup.state(words)))
     with boxes[2]:
         arch = filters.select("architecture", arches, "arch")

@@ -54,7 +54,7 @@ def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoi
         _show_modelled(data_version, choice, document.subject.launch.function)
         _show_unmeasured(document)
     if document.sections.missing:
-        st.html(markup.section_head("What is missing", "named with what collects it"))
+        st.html(markup.section_head("What is missing", "with the command that collects it"))
         st.html(launch_inside.missing(document))
 
 

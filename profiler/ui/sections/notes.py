@@ -47,7 +47,7 @@ def show_form(place: str, subjects: Mapping[str, str]) -> None:
         name = names[0]
         if len(names) > 1:
             name = st.selectbox("about", names, format_func=lambda subject: subjects[subject])
-        text = st.text_input("note", placeholder="what is to be known about it")
+        text = st.text_input("note", placeholder="what others should know about it")
         saved = st.form_submit_button("Keep")
         confirmation.author_note()
     if saved:

@@ -30,7 +30,7 @@ def show_static(data_version: DataVersion, facts: Sequence[ResultInfo], filters:
         return
     head, function_box = st.columns([3, 2], vertical_alignment="center", gap="medium")
     head.html(
-        markup.section_head("Occupancy", "static: from registers, threads and shared memory, with no GPU")
+        markup.section_head("Occupancy", "static: from registers, threads and shared memory, without a GPU")
     )
     with function_box:
         function = functions[filters.select("kernel function", list(functions), "function")]

@@ -23,9 +23,7 @@ def show_launch(data_version: DataVersion, run: RunInfo, launch: Launch) -> None
     chip = chip_of(launch.compute_capability or run.compute_capability)
     roofline = roofline_of(launch, index.metric_table(data_version), chip, run.ncu_version)
     roofs_box, points_box = st.columns([1, 1], gap="medium")
-    roofs_box.html(
-        markup.section_head("Roofs", "what was reached of what this GPU can do at the launch's clocks")
-    )
+    roofs_box.html(markup.section_head("Roofs", "reached rates and this GPU's peaks at the launch's clocks"))
     roofs_box.html(roofline_points.roofs(roofline))
     points_box.html(markup.section_head("Points", "operations for each byte that crosses a level"))
     if roofline.points:

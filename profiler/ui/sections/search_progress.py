@@ -141,7 +141,7 @@ def _show_elites(document: SearchDocument, selected: str, href: dict[str, str]) 
     settings = document.journal.settings
     st.html(markup.section_head("Elites", f"top {settings.seats}"))
     st.html(search_summary.elites(document, href, selected))
-    st.html(markup.note("An elite falls only to better; ties stay."))
+    st.html(markup.note("An elite is replaced only by a better one, not on a tie."))
     st.html(markup.section_head("What insights brought"))
     if document.effects:
         st.html(search_summary.insights(document.effects))
@@ -169,4 +169,4 @@ def _show_candidate(document: SearchDocument, record: SearchRecord) -> None:
         lines = searches.source_diff(document, record, parent)
         right.code("\n".join(lines) or "the same files", language="diff")
     elif not record.content_id:
-        right.html(markup.note("The generator left no candidate that could be kept."))
+        right.html(markup.note("The generator left no usable candidate."))

@@ -11,15 +11,15 @@ from profiler.explain.roofline import collect_command
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 
-CAPTION_OF_PAIR = "for B, and what calls for it; its numbers under the pointer"
-CAPTION_OF_LAUNCH = "and what calls for it; its numbers under the pointer"
+CAPTION_OF_PAIR = "for B, and what suggests it; its numbers under the pointer"
+CAPTION_OF_LAUNCH = "and what suggests it; its numbers under the pointer"
 _NUMBERS_NAMED = 8  # of a statement, under the pointer; `profiler insights --json` has them all
 
 
 def table(
     statements: Sequence[Statement], chip: str | None = None, *, is_measured_elsewhere: bool = False
 ) -> Html:
-    """One row per thing to try with what calls for it, the largest share of time first; then open questions.
+    """One row per thing to try with what suggests it, the largest share of time first; then open questions.
 
     What changed is not repeated: Why says it. `chip` ("sm_90") names what to collect on it; what is measured
     elsewhere is not advised to be measured.

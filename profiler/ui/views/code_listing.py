@@ -221,7 +221,7 @@ def table(
     """The heat map: one row per instruction, its counts before its text; from near the marked row on."""
     spots = [row for row in rows if isinstance(row, HotSpot)]
     if not spots:
-        return markup.note("No instruction holds these words.")
+        return markup.note("No instruction contains these words.")
     has_counts = bool(listing.counts)
     has_excess = any(spot.excess for spot in spots)
     has_source = listing.has_sources and order != BY_LINE

@@ -49,7 +49,7 @@ def comparability(comparison: Comparison) -> Html:
     for difference in comparison.blocked_by:
         # A wrong side is named in a line of its own, with its reason.
         is_wrong = difference.field == CORRECTNESS
-        words = "what is wrong has no speed and no verdict" if is_wrong else f"≠ {difference.words}"
+        words = "wrong results have no speed and no verdict" if is_wrong else f"≠ {difference.words}"
         parts.append(markup.tag("b", words))
     if comparison.same:
         parts.append(markup.muted("same: " + ", ".join(field for field, _ in comparison.same)))
@@ -60,7 +60,7 @@ def comparability(comparison: Comparison) -> Html:
     ]
     unknown_in_both = [item.field for item in unknown if item.a is None and item.b is None]
     if unknown_in_both:
-        parts.append(f"? neither side says: {', '.join(unknown_in_both)}")
+        parts.append(f"? not recorded on either side: {', '.join(unknown_in_both)}")
     parts += [f"? {item.words}" for item in unknown if item.field not in unknown_in_both]
     return markup.grey_strip(parts)
 

@@ -29,7 +29,7 @@ def origins(stored: Sequence[StoredCode]) -> list[Html]:
     # Two compilers make different code of the same source.
     compilers = list(dict.fromkeys(code.compiler for code in stored))
     if len(compilers) > 1:
-        warning = f"Compilers differ, {' and '.join(compilers)}: not all that differs is the versions' own."
+        warning = f"Compilers differ, {' and '.join(compilers)}: not all differences come from the versions."
         lines.append(markup.note(warning))
     return lines
 

@@ -67,7 +67,7 @@ def measured(
 ) -> Html:
     """A row a place: where, how many samples, what they wait for, what it costs, and its code."""
     if not places:
-        return markup.note("No place has any of it, or none holds these words.")
+        return markup.note("No place has any, or none contains these words.")
     excess = [(head, amount) for head, name, amount in _EXCESS if name in listing.counts]
     columns = [
         GridColumn("at", 190),
@@ -103,7 +103,7 @@ def measured(
 def static(listing: Listing, lines: Sequence[StaticLine], window: code_grid.Window, links: CodeLinks) -> Html:
     """A row a source line: modelled conflicts and wavefronts, instructions of the machine code, its text."""
     if not lines:
-        return markup.note("No line holds these words.")
+        return markup.note("No line contains these words.")
     has_traffic = any(line.wavefronts is not None for line in lines)
     has_times = any(line.time_share is not None for line in lines)
     columns = [

@@ -107,7 +107,7 @@ def table(comparison: Comparison, selected: PairComparison | None, view: address
         longest = sorted(launches, key=_longest_first)[:UNPAIRED_SHOWN]
         rows += [_unpaired_row(comparison.label(launch), launch, side) for launch in longest]
         if more := len(launches) - len(longest):
-            words = f"{more} shorter launches are only in {side}: a filter under kernels reaches them"
+            words = f"{more} shorter launches are only in {side}: filter by kernel to see them"
             rows.append(markup.closing_row(markup.muted(words)))
     for group in comparison.ambiguous:
         words = markup.verdict(Verdict.UNCLEAR, reason=group.why)

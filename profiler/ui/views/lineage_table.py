@@ -73,7 +73,7 @@ def caption(lineage: Lineage, choice: FactChoice) -> Html:
         words = f"{choice.workload} on {choice.gpu}: median latency, {', '.join(modes)}"
         parts.append(markup.join((markup.evidence_badge("measured"), words)))
     best = lineage.best(choice.workload, choice.gpu)
-    target = "the furthest correct version, for nothing was measured yet"
+    target = "the furthest correct version, as nothing was measured yet"
     if choice.latency(best) is not None:
         target = "the best version"
     parts.append(markup.escaped(f"thick line: path to {target}"))
@@ -120,7 +120,7 @@ def table(
         rows.append(markup.group_row(markup.join(("Baselines", hint))))
         rows += [Row((Html(""), *cells(status))) for status in baselines]
     if lineage.uncatalogued:
-        words = f"not in the catalogue, and so in no place here: {', '.join(lineage.uncatalogued)}"
+        words = f"not in the catalogue, so not shown here: {', '.join(lineage.uncatalogued)}"
         rows.append(markup.closing_row(markup.muted(words)))
     columns = (
         Column(""),

@@ -81,7 +81,7 @@ def causes(a: StoredPrediction, b: StoredPrediction) -> Html:
         if (words := format_change(step.us, longest, largest)) != NO_CHANGE
     ]
     caption = f"modelled: {b.workload} on {b.gpu}"
-    head = markup.section_head("What the model says they differ by", caption)
+    head = markup.section_head("Modelled difference", caption)
     return markup.join(
         (head, markup.table("modelled causes", (Column("cause"), Column("adds", right=True)), rows)), ""
     )

@@ -23,7 +23,7 @@ _STAGE_WORDS = {
     "unseen": "right, shapes not shown",
     "acceptance": "right, shapes shown",
     "races": "races and waits",
-    "binary": "what a binary may not have",
+    "binary": "forbidden content of the binary",
     "modelled_time": "sanity",
 }
 _MOST_NODES = 60  # of the tree
@@ -40,7 +40,7 @@ def head(document: SearchDocument) -> Html:
         markup.code(settings.generator),
     ]
     if document.working:
-        parts.append("· ending after the candidate in hand" if document.is_stopping else "· running")
+        parts.append("· ending after the current candidate" if document.is_stopping else "· running")
     else:
         parts.append("· no worker running")
     return markup.join(parts)
@@ -93,7 +93,7 @@ def tiles(document: SearchDocument) -> Html:
                 f"{document.counted(*REFUSED)} refused",
                 " · ".join(found),
             ),
-            Tile("Cost", f"{minutes:.0f}", "min of workers", f"{each:.0f} s a candidate · no GPU used"),
+            Tile("Cost", f"{minutes:.0f}", "min of workers", f"{each:.0f} s per candidate · no GPU used"),
         ]
     )
 
@@ -330,7 +330,7 @@ def insights(effects: Sequence[InsightEffect]) -> Html:
     return markup.table("what insights brought", columns, rows)
 
 
-INSIGHT_NOTE = f"Shown or withheld at random: the control arm. {ENOUGH} of each are needed to say."
+INSIGHT_NOTE = f"Shown or withheld at random: the control arm. {ENOUGH} of each are needed."
 
 
 def stage_words(stage: str) -> str:

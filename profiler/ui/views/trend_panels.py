@@ -190,7 +190,7 @@ def notes(picture: Picture, by_metric: Mapping[str, Sequence[Trend]], label: Lab
         lines.append(markup.state(f"not collected in any of these runs: {metrics}"))
     if picture.undrawn:
         metrics = ", ".join(map(label, picture.undrawn))
-        lines.append(markup.state(f"not collected of the kernels drawn, only of others: {metrics}"))
+        lines.append(markup.state(f"not collected for the kernels shown, only for others: {metrics}"))
     if picture.hidden:
         words = f"{len(picture.hidden)} shorter kernels are not drawn: {brief_list(picture.hidden)}"
         lines.append(markup.escaped(f"{words}. Name some of them under kernels."))
@@ -214,7 +214,7 @@ def _breaks(picture: Picture, by_metric: Mapping[str, Sequence[Trend]]) -> list[
     ]
     if len(lines) > BREAKS_SHOWN:
         more = len(lines) - BREAKS_SHOWN
-        lines[BREAKS_SHOWN:] = [f"and {more} more; under the pointer a point says why it is not joined"]
+        lines[BREAKS_SHOWN:] = [f"and {more} more; hover over a point to see why it is not joined"]
     return lines
 
 

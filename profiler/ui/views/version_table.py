@@ -118,7 +118,7 @@ def _coloured(sentence: str) -> Html:
 def caption(view: View) -> Html:
     """How the rows are sorted, and what the signs mean."""
     parts = [f"sorted by {sort_label(view.sorting.text)}" if view.sorting.text else "in the order of choice"]
-    parts.append("a click on a head sorts, a second reverses; what is wrong or not measured stays last")
+    parts.append("a click on a head sorts, a second reverses; wrong or unmeasured ones stay last")
     if view.table.time_columns:
         parts.append("bars of latency: logarithmic; of a change: from the centre line, capped at ±100 %")
         parts.append("a latency is what its verdict compares, Overview and Lineage have medians")

@@ -125,7 +125,7 @@ def test_breaks_are_of_the_kernels_drawn_and_many_are_counted() -> None:
     assert len(breaks) == trend_panels.BREAKS_SHOWN + 1
     assert "not joined at v2: grid 0 → 9 (k0)" in breaks[0]
     assert f"grid {trend_panels.LINES_SHOWN} →" not in "".join(breaks), "it is not drawn"
-    assert "and 1 more; under the pointer" in breaks[-1]
+    assert "and 1 more; hover over" in breaks[-1]
 
 
 def test_a_metric_that_only_kernels_not_drawn_have_is_named() -> None:
@@ -134,7 +134,7 @@ def test_a_metric_that_only_kernels_not_drawn_have_is_named() -> None:
     picture = trend_panels.picture(by_metric, RunAxis.of_versions(VERSIONS), many)
     assert [panel.title for panel in picture.panels] == ["ncu duration"]
     notes = "".join(trend_panels.notes(picture, by_metric, WORDS))
-    assert "not collected of the kernels drawn, only of others: tensor busy" in notes
+    assert "not collected for the kernels shown, only for others: tensor busy" in notes
 
 
 def test_a_kernel_of_no_version_shown_has_no_row_and_is_counted() -> None:
