@@ -120,7 +120,7 @@ def test_a_limit_below_the_change_is_said_and_nothing_is_recorded(
     shown = press(app, "Acknowledge")
     # Spills that came from 0 have no size, so that no limit in per cent lets them pass.
     assert (
-        f"spills, compiled on {WORKLOAD} from 0 is over the limit of 10 %; leave it empty or let one row"
+        f"spills, compiled on {WORKLOAD} from 0 is over the limit of 10 %; leave it empty or acknowledge only one row"
         in shown
     )
     assert decisions.decision_ids(location.open_root(str(data))) == []
@@ -264,4 +264,4 @@ def test_what_cannot_be_judged_is_counted_with_the_command(
 
 
 def test_an_index_that_holds_nothing_is_not_called_fine() -> None:
-    assert "No run yet" in regression_list.nothing_worse(Coverage())
+    assert "No two runs yet" in regression_list.nothing_worse(Coverage())

@@ -171,7 +171,7 @@ def test_other_gpus_are_not_comparable_and_the_strip_says_why(reports: Path) -> 
 
 def test_what_neither_report_says_is_named_and_not_taken_as_equal(ncar: Comparison) -> None:
     output = text(comparison_head.comparability(ncar))
-    assert "neither side says: workload, dtype, clock control" in output
+    assert "not recorded on either side: workload, dtype, clock control" in output
     assert "same: GPU" in output
     assert "clock control not in the report" in text(metric_changes.environment(ncar, ncar.pairs[0]))
 
