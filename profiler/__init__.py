@@ -764,21 +764,25 @@ def _noise(opener: StoreOpener, data: str | None) -> Any:
     return NoiseModel.of_store(opener, data)
 
 
-def lazy(room: str, **modules: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a room: each module with the public names it defines, imported on first use.
+def lazy(room: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a room: what its `__init__` imports for type checkers, imported on first use.
 
     Importing a room costs nothing until a name of it is used (PEP 562), so that a command loads what it needs
-    and a bare GPU machine never meets a library that only the dashboard has.
+    and a bare GPU machine never meets a library that only the dashboard has. An exported name is written
+    once, as `from MODULE import NAME as NAME`.
     """
-    places = {name: module for module, names in modules.items() for name in names.split()}
+    import re
+
     package = sys.modules[room]
+    source = package.__loader__.get_source(room)  # type: ignore[union-attr]
+    places = {name: module for module, name in re.findall(r"from (\S+) import \(?\s*(\w+) as \2\b", source)}
     package.__dict__["__all__"] = list(places)
     package.__dict__["__dir__"] = lambda: sorted({*package.__dict__, *places})
 
     def attribute(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{room}.{places[name]}"), name)
+        value = getattr(import_module(places[name]), name)
         package.__dict__[name] = value
         return value
 

@@ -15,10 +15,4 @@ if TYPE_CHECKING:
     from profiler.advice.subject import TrafficByWorkload as TrafficByWorkload
     from profiler.advice.subject import load_subject as load_subject
 
-__getattr__ = lazy(
-    __name__,
-    insights="Insights find_insights",
-    places="with_places",
-    statement="MetricInput Statement",
-    subject="ComparedSide Subject TrafficByWorkload load_subject",
-)
+__getattr__ = lazy(__name__)

@@ -16,10 +16,4 @@ if TYPE_CHECKING:
     from profiler.agents.tool import Tool as Tool
     from profiler.agents.toolset import offered as offered
 
-__getattr__ = lazy(
-    __name__,
-    roots="Roots find_roots",
-    server="ProfilerServer loopback serve_http serve_stdio",
-    tool="Argument RefusedArgument Tool",
-    toolset="offered",
-)
+__getattr__ = lazy(__name__)

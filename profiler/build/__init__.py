@@ -27,14 +27,4 @@ if TYPE_CHECKING:
     from profiler.build.toolchain import find_tool as find_tool
     from profiler.build.toolchain import require_tool as require_tool
 
-__getattr__ = lazy(
-    __name__,
-    facts="static_facts",
-    kernel_names="function_name template_integer",
-    library="BuiltLibrary FailedBuild ResourceUsage build",
-    lower_bounds="LowerBounds PeakRates workload_bounds",
-    occupancy="NextBlock Occupancy next_block",
-    opcode_counts="CodeSummary",
-    resources="FunctionResources LaunchConfig VersionResources version_resources",
-    toolchain="ToolkitProgram find_tool require_tool",
-)
+__getattr__ = lazy(__name__)

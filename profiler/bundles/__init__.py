@@ -45,13 +45,4 @@ if TYPE_CHECKING:
     from profiler.bundles.zip_file import pack as pack
     from profiler.bundles.zip_file import unpack as unpack
 
-__getattr__ = lazy(
-    __name__,
-    bundle="hash_file list_runs load_run load_run_folder read_content seal",
-    decisions="DecidedLabels DecisionRecord load_decisions load_labels write_decision",
-    location="LocalRoot Root index_location is_read_only open_root",
-    run="""COLLECT EXAMPLE FAMILY_GIVEN FOLDER IMPORT NOISE Attachment Capture Facts Json Labels ReportFile
-    Result Run Samples check_label launch_parts ncu_mode""",
-    scratch="scratch_folder sweep",
-    zip_file="is_bundle_zip pack unpack",
-)
+__getattr__ = lazy(__name__)

@@ -29,13 +29,4 @@ if TYPE_CHECKING:
     from profiler.catalog.version import Claim as Claim
     from profiler.catalog.version import Version as Version
 
-__getattr__ = lazy(
-    __name__,
-    attention="ATTENTION AttentionWorkload",
-    catalog="Catalog load_catalog",
-    problem="Case ContractCall OutputCheck Problem Tolerance Workload check_output",
-    search_space="Macro SearchSpace",
-    sources="load_object load_problem source_files source_sha256",
-    trust="NotTrusted remember_trust require_trust",
-    version="Budget Claim Version",
-)
+__getattr__ = lazy(__name__)

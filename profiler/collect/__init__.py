@@ -44,21 +44,4 @@ if TYPE_CHECKING:
     from profiler.collect.without_gpu import dissect as dissect
     from profiler.collect.without_gpu import keep_dissection as keep_dissection
 
-__getattr__ = lazy(
-    __name__,
-    collection="Collection Listener",
-    doctor="DoctorReport ToolStatus examine_machine",
-    failure_logs="FailedJob failed_jobs",
-    forecast="Forecast forecast_run",
-    machine="Machine detect_machine",
-    measurement="CollectionLimits Sealed begin_collection local_root measure resume_collection",
-    ncu_command="Ncu",
-    plan="Job fresh_processes",
-    provenance="overhead",
-    run_inputs="RunInputs UnfinishedRun begin_run resume_run",
-    settings="Selection Settings collection_settings noise_settings publishable_command_line",
-    staging="Staging unfinished_runs",
-    summary="RunSummary",
-    without_gpu="Dissection dissect keep_dissection",
-    **{"gpu.properties": "Gpu GpuState"},
-)
+__getattr__ = lazy(__name__)

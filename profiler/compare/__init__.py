@@ -82,28 +82,4 @@ if TYPE_CHECKING:
     from profiler.compare.workload_change import describe_sizes as describe_sizes
     from profiler.compare.workload_change import is_other_grid as is_other_grid
 
-__getattr__ = lazy(
-    __name__,
-    clock_drift="HEADLINE",
-    comparability="ACROSS CORRECTNESS OWN_KERNELS Difference",
-    comparison="""Comparison check_concepts compare
-    judge_counters_together judge_duration judge_every_metric table_of_time""",
-    counter_noise="CounterKey CounterNoise",
-    environment_change="EnvironmentChange RunChanges environment_changes run_changes",
-    kernel_pairs="""NO_PAIRS KernelPair KeptPair Pairing check_asked keep_pair list_kept_pairs
-    pairs_digest pairs_of parse_pair withdraw_pair""",
-    latency="LatencyComparison compare_latencies noise_command",
-    match_launches="AmbiguousLaunches PairedBy kernel_filter launch_labels name_filter template_arguments",
-    metric_groups="MetricGroup group_metrics largest_first",
-    metric_verdict="SHORT_NS Judgement judge",
-    noise_floor="StoredFloor floors_of_runs stored_floors",
-    noise_model="UNKNOWN_NOISE NoiseModel",
-    older_workloads="split_older",
-    pair_comparison="MetricChange OpcodeChange PairComparison",
-    repeated_numbers="split_repeats",
-    resolve_names="""NothingShared StoreOpener VersionRef find_fact_pairs find_facts find_measured
-    is_file_name refuse_unused_filters resolve resolve_all resolve_measured resolve_version side_of_report""",
-    same_code="CodeChange SameBuildLookup SameCodeLookup same_build_lookup same_code_lookup",
-    together="judge_comparisons_together",
-    workload_change="WorkloadChange describe_sizes is_other_grid",
-)
+__getattr__ = lazy(__name__)

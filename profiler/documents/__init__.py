@@ -106,41 +106,4 @@ if TYPE_CHECKING:
     from profiler.documents.version_table_cells import table_names as table_names
     from profiler.documents.version_table_cells import table_places as table_places
 
-__getattr__ = lazy(
-    __name__,
-    backup="BackupDocument RestoreDocument restore write_backup",
-    build="BuildDocument build_versions",
-    check="CheckDocument check_names",
-    collection="CollectionDocument DissectionDocument ForecastDocument",
-    comparison="ComparisonDocument compare_names compare_sides",
-    doctor="DoctorDocument",
-    document="Document",
-    explanation="ExplanationDocument UnmeasuredDocument explain_comparison explain_names",
-    gate="GateDocument gate_versions",
-    history="HistoryDocument find_history",
-    insights="InsightsDocument insights_of_name insights_of_side",
-    judgement="JudgementDocument judge_name",
-    launch="LaunchDocument LaunchOfSide launch_document launch_like launch_of_name",
-    launch_inside="inside_launch",
-    launches="LaunchSelection LaunchesDocument launches_of_name select_launches",
-    listing="""RunsDocument VersionsDocument WorkloadsDocument list_runs list_versions list_workloads
-    mix_sentences""",
-    metrics="MetricCheckDocument MetricRequestDocument MetricsDocument check_metrics metrics_for_chip",
-    noise="NoiseFloorsDocument NoiseRunDocument floors_of_run list_noise_floors",
-    prediction="GivenLaunch PredictionDocument predict_names",
-    prune="PruneDocument prune_reports",
-    regressions="RegressionsDocument list_regressions load_worse_now prepare_regressions",
-    report="ReportDocument",
-    roofline="RooflineDocument rooflines_of_name rooflines_of_side",
-    sass="CodeComparisonDocument CodeDocument compare_code show_code",
-    code_files="CodeFilesDocument CodeFunction examine_files",
-    code_lines="FunctionLines LineFacts",
-    sarif="sarif_log",
-    search="SearchDocument search_document search_status",
-    static="StaticDocument examine_versions",
-    trend="TrendDocument TrendTable load_trend trend_tables",
-    verify="VerifyDocument verify_data",
-    version_report="VersionReportDocument report_of_table report_versions",
-    version_table="TableCell TableColumn TablePlace TableRow VersionTableDocument",
-    version_table_cells="compare_many table_names table_places",
-)
+__getattr__ = lazy(__name__)

@@ -19,9 +19,4 @@ if TYPE_CHECKING:
     from profiler.emulator.run_result import SharedTraffic as SharedTraffic
     from profiler.emulator.run_result import SourceLine as SourceLine
 
-__getattr__ = lazy(
-    __name__,
-    cpu_check="CheckRun VersionCheck check check_versions",
-    emulator="Emulator Landing Schedule",
-    run_result="Defect KernelArgument LaunchShape RunResult SharedTraffic SourceLine",
-)
+__getattr__ = lazy(__name__)

@@ -74,23 +74,4 @@ if TYPE_CHECKING:
     from profiler.evidence.values import Values as Values
     from profiler.evidence.values import is_over_peak as is_over_peak
 
-__getattr__ = lazy(
-    __name__,
-    cell="EVERY_CELL Cell CellFilter",
-    derived_forms="DerivedForm formula_names",
-    gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
-    gpu_parts="DEFAULT_PART GPU_PARTS GpuPart find_part part_of_device part_of_launch",
-    launch="Launch Report RuleResult Session only place_of_most_time",
-    library_kernels="is_library_launch libraries_of library_kernels_alone",
-    metric_table="Metric MetricTable load_metrics",
-    name_pattern="BadPattern Expression compile_expression compile_wildcards",
-    naming="brief_list natural_key nearest_first plain_template_arguments",
-    ncu_release="NcuRelease",
-    one_measurement="agreeing_digits is_one_measurement key_launch shared_digits",
-    opcodes="ADU_OPCODES CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES XU_OPCODES base_opcode "
-    "class_shares is_matrix_multiply opcode_class operation",
-    rollups="CounterRates Rate",
-    side="EarlierCounters Latency Side",
-    tensor_pipes="TensorPath declared_tensor_metrics tensor_paths",
-    values="NCU_DURATION NOT_COLLECTED Derivation Evidence MetricSet State Value Values is_over_peak",
-)
+__getattr__ = lazy(__name__)

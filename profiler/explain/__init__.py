@@ -40,18 +40,4 @@ if TYPE_CHECKING:
     from profiler.explain.what_moved import CounterMove as CounterMove
     from profiler.explain.what_moved import WhatMoved as WhatMoved
 
-__getattr__ = lazy(
-    __name__,
-    drilldown="BankConflicts OpcodeClassChange TensorPipe",
-    explanation="CounterToCollect Explanation MissingCounter counters_to_collect explain",
-    identity_factors="StandIn",
-    launch_numbers="LaunchNumber",
-    memory_traffic="MemoryLevel MemoryLink MemoryTraffic",
-    ncu_sections="LaunchSections MissingSection launch_sections",
-    occupancy_whatif="OccupancyAnalysis OccupancyCurve measured_occupancy static_occupancy",
-    roofline="Roof Roofline RooflinePoint roofline_of",
-    roofline_path="PathStep RooflinePath load_roofline_path",
-    sentence="SentenceParts",
-    time_identity="Term TimeIdentity TimeSplit WaterfallStep",
-    what_moved="CounterMove WhatMoved",
-)
+__getattr__ = lazy(__name__)

@@ -28,13 +28,4 @@ if TYPE_CHECKING:
     from profiler.gate.report import gate_comparisons as gate_comparisons
     from profiler.gate.report import run_gate as run_gate
 
-__getattr__ = lazy(
-    __name__,
-    acknowledgement="""Acknowledgement LapsedAcknowledgement acknowledge find_acknowledgement
-    list_acknowledgements others_of parse_limit withdraw""",
-    comparison_pairs="ComparisonPair find_pairs pair_of_sides",
-    finding="Check Finding Outcome Verdicts",
-    judgement="judge judge_comparisons",
-    pins="set_baseline unset_baseline",
-    report="GateReport gate_comparisons run_gate",
-)
+__getattr__ = lazy(__name__)

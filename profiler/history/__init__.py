@@ -61,25 +61,4 @@ if TYPE_CHECKING:
     from profiler.history.version_grid import build_grid as build_grid
     from profiler.history.version_latency import VersionLatency as VersionLatency
 
-__getattr__ = lazy(
-    __name__,
-    baselines="Baseline Baselines LostPin Pin",
-    best_versions="BestVersion load_best_versions",
-    catalog_snapshot="CatalogSnapshot load_newest_snapshot load_snapshot",
-    change_points="Drift History SeriesView LevelStep find_change_points search_histories",
-    family_order="example_families order_families own_family",
-    joined_parts="joined_arrays",
-    lineage="Lineage VersionStatus load_lineage load_lineages",
-    notes="Note list_notes note_subject withdraw_note write_note",
-    opcode_shares="opcode_mix",
-    overview="Overview OverviewCell OverviewRow load_overview",
-    point_changes="changes_between",
-    reference_levels="ReferenceLevel budget_levels latency_levels",
-    run_spread="RunSpread load_run_spreads",
-    shared_steps="MIN_SHARE MIN_SHARED SharedStep find_shared_steps",
-    speedups="Speedup load_speedups",
-    stall_shares="MixPoint stall_mix",
-    trend="LATENCY Trend TrendPoint load_latency_trends load_trends",
-    version_grid="GridCell build_grid",
-    version_latency="VersionLatency",
-)
+__getattr__ = lazy(__name__)

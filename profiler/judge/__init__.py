@@ -19,11 +19,4 @@ if TYPE_CHECKING:
     from profiler.judge.pipeline import STAGES as STAGES
     from profiler.judge.pipeline import judge_candidate as judge_candidate
 
-__getattr__ = lazy(
-    __name__,
-    candidate="Candidate content_id load_candidate",
-    isolation="Isolation",
-    judgement="Against CandidateJudgement StageResult StageState WorkloadTime",
-    manifest="Manifest read_manifest",
-    pipeline="STAGES judge_candidate",
-)
+__getattr__ = lazy(__name__)

@@ -31,15 +31,4 @@ if TYPE_CHECKING:
     from profiler.model.version_run import VersionExecution as VersionExecution
     from profiler.model.version_run import run_version as run_version
 
-__getattr__ = lazy(
-    __name__,
-    accesses="AccessCounts",
-    block_sample="BlockSample sample_blocks",
-    cubin="KernelImage Parameter read_kernels",
-    instructions="Instruction NoModel parse_instruction",
-    interpreter="BlockCounts Execution KernelProgram count_blocks load_program run_blocks",
-    memory="GlobalMemory",
-    traffic="Traffic estimate_traffic",
-    shared_layout="SharedTrace Swizzle SwizzleSearch find_swizzle",
-    version_run="LaunchRun VersionExecution run_version",
-)
+__getattr__ = lazy(__name__)

@@ -26,13 +26,4 @@ if TYPE_CHECKING:
     from profiler.regressions.stored_search import load_regressions as load_regressions
     from profiler.regressions.stored_search import search_index as search_index
 
-__getattr__ = lazy(
-    __name__,
-    cause="Cause CauseFinder",
-    groups="RegressionGroup WorseNow group_regressions",
-    regression="Regression RegressionKind SeriesKey VersionRun",
-    report="RegressionReport find_regressions with_acknowledgements",
-    search="Coverage",
-    shared_regressions="SharedRegression count_alarms find_shared_regressions shared_run",
-    stored_search="KnownCauses load_regressions search_index",
-)
+__getattr__ = lazy(__name__)

@@ -24,13 +24,4 @@ if TYPE_CHECKING:
     from profiler.reports.rule_places import place_of as place_of
     from profiler.reports.rule_places import stall_of as stall_of
 
-__getattr__ = lazy(
-    __name__,
-    instances="LaunchDetail source_lines",
-    memory_limit="parse_size",
-    read="is_report launch_detail launch_details read_report read_reports",
-    reader_client="dismiss_reader start_reader",
-    redact="Redaction redact_report",
-    rule_changes="RuleChange compare_rules rank_rules",
-    rule_places="address_of place_of stall_of",
-)
+__getattr__ = lazy(__name__)

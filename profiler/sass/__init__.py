@@ -47,16 +47,4 @@ if TYPE_CHECKING:
     from profiler.sass.stored_code import find_code as find_code
     from profiler.sass.stored_code import newest_running_on as newest_running_on
 
-__getattr__ = lazy(
-    __name__,
-    alignment="AlignedFunction AlignedRow Alignment align",
-    bundle_file="MachineCode",
-    disassembly="assemble_ptx cubin_functions disassemble extract_cubin extract_cubins library_functions",
-    hotspots="CodeLocation HotRow HotSpot HotSpotChange hot_spot_changes hottest hottest_rows",
-    hottest_places="HotPlace StaticLine hot_places static_lines",
-    listing="FunctionCode Listing SassLine listing_of_launch make_listing select_functions",
-    live_registers="LiveRegisters count_live_registers",
-    registers="Renaming",
-    source_diff="FlagChange LineTraffic SourceRow TrafficRow compare_traffic side_by_side",
-    stored_code="CodeNotStored StoredCode find_code newest_running_on",
-)
+__getattr__ = lazy(__name__)

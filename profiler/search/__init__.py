@@ -38,15 +38,4 @@ if TYPE_CHECKING:
     from profiler.search.worker import WorkerLimits as WorkerLimits
     from profiler.search.worker import record_line as record_line
 
-__getattr__ = lazy(
-    __name__,
-    archive="Archive SeatChange beats best_so_far mean_time_ns path_to replay",
-    evaluation="CandidateJudge Evaluator Screening",
-    generator="CallableGenerator CandidateProposal Generator GeneratorFailed NothingLeft Request",
-    insights="Insight insights_of",
-    journal="Journal Working create_journal find_journal list_journals",
-    named_generator="load_generator",
-    record="PairVerdict SearchRecord Status candidate_name",
-    settings="SearchSettings",
-    worker="Worker WorkerLimits record_line",
-)
+__getattr__ = lazy(__name__)

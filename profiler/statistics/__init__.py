@@ -51,18 +51,4 @@ if TYPE_CHECKING:
     from profiler.statistics.verdict import heaviest as heaviest
     from profiler.statistics.verdict import over_workloads as over_workloads
 
-__getattr__ = lazy(
-    __name__,
-    changepoint="MIN_POINTS ChangePoint LevelKind change_points change_points_of",
-    counters="MIN_COUNTER_PAIRS Wobble are_equal counter_noise judge_counter",
-    decision="Decision Interval change_text share_text",
-    facts="""BUDGET_LABEL OVER_BUDGET WATCHED_FACTS Fact FactChange FactsDecision WatchedFact
-    excess_over_budget judge_facts note_same_code""",
-    noise_floor="""ADVISED_FLOOR_PAIRS MIN_FLOOR_PAIRS STORED_BASELINE NoiseFloor floor_of_ratios
-    floor_of_sessions judge_stored_baseline shorter_ns typical_ns typical_pair_ns""",
-    order_statistics="MIN_ROUNDS median_interval",
-    multiple_testing="discoveries judge_together",
-    launch_samples="MIN_SAMPLES judge_samples",
-    live_pair="LIVE_PAIR judge_live_pair",
-    verdict="Verdict heaviest over_workloads",
-)
+__getattr__ = lazy(__name__)

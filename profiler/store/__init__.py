@@ -55,21 +55,4 @@ if TYPE_CHECKING:
     from profiler.store.verify import Verification as Verification
     from profiler.store.verify import verify_data as verify_data
 
-__getattr__ = lazy(
-    __name__,
-    backups="back_up restore_backup",
-    begin_import="import_paths",
-    deletion="Deletion delete_runs plan_deletion",
-    family_mix="FamilyMix family_mixes",
-    import_files="AlreadyImported Imported ImportSummary",
-    index="Store",
-    pruning="PruneSummary plan_pruning prune_runs",
-    readable_index="open_store",
-    rows="""ROW_LIMIT WORKLOAD_CLASSES DamagedIndex Environment IndexNotWritable LatencyInfo
-    MedianLatency NoisePair PartArrays Point ResultInfo Rows RunInfo SampleArrays Series VersionInfo
-    WorkloadInfo WriteConflict workload_class""",
-    run_decisions="forget_run relabel relabel_run",
-    run_files="dropped_report_words export_run open_report",
-    sync="Progress SyncSummary rebuild_index sync_index sync_store",
-    verify="Fault Verification verify_data",
-)
+__getattr__ = lazy(__name__)
