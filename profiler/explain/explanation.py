@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 from profiler.compare import Comparison, MetricChange, PairComparison
 from profiler.compare.metric_verdict import missing_reason
-from profiler.evidence import NOT_COLLECTED, Evidence, Metric, MetricTable, Value, brief_list, chip_of
+from profiler.evidence import (
+    NOT_COLLECTED,
+    Evidence,
+    Metric,
+    MetricTable,
+    Value,
+    brief_list,
+    chip_of,
+    formatting,
+)
 from profiler.explain.identity_factors import CONCEPTS
 from profiler.explain.sentence import SentenceParts, compose_sentence
 from profiler.explain.time_identity import (
@@ -26,6 +35,8 @@ from profiler.statistics import Verdict
 
 _STALL_NAME = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 _MAX_STALL_ROWS = 3  # stalls that are named row by row; more share one row
+_PIPES = ("pipe_fp64", "pipe_fma", "pipe_alu", "pipe_xu", "pipe_lsu", "pipe_adu", "tensor_busy")
+_BUSY_PIPE_PCT = 80.0  # of its peak: from here on the pipe bounds the time, and warps queue for it
 _MAX_LABELS = 4  # of counters to collect that a sentence names
 
 
@@ -195,9 +206,26 @@ def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) ->
             moved,
             "" if is_divided else _what_to_collect(missing, chip),
             by_cycles=_is_by_cycles(pair),
+            busy_pipe=_busy_pipe(changes, a_us, b_us),
         ),
         moved,
     )
+
+
+def _busy_pipe(changes: Mapping[str, MetricChange], a_us: float | None, b_us: float | None) -> str:
+    """The busiest pipe of the slower side and how busy it is; "" where none is near its peak."""
+    if a_us is None or b_us is None:
+        return ""
+    side, name = (0, "A") if a_us > b_us else (1, "B")
+    pipes = [
+        (value.number, change.label, value)
+        for change in (changes[concept] for concept in _PIPES if concept in changes)
+        if (value := _both_values(change)[side]).number is not None
+    ]
+    busiest = max(pipes, default=None, key=lambda pipe: pipe[0])
+    if busiest is None or busiest[0] < _BUSY_PIPE_PCT:
+        return ""
+    return f"{busiest[1]} {formatting.quantity(busiest[2])} in {name}"
 
 
 def _what_to_collect(missing: Sequence[MissingCounter], chip: str | None) -> str:

@@ -78,11 +78,13 @@ def compose_sentence(
     collect: str = "",
     *,
     by_cycles: bool = False,
+    busy_pipe: str = "",
 ) -> SentenceParts:
     """The answer to why a launch's time changed, or what stands in the way of one.
 
     `moved` is what else moved, and None where the split says enough; `collect` what would divide the cycles.
     `by_cycles`: the SM clock alone changed the time, as `reason` says, which is the whole cause.
+    `busy_pipe`: the pipe that bounds the slower side, in words; warps then wait for it.
     """
     if verdict is Verdict.NOT_COMPARABLE:
         return SentenceParts(f"No causes: {reason}")
@@ -99,7 +101,7 @@ def compose_sentence(
     others = f"Moved most: {moved.words or NOTHING_MOVED}." if moved else ""
     if split is None:
         return SentenceParts(change, "but no split: too few counters for the causes", "", others, collect)
-    causes = _causes(split)
+    causes = _causes(split, busy_pipe)
     return SentenceParts(
         change, causes, f"{_residue(split)}.", others, collect if causes.endswith(UNDIVIDED) else ""
     )
@@ -136,7 +138,7 @@ def _stand_in_notes(split: TimeSplit) -> Iterator[str]:
         yield "computed from one another they leave no residue: skew between the passes is in balance"
 
 
-def _causes(split: TimeSplit) -> str:
+def _causes(split: TimeSplit, busy_pipe: str) -> str:
     """The main cause, what offsets it, and the rest, each with the time that it adds."""
     kinds = dict.fromkeys(term.cause.partition(":")[0] for term in split.terms)
     sums = {kind: split.total(kind) for kind in kinds}
@@ -151,25 +153,28 @@ def _causes(split: TimeSplit) -> str:
         main, words = "", "which none of its counters explains"
     else:
         is_main = abs(sums[main]) >= _MAIN_SHARE * abs(delta)
-        words = f"{'mainly' if is_main else 'most of all'} by {_cause(main, sums, split, largest)}"
+        words = f"{'mainly' if is_main else 'most of all'} by {_cause(main, sums, split, largest, busy_pipe)}"
     against = [kind for kind, us in sums.items() if us * delta < 0 and abs(us) >= _OFFSET_SHARE * abs(delta)]
     rest = [kind for kind in sums if kind != main and kind not in against]
     against.sort(key=lambda kind: -abs(sums[kind]))
     if against:
-        words += ", partly offset by " + " and ".join(_cause(kind, sums, split, largest) for kind in against)
+        others = " and ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in against)
+        words += f", partly offset by {others}"
     if rest:
-        words += "; " + ", ".join(_cause(kind, sums, split, largest) for kind in rest)
+        words += "; " + ", ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in rest)
     return words
 
 
-def _cause(kind: str, sums: Mapping[str, float], split: TimeSplit, largest: float) -> str:
-    """`waiting (+1.04 ms, most: long_scoreboard)`."""
+def _cause(kind: str, sums: Mapping[str, float], split: TimeSplit, largest: float, busy_pipe: str) -> str:
+    """`waiting (+1.04 ms, most: long_scoreboard)`, or waiting for a pipe that has no more to give."""
     words = format_change(sums[kind], largest)
     if kind == WAITING:
         reasons = [term for term in split.terms if term.cause.startswith(f"{WAITING}:")]
         chief = max(reasons, key=lambda term: term.us * sums[kind], default=None)
         if chief and chief.us * sums[kind] > 0 and not split.reasons_flagged:
             words += f", most: {chief.cause.partition(':')[2]}"
+        if busy_pipe:
+            return f"{kind} for a busy pipe ({words}; {busy_pipe})"
     return f"{kind} ({words})"
 
 

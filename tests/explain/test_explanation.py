@@ -135,6 +135,25 @@ def test_a_basic_report_is_split_with_its_waiting_undivided(reports: Path) -> No
     assert {stand_in.factor for stand_in in moved.split.stand_ins} >= {"instructions", "latency"}
 
 
+@pytest.mark.parametrize(("fma_pct", "words"), [(91.2, "waiting for a busy pipe ("), (79.0, "waiting (")])
+def test_a_pipe_near_its_peak_on_the_slower_side_is_what_warps_wait_for(
+    reports: Path, fma_pct: float, words: str
+) -> None:
+    a, b = sides(reports, "esmm/profile@ee5ce738", "esmm/profile@17f278cb")
+    name = "sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed"
+
+    def with_pipe(side: Side, number: float) -> Side:
+        launches = tuple(
+            replace(x, values=pack_values({**x.values, name: Value(number, "%")})) for x in side.launches
+        )
+        return replace(side, launches=launches)
+
+    slower, faster = with_pipe(a, fma_pct), with_pipe(b, 99.0)
+    (moved,) = (e for e in explain(compare(slower, faster, TABLE), TABLE) if e.kernel == "one_warptiling")
+    assert moved.sentence.startswith(f"104 µs faster, mainly by {words}")
+    assert ("; FMA pipe busy 91.2 % in A)" in moved.sentence) is (fma_pct > 80)
+
+
 def test_reports_with_cycles_and_clock_alone_split_into_these(reports: Path) -> None:
     a, b = sides(reports, "esmm/profile@ee5ce738", "esmm/profile@17f278cb")
 
