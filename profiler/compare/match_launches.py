@@ -94,7 +94,7 @@ class PairedBy(StrEnum):
 
 _PAIRED_WORDS = {
     PairedBy.NAME: "",
-    PairedBy.TEMPLATE: "paired by name, but their templates name different functions",
+    PairedBy.TEMPLATE: "paired by name, but functions in their templates differ in name, number or arguments",
     PairedBy.DECLARED: "paired as declared",
     PairedBy.SIMILAR_NAME: "paired by similar name, names differ",
     PairedBy.POSITION: "paired by position, names differ",

@@ -11,7 +11,8 @@ from profiler.evidence import NCU_DURATION, Launch, Value, brief_list, formattin
 from profiler.statistics import Verdict, change_text, share_text
 
 NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
-NO_PARTNER = "no launch of A has a partner in B: --pair A=B says which kernels are one under two names"
+_NO_PARTNER = "no launch of A has a partner in B"
+_SAY_WHICH = "--pair A=B says which kernels are one under two names"
 LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
 DURATION_HEAD = ("kernel", "A", "B", "change", "verdict")
 PAIRS_SHOWN = 25  # that a terminal or a pull request gets unasked
@@ -19,9 +20,14 @@ _LAUNCHES_LISTED = 6  # without a partner, that a line describes
 
 
 def no_partner(comparison: Comparison) -> str:
+    """`why_no_pair`, and the option that helps where no launch has a partner."""
+    return why_no_pair(comparison) if comparison.ambiguous else f"{_NO_PARTNER}: {_SAY_WHICH}"
+
+
+def why_no_pair(comparison: Comparison) -> str:
     """Why there is no pair: no launch of A has a partner, or those that may be partners are ambiguous."""
     if not comparison.ambiguous:
-        return NO_PARTNER
+        return _NO_PARTNER
     names = brief_list(list(dict.fromkeys(group.base_name for group in comparison.ambiguous)))
     return f"no pair is certain: which launches of {names} are partners is ambiguous"
 
@@ -160,15 +166,39 @@ def pairing_notes(comparison: Comparison) -> list[str]:
     return lines
 
 
+def other_ranges(comparison: Comparison) -> dict[str, str]:
+    """The kernels that both sides have left since their NVTX ranges have other names, and these in words."""
+    left = [
+        {
+            name: {x.nvtx for x in side if x.base_name == name}
+            for name in dict.fromkeys(x.base_name for x in side)
+        }
+        for side in (comparison.only_in_a, comparison.only_in_b)
+    ]
+    words = {}
+    for name in left[0].keys() & left[1].keys():
+        if left[0][name].isdisjoint(left[1][name]):
+            a, b = (
+                brief_list(["/".join(nvtx) or "no range" for nvtx in sorted(side[name])]) for side in left
+            )
+            words[name] = f"launches pair within a range: NVTX {a} in A, {b} in B"
+    return dict(sorted(words.items()))
+
+
 def pair_options(comparison: Comparison) -> list[str]:
     """The option that pairs what is ambiguous, or what may be one kernel under two names; a line each."""
     lines = [
         f"--pair {_option(group.base_name, group.base_name)} pairs what is ambiguous in order"
         for group in comparison.ambiguous
     ]
+    ranges = other_ranges(comparison)
+    lines += [
+        f"{name}: {words}; --pair {_option(name, name)} pairs them in order" for name, words in ranges.items()
+    ]
     return lines + [
         f"--pair {_option(*names)} compares the two, if they are one kernel"
         for names in _only_names(comparison)
+        if names[0] not in ranges
     ]
 
 
@@ -191,6 +221,11 @@ def pair_commands(comparison: Comparison) -> list[str]:
         ("if they are one kernel", keep, {(a, b) for a, b in _only_names(comparison) if a != b}),
         ("to judge them all the same", compare, doubted - proposed),
         ("to pair in order what is ambiguous", compare, ambiguous),
+        (
+            "to pair in order what ran in other NVTX ranges",
+            compare,
+            {(k, k) for k in other_ranges(comparison)},
+        ),
     )
     lines = []
     for words, command, names in reasons:

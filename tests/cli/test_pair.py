@@ -170,8 +170,32 @@ def test_a_launcher_of_two_functions_neither_passes_nor_fails_a_gate(
     fill, add = map(str, paths)
     assert main(["compare", fill, add, "--fail"]) == 3
     shown = capsys.readouterr().out
-    assert "elementwise: paired by name, but their templates name different functions" in shown
+    assert (
+        "elementwise: paired by name, but functions in their templates differ in name, number or arguments"
+        in shown
+    )
     assert "judged where --pair elementwise=elementwise declares it" in shown
     assert main(["compare", fill, add, "--fail", "--no-guess"]) == 3
     assert "--pair elementwise=elementwise compares the two" in capsys.readouterr().out
     assert main(["compare", fill, add, "--fail", "--pair", "elementwise=elementwise"]) == 1
+
+
+def test_kernels_in_renamed_ranges_are_named_with_their_ranges_and_the_option_that_pairs_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ncu_report")
+    names = []
+    for side, nvtx in (("a", "step"), ("b", "epoch")):
+        metrics = {**CHIP, "gpu__time_duration.sum": 1e6, "device__attribute_display_name": "NVIDIA Test 1"}
+        launch = LaunchResult(
+            "gemm", "void gemm(float*)", "_Zgemm", metrics, (64, 1, 1), nvtx={"<default domain>": [nvtx]}
+        )
+        path = tmp_path / f"{side}.ncu-rep"
+        path.write_bytes(ReportFile((launch,), SessionDetails(created=1730121091)).to_bytes())
+        names.append(str(path))
+    main(["compare", *names])
+    shown = capsys.readouterr().out
+    assert "gemm: launches pair within a range: NVTX step in A, epoch in B" in shown
+    assert "if they are one kernel" not in shown, "it is one kernel"
+    assert main(["compare", *names, "--pair", "gemm=gemm", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["launches"]) == 1

@@ -242,7 +242,7 @@ def test_gate_explanation_and_page_say_the_same(tmp_path: Path, table: MetricTab
     assert explanation.verdict is Verdict.SAME
     assert explanation.sentence == f"142 µs → 145 µs: {SAME_IN_CYCLES}."
     assert SAME_IN_CYCLES in launch_pairs.notes(comparison)[0]
-    assert SAME_IN_CYCLES in launch_pairs.verdict(comparison.pairs[0])
+    assert SAME_IN_CYCLES in launch_pairs.verdict(comparison, comparison.pairs[0])
 
 
 def test_the_command_says_it_in_text_markdown_and_json(

@@ -34,7 +34,7 @@ def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> De
             _show_latency(opened, opened.timed, filters)
         else:
             st.html(markup.section_head("Verdict", "ncu duration, not latency"))
-            st.html(launch_pairs.verdict(opened.pair))
+            st.html(launch_pairs.verdict(opened.comparison, opened.pair))
         if chart := launch_pairs.duration_chart(opened.pair):
             alt = launch_pairs.duration_alt(opened.pair)
             st.plotly_chart(chart, theme=None, config=style.CONFIG, key="diff_ticks", alt=alt)

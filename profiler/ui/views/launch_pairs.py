@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from profiler.compare import Comparison, MetricChange, PairComparison
-from profiler.documents.comparison_text import earlier_counters, pair_commands, paired_names
+from profiler.documents.comparison_text import (
+    earlier_counters,
+    other_ranges,
+    pair_commands,
+    paired_names,
+    why_no_pair,
+)
 from profiler.evidence import NCU_DURATION, Evidence, Launch, formatting
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
@@ -29,10 +35,10 @@ _DURATION_COLUMNS = (
 )
 
 
-def verdict(pair: PairComparison | None) -> Html:
+def verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
     """The one big verdict, on ncu's duration, with how sure it is."""
     if pair is None:
-        return markup.big_verdict((markup.verdict(Verdict.MISSING),), "no launch of A has a partner in B")
+        return markup.big_verdict((markup.verdict(Verdict.MISSING),), why_no_pair(comparison))
     change = pair.headline
     if change is None:
         return markup.big_verdict((markup.verdict(Verdict.MISSING),), "metrics.txt declares no duration")
@@ -57,7 +63,7 @@ def why_unpaired(comparison: Comparison) -> Html:
         if not side.launches and side.evidence is Evidence.MEASURED
     ]
     if not unprofiled:
-        return markup.escaped("No launch of A has a partner in B.")
+        return markup.escaped(f"{why_no_pair(comparison)}.")
     labels = " and ".join(label for label, _ in unprofiled)
     versions = list(dict.fromkeys(side.version for _, side in unprofiled if side.version))
     if not versions:
@@ -168,6 +174,7 @@ def notes(comparison: Comparison, shown: PairComparison | None = None) -> list[H
         if pair.headline and pair.headline.judged_by and pair.verdict.traits.decided and pair is not shown
     ]
     reasons += [f"{group.base_name}: ambiguous, {group.why}" for group in comparison.ambiguous]
+    reasons += [f"{name}: {words}" for name, words in other_ranges(comparison).items()]
     lines = [markup.note(reason) for reason in dict.fromkeys(reasons)]
     return lines + [markup.note(markup.backticks_as_code(line)) for line in pair_commands(comparison)]
 

@@ -51,7 +51,7 @@ VIEW = addresses.Diff("ncar/MW_Baseline", "ncar/MW_DivToMult")
 def test_the_longest_pair_is_shown_first_with_its_verdict(ncar: Comparison) -> None:
     pair = choose_pair(ncar, None)
     assert pair is not None
-    assert text(launch_pairs.verdict(pair)) == "✓ better −43.8 % unreplicated: one launch a side"
+    assert text(launch_pairs.verdict(ncar, pair)) == "✓ better −43.8 % unreplicated: one launch a side"
 
 
 def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(ncar: Comparison) -> None:
@@ -216,7 +216,7 @@ def test_a_pair_of_two_names_shows_both_and_how_it_was_paired() -> None:
     (pair,) = comparison.pairs
     shown = rows(launch_pairs.table(comparison, None, VIEW))[1].replace(" ", "")  # the name has two parts
     assert shown.startswith("gemm_v6→gemm_v7")
-    assert "paired by similar name, names differ" in text(launch_pairs.verdict(pair))
+    assert "paired by similar name, names differ" in text(launch_pairs.verdict(comparison, pair))
     notes = " ".join(map(text, launch_pairs.notes(comparison)))
     assert notes == "gemm_v6 → gemm_v7: paired by similar name, names differ"
 
@@ -229,7 +229,7 @@ def test_a_launch_of_another_size_says_so_below_the_pairs(ncar: Comparison) -> N
     sides = (replace(ncar.a, launches=(replace(a, opcodes={}),)), replace(ncar.b, launches=(larger,)))
     comparison = compare(*sides, metric_table.load_metrics())
     (pair,) = comparison.pairs
-    assert "≠ not comparable" in text(launch_pairs.verdict(pair))
+    assert "≠ not comparable" in text(launch_pairs.verdict(comparison, pair))
     note, command = map(text, launch_pairs.notes(comparison))
     assert note.startswith(f"{pair.kernel}: not comparable, another workload: grid ")
     assert note.endswith("→ 9 × 9 × 9")
@@ -275,3 +275,21 @@ def test_a_derived_number_that_another_row_has_is_named_below_the_rows(ncar: Com
     rest = [row for row in rows(group)[1:] if not row.startswith(tuple(labels))]
     assert rest[0].startswith("also in another row: active cycles, scheduler (derived) · ")
     assert [row for row in rest[1:] if not row.startswith("not collected: ")] == []
+
+
+def test_launches_that_are_ambiguous_are_not_called_without_a_partner() -> None:
+    one, two, three = (made.launch("gemm", 1e6 + n, ordinal=n) for n in range(3))
+    comparison = compare(Side("A", (one,)), Side("B", (two, three)), load_metrics())
+    assert comparison.ambiguous
+    words = "no pair is certain: which launches of gemm are partners is ambiguous"
+    assert words in text(launch_pairs.verdict(comparison, None))
+    assert text(launch_pairs.why_unpaired(comparison)) == f"{words}."
+
+
+def test_the_ranges_of_a_kernel_that_were_renamed_are_said_below_the_pairs() -> None:
+    old, new = (made.launch("gemm", 1e6, nvtx=(name,)) for name in ("step", "epoch"))
+    comparison = compare(Side("A", (old,)), Side("B", (new,)), load_metrics())
+    assert not comparison.pairs
+    note, command = map(text, launch_pairs.notes(comparison))
+    assert note == "gemm: launches pair within a range: NVTX step in A, epoch in B"
+    assert command.endswith("profiler compare A B --pair gemm=gemm")
