@@ -1,6 +1,7 @@
 """What the README and docs/ claim, held against the code."""
 
 import argparse
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -121,3 +122,18 @@ def test_a_document_that_everyone_reads_stays_short(name: str, words: int) -> No
 
 def test_the_readme_shows_three_pictures() -> None:
     assert len(re.findall(r"^!\[", README, re.M)) == 3
+
+
+def test_no_message_names_a_file_that_an_installed_wheel_lacks() -> None:
+    """Docstrings are for whoever reads the code, which has docs/ beside it."""
+    named = []
+    for path in sorted((ROOT / "profiler").rglob("*.py")):
+        tree = ast.parse(path.read_text("utf-8"))
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        named += [
+            f"{path.relative_to(ROOT)}:{node.lineno}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+            if re.search(r"\bdocs/\w+\.md", node.value)
+        ]
+    assert named == []

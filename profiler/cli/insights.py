@@ -19,8 +19,7 @@ becomes advice. For a version whose results are wrong, only that is reported.
 
 Of several launches the longest is examined, leaving out kernels of libraries; --kernel chooses another. The
 baseline is the nearest correct ancestor in the lineage's catalogue unless --against names one; a report file
-has none. Each lever says in how many known steps of optimisation it helped, and what would refute it
-(docs/insights.md)."""
+has none. Each lever says in how many known steps of optimisation it helped, and what would refute it."""
 
 _EPILOG = """\
 exit codes: 0 · 2 an input cannot be read or used · 3 nothing is known about the version."""

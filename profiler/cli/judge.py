@@ -24,6 +24,16 @@ examples:
   profiler judge my_kernel/ --against v2d_b     and is it faster, by more than the model's error
   profiler judge my_kernel/ --json --seed 7     the same shapes and inputs again
 
+a candidate.toml of a kernel attend<64> and attend<128>:
+  family = "attention"
+  sources = ["attend.cu"]                       # left out: the only .cu, .ptx or .cubin
+  takes = { head_dim = [64, 128] }              # left out: every head_dim
+  kernel = "attend<{head_dim}>"                 # of several launches a [[launch]] each, from here on
+  grid = ["ceil_div(len_q, 64)", "heads", "batch"]
+  block = 128
+  shared_bytes = "2 * 64 * head_dim * 2"        # dynamic
+  arguments = ["q", "k", "v", "o", "len_q", "len_kv", "scale", "causal"]
+
 exit codes: 0 valid · 1 not valid, or worse · 2 a name is unknown · 3 unknown, or no isolation here"""
 
 

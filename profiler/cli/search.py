@@ -27,7 +27,17 @@ examples:
   profiler search promote attention c41 > c41.patch               as a version of the catalogue, to review
 
 generators: flags and rewrites need no language model; module:function or file.py:function is called with the
-prompt, the parent's folder and the candidate's; anything else is a command that gets the prompt on stdin.
+prompt, the parent's folder and the candidate's; anything else is a command that gets the prompt on stdin,
+the folders as $PROFILER_PARENT and $PROFILER_CANDIDATE.
+
+what a catalogue offers to search: an entry for versions of one source, which guards each macro by #ifndef
+  [[search]]
+  versions = ["mine"]
+  kernel = "attend<{head_dim}>"                 # and what follows: as profiler judge --help shows
+  grid = ["ceil_div(len_q, 16 * WARPS)", "heads", "batch"]
+  block = "32 * WARPS"
+  arguments = ["q", "k", "v", "o", "len_q", "len_kv", "scale", "causal"]
+  macros = { WARPS = { values = [2, 4, 8], techniques = ["occupancy/block size"] } }
 
 exit codes: 0 done · 2 a name is unknown · 3 nothing can be judged here"""
 

@@ -97,7 +97,7 @@ def read_manifest(path: Path) -> Manifest:
         data = path.read_bytes()
         return parse_manifest(tomllib.loads(data.decode()), path)
     except FileNotFoundError:
-        raise BadCatalog(f"{path}: there is no manifest: docs/judge.md says what it holds") from None
+        raise BadCatalog(f"{path}: there is no manifest: `profiler judge --help` shows one") from None
     except (
         ValueError,
         OSError,

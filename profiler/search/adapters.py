@@ -52,7 +52,9 @@ def judge_program(program: str | Mapping[str, str], template: Path | None = None
     """
     named = template or (Path(os.environ[TEMPLATE]) if os.environ.get(TEMPLATE) else None)
     if named is None:
-        raise ProfilerError(f"{TEMPLATE} names no folder with a candidate.toml: docs/search.md says how")
+        raise ProfilerError(
+            f"{TEMPLATE} has to name a folder with a candidate.toml, as `profiler judge` takes it"
+        )
     options: dict[str, Any] = {}
     if os.environ.get(WORKLOADS):
         options["workloads"] = [word.strip() for word in os.environ[WORKLOADS].split(",")]

@@ -86,7 +86,7 @@ def check_family(catalog: Catalog, family: str) -> None:
 def first_version(catalog: Catalog) -> str:
     """What a search begins with unless told: the first version that the catalogue has a [[search]] of."""
     if not catalog.spaces:
-        raise UnknownName(f"{catalog.path} has no [[search]]: docs/search.md says what it holds")
+        raise UnknownName(f"{catalog.path} has no [[search]]: `profiler search --help` shows one")
     return catalog.spaces[0].versions[0]
 
 

@@ -122,7 +122,7 @@ def test_files_outside_and_a_missing_template_are_refused(
     with pytest.raises(ProfilerError, match="outside"):
         adapters.judge_program({"../v2d.cu": "x"})
     monkeypatch.delenv(adapters.TEMPLATE)
-    with pytest.raises(ProfilerError, match="names no folder"):
+    with pytest.raises(ProfilerError, match="has to name a folder"):
         adapters.judge_program("x")
 
 

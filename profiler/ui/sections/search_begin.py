@@ -49,7 +49,7 @@ def show() -> None:
             markup.backticks_as_code(
                 "In the folder of this dashboard. `run` in place of `start` does it in the foreground; "
                 "`status` says where it stands, `stop` ends it. A language model or a script can be the "
-                "generator: docs/search.md."
+                "generator: `profiler search --help`."
             )
         )
     )
