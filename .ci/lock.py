@@ -39,7 +39,7 @@ def resolved() -> dict[str, str]:
     """The version of every package that setup needs, by name."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        asked = ["-c", str(ROOT / "constraints.txt"), *BUILD, str(ROOT)]
+        asked = ["-c", str(ROOT / "constraints.txt"), *BUILD, f"{ROOT}[dashboard]"]
         pip = [sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed", "--report"]
         subprocess.run([*pip, str(report), *asked], check=True)
         packages = [entry["metadata"] for entry in json.loads(report.read_text())["install"]]

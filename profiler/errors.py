@@ -2,6 +2,9 @@
 
 from enum import IntEnum
 
+# What to say where a library of that extra is missing.
+DASHBOARD_HINT = "`pip install 'attention-kernel-profiler[dashboard]'`"
+
 
 class Exit(IntEnum):
     """Exit codes of the `profiler` command, the same for every subcommand."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 import mmap
 import re
 import struct
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import lz4.block
 
 from profiler.build.elf import (
     FUNCTION,
@@ -20,6 +23,11 @@ from profiler.build.elf import (
 )
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
 from profiler.evidence import brief_list
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 # Containers and their entries. Source: fatbinary_section.h of the toolkit for the magic number; the entry as
 # nvcc 11 to 13 write it, compared with what cuobjdump lists.
@@ -161,15 +169,17 @@ def _entries_between(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[in
 def _unpacked(content: bytes, size: int, flags: int) -> bytes:
     if not flags & (_LZ4 | _ZSTD):
         return content
-    import pyarrow  # seldom needed, and slow to load
-
     if not 0 < size <= min(_LARGEST, 1024 * len(content) + 4096):
         raise ValueError(f"an entry says that {len(content)} bytes unpack to {size}")
-    codec = "zstd" if flags & _ZSTD else "lz4_raw"
     try:
-        unpacked: bytes = pyarrow.decompress(content, decompressed_size=size, codec=codec, asbytes=True)
-    except (OSError, ValueError) as error:  # what pyarrow raises for content that is not of the codec
+        if flags & _ZSTD:
+            unpacked: bytes = zstd.ZstdDecompressor().decompress(content, max_length=size)
+        else:
+            unpacked = lz4.block.decompress(content, uncompressed_size=size)
+    except (zstd.ZstdError, lz4.block.LZ4BlockError) as error:
         raise ValueError(f"an entry does not unpack: {error}") from None
+    if len(unpacked) != size:
+        raise ValueError(f"an entry says that it unpacks to {size} bytes, and it is {len(unpacked)}")
     return unpacked
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler import shipped
 from profiler.cli.output import port, positive
-from profiler.errors import ProfilerError
+from profiler.errors import DASHBOARD_HINT, ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -68,6 +69,8 @@ def serve(arguments: argparse.Namespace) -> int:
     from profiler.bundles.decisions import USER_HEADER
     from profiler.bundles.location import READ_ONLY
 
+    if not find_spec("streamlit"):
+        raise ProfilerError(f"the dashboard is not installed: {DASHBOARD_HINT}")
     app = shipped("app.py")
     if not app.is_file():
         raise ProfilerError(f"no app.py at {app}: the installation is incomplete, install the package again")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from profiler.documents import blocks
 from profiler.documents.blocks import Block, Heading, Line, Table
-from profiler.errors import Exit, ProfilerError
+from profiler.errors import DASHBOARD_HINT, Exit, ProfilerError
 
 if TYPE_CHECKING:
     import pandas
@@ -70,9 +70,11 @@ class Document(ABC):
         return f"<{type(self).__name__} {title}{'' if verdict is None else f': {verdict}'}>"
 
     def to_frame(self) -> pandas.DataFrame:
-        """`rows` as a pandas frame."""
-        import pandas  # here: a machine that only measures has none
-
+        """`rows` as a pandas frame. Raises ProfilerError where pandas is not installed."""
+        try:
+            import pandas
+        except ImportError:
+            raise ProfilerError(f"a frame needs pandas: {DASHBOARD_HINT}, or use to_csv()") from None
         return pandas.DataFrame(self.rows(), columns=list(self.columns))
 
     def to_csv(self) -> str:
@@ -89,7 +91,7 @@ class Document(ABC):
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            raise ProfilerError("Parquet needs pyarrow: `pip install pyarrow`, or use CSV") from None
+            raise ProfilerError(f"Parquet needs pyarrow: {DASHBOARD_HINT}, or use CSV") from None
         columns = list(zip(*self.rows(), strict=True)) or [()] * len(self.columns)
         table = pyarrow.table(
             {name: list(values) for name, values in zip(self.columns, columns, strict=True)}

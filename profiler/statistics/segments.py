@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+try:
+    import numba
+except ImportError:  # installed without the extra `dashboard`
+    numba = None  # type: ignore[assignment]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Floats = NDArray[np.float64]
@@ -20,11 +24,16 @@ _PRIOR_POINTS = 4.0  # weight of the whole series' scale, in points, beside thos
 
 
 def compiled(function: _Function) -> _Function:
-    """The function as machine code, cached on disk where there is a folder for it.
+    """The function as machine code, cached on disk where there is a folder for it; without numba as it is.
+
+    Uncompiled, a series of 400 points takes 0.06 s of processor time instead of 0.001, and the same steps are
+    found.
 
     numba writes beside this file, else into the user's cache folder (or where NUMBA_CACHE_DIR says). Where it
     may write to neither, as in a read-only install without a home, each process compiles for itself.
     """
+    if numba is None:
+        return function
     try:
         return cast(_Function, numba.njit(cache=True, nogil=True)(function))
     except RuntimeError:

@@ -20,6 +20,7 @@ from profiler.documents.comparison_text import PAIRS_SHOWN
 from profiler.evidence import Evidence, Launch, Side, Value, metric_table
 from profiler.evidence.values import pack_values
 from tests import lineages
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow  # each command is a process
 
@@ -572,6 +573,41 @@ def test_a_diff_of_two_files_imports_no_store(made_reports: Path) -> None:
 def test_an_import_asks_for_its_first_report_before_it_loads_what_stores_it() -> None:
     """numpy and SQLAlchemy take a third of a second, in which the reading process reads several reports."""
     assert not modules_after("import profiler.store.begin_import") & {*HEAVY, "numpy"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compare {a} {b} --json",
+        "explain {a} {b}",
+        "gate {b} --baseline {a} --format junit",
+        "insights {b} --against {a}",
+        "show {a} --all",
+        "trend duration",
+        "regressions",
+        "gate attention",
+        "report {a} {b} --out {out}",
+    ],
+)
+def test_what_is_asked_of_reports_and_runs_needs_no_library_of_the_dashboard(
+    command: str, made_reports: Path, tmp_path: Path
+) -> None:
+    a, b = ncar(made_reports)
+    argv = [word.format(a=a, b=b, out=tmp_path / "out.html") for word in command.split()]
+    missing = ["streamlit", "pandas", "plotly", "pyarrow", "numba"]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({missing})); from profiler.cli import main; "
+        f"sys.exit(main({argv}))"
+    )
+    variables = {
+        **os.environ,
+        "PROFILER_DATA": str(ROOT / "data"),
+        "PROFILER_DB": f"sqlite:///{tmp_path}/index",
+    }
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables)
+    assert done.returncode in (0, 1), done.stderr
+    assert done.stderr == ""
 
 
 def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

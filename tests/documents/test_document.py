@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
+
+import pytest
 
 import profiler.documents as documents
 from profiler.documents import Document, document, markdown
-from profiler.errors import Exit
+from profiler.errors import Exit, ProfilerError
 from profiler.statistics import Verdict
 
 
@@ -71,6 +74,13 @@ def test_no_document_has_the_repr_that_dataclass_makes() -> None:
 
 def test_a_frame_of_nothing_still_has_its_columns() -> None:
     assert list(Launches().to_frame().columns) == list(Launches.columns)
+
+
+def test_what_needs_a_library_of_the_dashboard_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for library, ask in (("pandas", Launches().to_frame), ("pyarrow", Launches().to_parquet)):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(ProfilerError, match=rf"{library}: `pip install .*\[dashboard\]"):
+            ask()
 
 
 def test_markdown_is_a_heading_the_sentences_and_a_table() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from profiler.statistics import MIN_POINTS, ChangePoint, LevelKind, change_points, change_points_of, segments
+from tests.conftest import ROOT
 
 
 def noisy(seed: int, levels: Sequence[float], points: int, sigma: float = 0.01) -> NDArray[np.float64]:
@@ -206,6 +209,24 @@ def test_numba_is_not_loaded_before_a_series_is_asked_about() -> None:
         "change_points([1.0] * 9 + [2.0] * 9); assert 'numba' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_numba_the_same_steps_are_found() -> None:
+    series = [list(noisy(seed, (100.0, 104.0, 99.0), 15)) for seed in range(4)]
+    code = (
+        "import json, sys; sys.modules['numba'] = None\n"
+        "from profiler.statistics.changepoint import change_points\n"
+        "from tests.statistics.test_changepoint import as_json\n"
+        "for values in json.load(sys.stdin): print(as_json(change_points(values)))"
+    )
+    given, command = json.dumps(series), [sys.executable, "-c", code]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines() == [as_json(change_points(values)) for values in series]
+    assert any(map(change_points, series))
+
+
+def as_json(points: Sequence[ChangePoint]) -> str:
+    return json.dumps([asdict(point) for point in points])
 
 
 def test_without_a_place_to_keep_machine_code_it_is_made_for_this_process() -> None:
