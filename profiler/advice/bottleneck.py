@@ -395,8 +395,8 @@ def _hardware_conflicts(metrics: LaunchMetrics) -> _Answers:
     weight = 0.5 if has_more else 0.0  # a reader would look for their cause in the code
     before = "" if conflicts.baseline_text is None else f" (baseline {conflicts.baseline_text})"
     text = (
-        f"{conflicts.text} hardware bank conflicts{before}, but no excess wavefront: that is lost "
-        "arbitration, not the access pattern. Nothing to mend."
+        f"{conflicts.text} hardware bank conflicts{before}, but no excess wavefronts: lost "
+        "arbitration, not the access pattern. Nothing to fix."
     )
     yield _statement(metrics, "shared:arbitration", NO_ACTION, text, inputs, weight=weight)
 

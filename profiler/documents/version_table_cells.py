@@ -158,7 +158,7 @@ def compare_many(
     else:
         rows.insert(0, baseline)
     if len(rows) < 2:
-        raise CannotJudge(f"{baseline.name} alone: name another version to hold against it")
+        raise CannotJudge(f"{baseline.name} only: name another version to compare it with")
     if "gpu" in across:
         raise UnknownName(
             "across gpu: only two names can be compared across GPUs; a table has one place per GPU"

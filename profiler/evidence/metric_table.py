@@ -440,7 +440,7 @@ def _threshold(cell: str, unit: str) -> tuple[float, float | None]:
 def _share_of_whole(text: str, points: float | None) -> tuple[float, str]:
     """Fraction and whole of `1% of shared_wavefronts`."""
     if points is not None:
-        raise ValueError(f"`{text}` beside percentage points: a point has one size already, write it alone")
+        raise ValueError(f"`{text}` beside percentage points: a point already has one size, write only that")
     match = _SHARE_OF_WHOLE.fullmatch(text)
     if not match or not 0 < float(match[1]) < 100:
         raise ValueError(f"{text!r} after the threshold: write 1% of CONCEPT, which the metric is a part of")

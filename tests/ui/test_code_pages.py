@@ -150,7 +150,7 @@ class TestCode:
         where = {"a": a, "launch": "2", "b": b, "b_launch": "2", "view": "diff"}
         shown = text(page("code", full_data, monkeypatch, **where))
         files = 2 if is_made(reports) else 52
-        assert f"{files} files embedded, {files} in B alone" in shown
+        assert f"{files} files embedded, {files} only in B" in shown
         assert "what A was built from is not in its report" in shown
         assert "lines without instructions" in shown, "B's own lines with their cost"
 

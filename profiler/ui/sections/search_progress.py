@@ -82,7 +82,7 @@ def _show_chart(document: SearchDocument) -> None:
     st.html(
         markup.note(
             f"{evidence} time, µs: {settings.gpu}, {document.workload}, log; a difference within "
-            "the model's error is not judged and replaces nobody"
+            "the model's error is not judged and replaces no elite"
         )
     )
     figure = search_progress.figure(

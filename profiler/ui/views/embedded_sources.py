@@ -118,7 +118,7 @@ def _caption(pairs: Sequence[SourcePair], sides: int) -> str:
         words.append(f"{changed or 'none'} of them differ{'s' * (changed == 1)}")
     only_a = sum(pair.b is None for pair in pairs)
     only_b = sum(pair.a is None for pair in pairs)
-    words += [f"{count} in {label} alone" for label, count in (("A", only_a), ("B", only_b)) if count]
+    words += [f"{count} only in {label}" for label, count in (("A", only_a), ("B", only_b)) if count]
     return ", ".join(words)
 
 
@@ -208,7 +208,7 @@ def _rows_near_code(text: str, spots: Mapping[int | None, HotSpot]) -> tuple[Sou
 def _file_of_one_side(pair: SourcePair, listing: Listing) -> Html:
     """A file that only one side embeds, with what its lines cost there."""
     here, other = "AB" if pair.b is None else "BA"
-    words = f"{pair.name} is embedded in {here} alone: what {other} was built from is not in its report"
+    words = f"{pair.name} is embedded only in {here}: what {other} was built from is not in its report"
     if not listing.counts:
         words = f"no instruction of {other} comes from {pair.name}"
     return Html(markup.note(markup.state(words)) + _one_file(listing, pair.a or pair.b or "", whole=False))
