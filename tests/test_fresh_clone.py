@@ -92,10 +92,10 @@ def run(clone: Path, call: str, data: Path | None = None) -> subprocess.Complete
 
 
 def test_every_command_of_the_readme_is_called_or_left_out_with_a_reason() -> None:
-    table = README[README.index("| asks | command |") :].partition("\n\n")[0]
+    table = README[README.index("| question | command |") :].partition("\n\n")[0]
     named = {word for cell in re.findall(r"`([^`]+)`", table) for word in [cell.split()[-1]]}
     assert named == CALLS.keys() | LEFT_OUT.keys()
-    shown = re.findall(r"profiler ([a-z]+)", README.partition("| asks")[0])
+    shown = re.findall(r"profiler ([a-z]+)", README.partition("| question")[0])
     assert {name for name in shown if name in CALLS} <= CALLS.keys()
 
 
