@@ -56,7 +56,8 @@ from profiler.advice.techniques import (
     techniques_of,
 )
 from profiler.cli.output import open_store
-from profiler.compare import compare, side_of_report
+from profiler.compare import side_of_report
+from profiler.compare.comparison import compare
 from profiler.evidence import ARCHITECTURES, Launch, Side, load_metrics
 from profiler.explain import explain
 from profiler.explain.time_identity import BALANCE, FULL, PARALLELISM, WAITING, WAITING_UNDIVIDED, WORK

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import location
 from profiler.catalog import Version
-from profiler.compare import Comparison, NoiseModel, Pairing, compare, find_facts, find_measured
+from profiler.compare import Comparison, Judge, find_facts, find_measured
 from profiler.compare.resolve_names import check_name
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable, Side
@@ -102,8 +102,7 @@ def load_subject(
             status = lineage.by_id[version]
             traffic = lineage.snapshot.shared_traffic(root, version)
     baseline, why = _choose_baseline(against, family, status)
-    noise, pairing = NoiseModel.of_store(open_once, data), Pairing.of_data(data)
-    comparer = _Comparer(baseline, open_once, table, noise, pairing)
+    comparer = _Comparer(baseline, open_once, Judge.of_data(table, open_once, data))
     with versions_without_results_explained((baseline or "",), open_once, data):
         compared_facts = tuple(map(comparer.compared, facts))
         compared_launches = comparer.compared(measured) if measured else None
@@ -149,9 +148,7 @@ class _Comparer:
 
     baseline: str | None
     store_opener: StoreOpener
-    table: MetricTable
-    noise: NoiseModel
-    pairing: Pairing
+    judge: Judge
 
     def compared(self, side: Side) -> ComparedSide:
         """A side beside the baseline's side of the same evidence, workload and GPU, if it has one."""
@@ -160,8 +157,7 @@ class _Comparer:
             return ComparedSide(side)
         if other.wrong:  # its numbers stand beside, but a wrong version is no baseline
             other = replace(other, label=f"{other.label} (wrong)")
-        comparison = compare(other, side, self.table, noise=self.noise, pairing=self.pairing)
-        return ComparedSide(side, comparison)
+        return ComparedSide(side, self.judge.sides(other, side))
 
     def _baseline_side(self, side: Side) -> Side | None:
         if self.baseline is None:

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from profiler.compare.comparability import Difference as Difference
     from profiler.compare.comparison import Comparison as Comparison
     from profiler.compare.comparison import check_concepts as check_concepts
-    from profiler.compare.comparison import compare as compare
-    from profiler.compare.comparison import judge_counters_together as judge_counters_together
-    from profiler.compare.comparison import judge_duration as judge_duration
-    from profiler.compare.comparison import judge_every_metric as judge_every_metric
-    from profiler.compare.comparison import table_of_time as table_of_time
     from profiler.compare.counter_noise import CounterKey as CounterKey
     from profiler.compare.counter_noise import CounterNoise as CounterNoise
     from profiler.compare.environment_change import EnvironmentChange as EnvironmentChange
     from profiler.compare.environment_change import RunChanges as RunChanges
     from profiler.compare.environment_change import environment_changes as environment_changes
     from profiler.compare.environment_change import run_changes as run_changes
+    from profiler.compare.judged import Judge as Judge
+    from profiler.compare.judged import Judged as Judged
+    from profiler.compare.judged import judge_calls as judge_calls
+    from profiler.compare.judged import judge_comparisons_together as judge_comparisons_together
+    from profiler.compare.judged import judge_in_one_table as judge_in_one_table
     from profiler.compare.kernel_pairs import NO_PAIRS as NO_PAIRS
     from profiler.compare.kernel_pairs import KeptPair as KeptPair
     from profiler.compare.kernel_pairs import KernelPair as KernelPair
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from profiler.compare.same_code import SameCodeLookup as SameCodeLookup
     from profiler.compare.same_code import same_build_lookup as same_build_lookup
     from profiler.compare.same_code import same_code_lookup as same_code_lookup
-    from profiler.compare.together import judge_comparisons_together as judge_comparisons_together
     from profiler.compare.workload_change import WorkloadChange as WorkloadChange
     from profiler.compare.workload_change import describe_sizes as describe_sizes
     from profiler.compare.workload_change import is_other_grid as is_other_grid

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from profiler.compare.clock_drift import HEADLINE
 from profiler.compare.match_launches import PairedBy
-from profiler.compare.metric_verdict import noise_interval
+from profiler.compare.metric_verdict import Judgement, noise_interval
 from profiler.compare.workload_change import WorkloadChange
 from profiler.evidence import Launch, Value
 from profiler.statistics import Interval, Verdict
@@ -38,6 +38,11 @@ class MetricChange:
     def interval(self) -> Interval | None:
         """The change give or take noise, learned or of the launches, as shares of a; None without either."""
         return self.sampled or noise_interval(self.change_pct, self.noise_share)
+
+    @property
+    def judgement(self) -> Judgement:
+        """The verdict with what it rests on."""
+        return Judgement(self.verdict, self.reason, self.change_pct, self.noise_share, self.p, self.sampled)
 
     @property
     def derivation(self) -> str:

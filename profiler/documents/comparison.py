@@ -12,6 +12,7 @@ from profiler.compare import (
     OWN_KERNELS,
     UNKNOWN_NOISE,
     Comparison,
+    Judge,
     KernelPair,
     LatencyComparison,
     MetricChange,
@@ -22,7 +23,6 @@ from profiler.compare import (
     WorkloadChange,
     check_asked,
     check_concepts,
-    compare,
     find_fact_pairs,
     refuse_unused_filters,
     resolve_all,
@@ -223,11 +223,8 @@ def compare_names(
             raise CannotJudge(str(error)) from None
         raise
     check_asked(pairs, sides)
-    noise, pairing = NoiseModel.of_store(store_opener, data), Pairing.of_data(data, pairs, propose=guess)
-    comparisons = tuple(
-        compare(side_a, side_b, table, across=across, kernel=kernel, noise=noise, pairing=pairing)
-        for side_a, side_b in sides
-    )
+    judge = Judge.of_data(table, store_opener, data, pairs=pairs, guess=guess, across=across, kernel=kernel)
+    comparisons = tuple(judge.sides(side_a, side_b) for side_a, side_b in sides)
     if not with_gate:
         return ComparisonDocument(comparisons, top)
     cells = None
@@ -235,7 +232,7 @@ def compare_names(
         cells = CellFilter(workload, gpu, [evidence] if evidence else [])
     root = location.open_root(data)
     gate = gate_comparisons(
-        a, b, comparisons, store_opener, root, table, cells=cells, on=on, across=across, pairing=pairing
+        a, b, comparisons, store_opener, root, table, cells=cells, on=on, across=across, pairing=judge.pairing
     )
     return ComparisonDocument(comparisons, top, GateDocument(gate))
 
@@ -256,7 +253,7 @@ def compare_sides(
     """Compare two sides that are there already; `pairs`, `guess` and `data` as for `compare_names`."""
     check_asked(pairs, [(a, b)])
     pairing = Pairing.of_data(data, pairs, propose=guess)
-    comparison = compare(a, b, table, across=across, kernel=kernel, noise=noise, pairing=pairing)
+    comparison = Judge(table, noise, pairing, across, kernel).sides(a, b)
     return ComparisonDocument((comparison,), top)
 
 

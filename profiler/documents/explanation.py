@@ -7,7 +7,7 @@ from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.compare import Comparison, KernelPair, NoiseModel, Pairing, check_asked, compare
+from profiler.compare import Comparison, Judge, KernelPair, check_asked
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
 from profiler.documents.comparison import latency_dict, resolve_pairs
 from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks
@@ -219,8 +219,8 @@ def explain_names(
     if are_facts:
         kinds = dict.fromkeys(side.evidence.value for side, _ in sides)
         return UnmeasuredDocument(a, b, tuple(kinds), with_gate)
-    noise, pairing = NoiseModel.of_store(store_opener, data), Pairing.of_data(data, pairs, propose=guess)
-    comparison = compare(*sides[0], table, across=across, kernel=kernel, noise=noise, pairing=pairing)
+    judge = Judge.of_data(table, store_opener, data, pairs=pairs, guess=guess, across=across, kernel=kernel)
+    comparison = judge.sides(*sides[0])
     if not with_gate:
         return ExplanationDocument(comparison, table, top)
     root = location.open_root(data)

@@ -17,7 +17,7 @@ from profiler.advice import (
     with_places,
 )
 from profiler.advice.statement import UNKNOWN, format_share
-from profiler.compare import UNKNOWN_NOISE, NoiseModel, compare, refuse_unused_filters
+from profiler.compare import UNKNOWN_NOISE, Judge, NoiseModel, refuse_unused_filters
 from profiler.compare.resolve_code import open_report_of_launch
 from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Name, Table
 from profiler.documents.document import Document
@@ -172,7 +172,7 @@ def insights_of_side(
     Levers name lines where the side's report is there: the file that it was read from, or that of its run,
     which takes a `store_opener`.
     """
-    comparison = compare(against, side, table, noise=noise) if against else None
+    comparison = Judge(table, noise).sides(against, side) if against else None
     subject = Subject(
         side.label,
         ComparedSide(side, comparison),

@@ -13,9 +13,9 @@ from profiler.compare import (
     NO_PAIRS,
     UNKNOWN_NOISE,
     Comparison,
+    Judge,
     NoiseModel,
     Pairing,
-    compare,
     refuse_unused_filters,
 )
 from profiler.compare.resolve_code import open_report_of_launch
@@ -306,7 +306,7 @@ def launch_document(
                 "kinds of evidence are not mixed"
             )
         sides = baseline.own_side, subject.own_side
-        comparison = compare(*sides, table, noise=noise, pairing=pairing)
+        comparison = Judge(table, noise, pairing).sides(*sides)
     own = ComparedSide(subject.own_side, comparison)
     advised = Subject(
         side.label,

@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING
 from profiler.bundles import location
 from profiler.compare import (
     Comparison,
+    Judge,
     KernelPair,
     LatencyComparison,
     MetricChange,
-    NoiseModel,
-    Pairing,
     VersionRef,
-    compare,
     is_file_name,
     judge_comparisons_together,
-    judge_every_metric,
     kernel_filter,
     resolve_all,
     resolve_version,
-    table_of_time,
 )
 from profiler.compare.resolve_names import RESULT_KINDS, find_run
 from profiler.documents.comparison_text import tally
@@ -175,13 +171,9 @@ def compare_many(
         raise CannotJudge(
             f"none of {brief_list([row.name for row in rows])} has results{asked and f' of {asked}'}"
         )
-    judge = _Judge(
-        table,
-        NoiseModel.of_store(store_opener, data).without_same_code(),
-        Pairing.of_data(data, pairs, propose=guess),
-        across,
-        kernel,
-    )
+    knowing = Judge.of_data(table, store_opener, data, pairs=pairs, guess=guess, across=across)
+    quick = replace(knowing, noise=knowing.noise.without_same_code())
+    judge = _TableJudge(quick, kernel)
     compared = [
         _TableCell(cell, baseline, rows, judge, store_opener, concepts)
         for cell in cells
@@ -407,25 +399,27 @@ class _Subjects:
 
 
 @dataclass(frozen=True)
-class _Judge:
-    """What a comparison of two sides needs to know."""
+class _TableJudge:
+    """Judges every cell of one table."""
 
-    table: MetricTable
-    noise: NoiseModel
-    pairing: Pairing
-    across: Collection[str]
-    kernel: str | None
+    judge: Judge
+    kernel: str | None  # a pattern of the launches of which one stands in the table
 
-    def compare(self, a: Side, b: Side) -> Comparison:
+    @property
+    def table(self) -> MetricTable:
+        """The metrics that are judged."""
+        return self.judge.table
+
+    def whole(self, a: Side, b: Side) -> Comparison:
         """B against A: of measured launches the durations alone."""
-        table = table_of_time(self.table) if a.evidence is Evidence.MEASURED else self.table
-        return compare(a, b, table, across=self.across, noise=self.noise, pairing=self.pairing)
+        of_time = a.evidence is Evidence.MEASURED
+        return (self.judge.of_time() if of_time else self.judge).sides(a, b)
 
     def of_launch(self, comparison: Comparison, launch: Launch | None) -> Comparison:
         """The comparison with the pair of one launch of A alone, every metric of it judged."""
         pairs = [pair for pair in comparison.pairs if pair.holds(launch)]
         if comparison.a.evidence is Evidence.MEASURED:
-            pairs = [judge_every_metric(comparison, pair, self.table, self.noise) for pair in pairs]
+            pairs = [self.judge.every_metric(comparison, pair) for pair in pairs]
         return replace(comparison, pairs=tuple(pairs))
 
     def launch_of_table(self, base: Side, comparisons: Sequence[Comparison]) -> Launch | None:
@@ -468,7 +462,7 @@ class _TableCell:
         cell: TablePlace,
         baseline: _Subject,
         subjects: Sequence[_Subject],
-        judge: _Judge,
+        judge: _TableJudge,
         store_opener: StoreOpener,
         concepts: Sequence[str],
     ) -> None:
@@ -476,7 +470,7 @@ class _TableCell:
         self.sides = {subject.name: subject.side(cell, store_opener) for subject in subjects}
         base = self.sides[baseline.name]
         whole = {
-            subject.name: judge.compare(base, side)
+            subject.name: judge.whole(base, side)
             for subject in subjects
             if base is not None and subject is not baseline and (side := self.sides[subject.name]) is not None
         }

@@ -10,9 +10,9 @@ from profiler.compare import (
     NO_PAIRS,
     UNKNOWN_NOISE,
     Comparison,
+    Judge,
     NoiseModel,
     Pairing,
-    compare,
     judge_comparisons_together,
 )
 from profiler.evidence import Evidence, MetricTable, Side
@@ -42,12 +42,8 @@ def judge(
     `on` names concepts that are judged besides time and exact counts, `across` what may differ, `kernel`
     which launches are compared (see compare).
     """
-    comparisons = [
-        compare(pair.a, pair.b, table, across=across, noise=noise, pairing=pairing, kernel=kernel)
-        if pair.a and pair.b
-        else None
-        for pair in pairs
-    ]
+    same_judge = Judge(table, noise, pairing, across, kernel)
+    comparisons = same_judge.all_sides((pair.a, pair.b) for pair in pairs)
     return judge_comparisons(pairs, comparisons, table, on=on, acknowledged=acknowledged)
 
 

@@ -14,17 +14,15 @@ from profiler.compare import (
     UNKNOWN_NOISE,
     Comparison,
     Difference,
+    Judge,
     LatencyComparison,
     MetricChange,
     NoiseModel,
     PairComparison,
     PairedBy,
     Pairing,
-    compare,
     compare_latencies,
-    judge_every_metric,
     launch_labels,
-    table_of_time,
 )
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, State, Value, chip_of
 from profiler.history.baselines import newest_and_before
@@ -112,7 +110,7 @@ def load_overview(
     """
     overview_cells: list[OverviewCell] = []
     # Up to `cells` comparisons are made, too many to read bundles for each.
-    judge = _CellJudge(table, noise.without_same_code(), pairing, rows)
+    judge = Judge(table, noise.without_same_code(), pairing)
     hidden = 0
     for family in _newest_first(store) if families is None else families:
         for (workload, gpu, evidence), versions in _newest_versions(store, family).items():
@@ -130,7 +128,7 @@ def load_overview(
                 )
                 for version in versions
             ]
-            overview_cells.append(_cell(family, versions, sides, evidence, judge))
+            overview_cells.append(_cell(family, versions, sides, evidence, judge, rows))
     return Overview(tuple(overview_cells), hidden)
 
 
@@ -159,37 +157,28 @@ def _newest_versions(store: Store, family: str) -> dict[tuple[str | None, str | 
     }
 
 
-@dataclass(frozen=True)
-class _CellJudge:
-    """Judges every cell of one overview."""
-
-    table: MetricTable
-    noise: NoiseModel
-    pairing: Pairing
-    limit: int  # launches with a row of their own; of the others only the duration is judged
-
-    def times(self, a: Side, b: Side) -> Comparison:
-        """The comparison of the calls and of the launches' durations alone."""
-        # Durations of all launches count in the tally, but counters are judged for the rows alone.
-        return compare(a, b, table_of_time(self.table), noise=self.noise, pairing=self.pairing)
-
-    def duration(self, launch: Launch, side: Side) -> Value:
-        """The duration of a launch under the profiler, or the state that says why there is none."""
-        chip = chip_of(side.compute_capability)
-        return _values(launch, (HEADLINE,), self.table, chip).get(HEADLINE, NOT_COLLECTED)
+def _duration(launch: Launch, side: Side, table: MetricTable) -> Value:
+    """The duration of a launch under the profiler, or the state that says why there is none."""
+    return _values(launch, (HEADLINE,), table, chip_of(side.compute_capability)).get(HEADLINE, NOT_COLLECTED)
 
 
 def _cell(
-    family: str, versions: Sequence[str], sides: Sequence[Side], evidence: Evidence, judge: _CellJudge
+    family: str,
+    versions: Sequence[str],
+    sides: Sequence[Side],
+    evidence: Evidence,
+    judge: Judge,
+    limit: int,
 ) -> OverviewCell:
     newest = sides[0]
-    comparison = judge.times(sides[1], newest) if len(sides) > 1 else None
-    rows, hidden_rows = _rows(newest, comparison, judge)
+    # Durations of all launches count in the tally, but counters are judged for the rows alone.
+    comparison = judge.of_time().sides(sides[1], newest) if len(sides) > 1 else None
+    rows, hidden_rows = _rows(newest, comparison, judge, limit)
     changes = [pair.headline for pair in comparison.pairs] if comparison else []
     paired = {id(launch) for pair in comparison.pairs for launch in pair.launches[1]} if comparison else set()
     unpaired = (launch for launch in newest.launches if id(launch) not in paired)
     without_duration = [
-        Verdict.MISSING for launch in unpaired if judge.duration(launch, newest).number is None
+        Verdict.MISSING for launch in unpaired if _duration(launch, newest, judge.table).number is None
     ]
     calls = comparison.latency if comparison else compare_latencies(newest, newest, ())
     verdicts = [call.verdict for call in calls] if comparison else []
@@ -214,7 +203,9 @@ def _cell(
     )
 
 
-def _rows(side: Side, comparison: Comparison | None, judge: _CellJudge) -> tuple[list[OverviewRow], int]:
+def _rows(
+    side: Side, comparison: Comparison | None, judge: Judge, limit: int
+) -> tuple[list[OverviewRow], int]:
     """The longest launches, each with the counters of its pair, and how many are left out."""
     pairs = {id(pair.b): pair for pair in comparison.pairs} if comparison else {}
     # Launches that are samples of a pair stand in its row.
@@ -224,17 +215,17 @@ def _rows(side: Side, comparison: Comparison | None, judge: _CellJudge) -> tuple
     )
     chip = chip_of(side.compute_capability)
     launches = [
-        (launch, part, judge.duration(launch, side))
+        (launch, part, _duration(launch, side, judge.table))
         for launch, part in zip(side.launches, launch_labels(side.launches), strict=True)
         if id(launch) not in in_rows
     ]
     overview_rows = []
-    for launch, part, duration in sorted(launches, key=lambda entry: _longest_first(entry[2]))[: judge.limit]:
+    for launch, part, duration in sorted(launches, key=lambda entry: _longest_first(entry[2]))[:limit]:
         why = "the first version" if comparison is None else "new in this version"
         why = f"ambiguous: {why_ambiguous[id(launch)]}" if id(launch) in why_ambiguous else why
         pair = pairs.get(id(launch))
         if pair and comparison:
-            pair = judge_every_metric(comparison, pair, judge.table, judge.noise)
+            pair = judge.every_metric(comparison, pair)
         values = _values(launch, SHOWN, judge.table, chip)
         overview_rows.append(_row(launch, part, duration, values, pair, why))
     return overview_rows, len(launches) - len(overview_rows)

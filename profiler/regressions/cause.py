@@ -8,7 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing, RunChanges, run_changes
+from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, Judge, NoiseModel, Pairing, RunChanges, run_changes
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, run_code_loader
 from profiler.evidence import Evidence, MetricTable
 from profiler.explain import explain
@@ -53,7 +53,7 @@ class CauseFinder:
 
     @cached_property
     def _comparisons(self) -> RunComparisons:
-        return RunComparisons(self.store, self.table, self.noise, self.pairing)
+        return RunComparisons(self.store, Judge(self.table, self.noise, self.pairing))
 
     def find(self, regression: Regression) -> Cause:
         """The cause of a regression, explained by counters where both runs have them."""

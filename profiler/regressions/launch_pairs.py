@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from profiler.compare import Comparison, PairComparison
+from profiler.compare import Comparison, Judged, PairComparison
 from profiler.regressions.regression import Regression, RegressionKind, VersionRun
 from profiler.regressions.run_comparisons import RunComparisons, is_launch, launch_names
 from profiler.statistics import Verdict
@@ -88,13 +88,4 @@ def _judged_by(regression: Regression, pair: PairComparison, is_same_part: bool)
         return ""
     if is_same_part and regression.a.number is not None:
         return sized
-    return replace(
-        sized,
-        a=change.a,
-        b=change.b,
-        basis=change.reason if change.interval else "unreplicated: one launch a side",
-        effect=None if change.change_pct is None else change.change_pct / 100,
-        interval=change.interval,
-        interval_kind="A/A pairs",
-        detectable=change.noise_share,
-    )
+    return sized.judged_by(Judged(change.a, change.b, change.judgement))

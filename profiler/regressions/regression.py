@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from profiler.compare import Judged
 from profiler.evidence import Evidence, Value, formatting
 from profiler.gate import Acknowledgement, LapsedAcknowledgement
 from profiler.history import LATENCY
@@ -87,6 +88,20 @@ class Regression:
     # Whether that is due to the environment: a change of it is recorded, or other versions moved too.
     environment_moved: bool = False
     slower_than_parent: bool = False  # or than another version that nobody pinned: no regression
+
+    def judged_by(self, judged: Judged) -> Regression:
+        """The regression with the two values of a judgement, and how sure that is."""
+        return replace(
+            self,
+            a=judged.a,
+            b=judged.b,
+            basis=judged.basis,
+            effect=judged.effect,
+            interval=judged.interval,
+            interval_kind=judged.interval_kind,
+            detectable=judged.detectable,
+            floor=judged.floor,
+        )
 
     @property
     def is_open(self) -> bool:

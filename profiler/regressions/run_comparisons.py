@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from profiler.compare import (
-    NO_PAIRS,
-    UNKNOWN_NOISE,
-    Comparison,
-    NoiseModel,
-    PairComparison,
-    PairedBy,
-    Pairing,
-    compare,
-)
+from profiler.compare import Comparison, Judge, PairComparison, PairedBy
 from profiler.errors import UnknownName
-from profiler.evidence import MetricTable, Side
+from profiler.evidence import Side
 from profiler.regressions.regression import Regression, SeriesKey, VersionRun
 
 if TYPE_CHECKING:
@@ -34,9 +25,7 @@ class RunComparisons:
     """The comparisons of runs behind regressions; each two runs are compared once."""
 
     store: Store
-    table: MetricTable
-    noise: NoiseModel = UNKNOWN_NOISE
-    pairing: Pairing = NO_PAIRS
+    judge: Judge  # of a comparison between these runs; along a history more may differ
     _comparisons: dict[_Ends, Comparison | None] = field(default_factory=dict)
     _sides: dict[tuple[str, ...], Side] = field(default_factory=dict)
 
@@ -52,11 +41,9 @@ class RunComparisons:
             except UnknownName:
                 self._comparisons[key] = None
             else:
-                noise = self.noise.only_counters()
                 across = ACROSS_OF_HISTORY if series.workload else ()
-                self._comparisons[key] = compare(
-                    a, b, self.table, across=across, noise=noise, pairing=self.pairing
-                )
+                judge = replace(self.judge, across=across, noise=self.judge.noise.only_counters())
+                self._comparisons[key] = judge.sides(a, b)
         return self._comparisons[key]
 
     def _side(self, series: SeriesKey, run: VersionRun) -> Side:

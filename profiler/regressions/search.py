@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from profiler.compare import (
     NO_PAIRS,
     UNKNOWN_NOISE,
+    Judge,
     NoiseModel,
     Pairing,
     SameBuildLookup,
@@ -115,9 +116,14 @@ class Search:
             return version not in order or before not in order or order.index(before) < order.index(version)
         return version not in self.lineage.ancestry(self.lineage.by_id[before])
 
+    @property
+    def judge(self) -> Judge:
+        """What two runs are judged by."""
+        return Judge(self.table, self.noise, self.pairing)
+
     @cached_property
     def _launch_pairs(self) -> LaunchPairs:
-        return LaunchPairs(RunComparisons(self.store, self.table, self.noise, self.pairing))
+        return LaunchPairs(RunComparisons(self.store, self.judge))
 
     def confirm(self, regression: Regression, *, count: bool = True) -> Regression | None:
         """The regression of a launch, if `compare` pairs its launches and calls it worse too.

@@ -10,18 +10,14 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from profiler.compare import (
     HEADLINE,
-    SHORT_NS,
     CounterKey,
-    Judgement,
+    Judged,
     MetricChange,
     is_other_grid,
-    judge,
-    judge_duration,
-    latency_words,
+    judge_calls,
+    judge_in_one_table,
     noise_command,
 )
 from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value
@@ -38,20 +34,14 @@ from profiler.history.trend import LATENCY_METRIC
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search, UnclearReason
 from profiler.statistics import (
-    LIVE_PAIR,
     MIN_POINTS,
     ChangePoint,
-    Decision,
     Interval,
     LevelKind,
     NoiseFloor,
     Verdict,
-    discoveries,
-    judge_live_pair,
     judge_stored_baseline,
-    judge_together,
     shorter_ns,
-    typical_pair_ns,
 )
 from profiler.statistics.ratios import MARGIN
 from profiler.store import SampleArrays
@@ -82,24 +72,12 @@ class _PointPair(NamedTuple):
     slower_than_parent: bool = False  # BASELINE: whether being slower than that is no regression
 
 
-class _LatencyCheck(NamedTuple):
-    """A pair of timed calls, judged by itself."""
+class _Check(NamedTuple):
+    """A newest result judged against another."""
 
     search: Search
     point_pair: _PointPair
-    a_ns: float
-    b_ns: float
-    floor: NoiseFloor | None
-    decision: Decision
-
-
-class _DurationCheck(NamedTuple):
-    """A pair of ncu durations, judged by itself."""
-
-    search: Search
-    point_pair: _PointPair
-    judgement: Judgement
-    by_chance: bool = False  # whether chance makes one as much worse among all of the run
+    judged: Judged
 
 
 class _Durations(NamedTuple):
@@ -107,7 +85,7 @@ class _Durations(NamedTuple):
 
     series: Trend
     steps: list[Regression]
-    checks: list[_DurationCheck]
+    checks: list[_Check]
 
 
 def find_time_regressions(searches: Sequence[Search]) -> Iterator[Regression]:
@@ -116,7 +94,7 @@ def find_time_regressions(searches: Sequence[Search]) -> Iterator[Regression]:
     The newest results of all families are judged together, as a gate judges those of a run.
     """
     timed: set[tuple[str, str, str, str]] = set()  # family, version, workload, GPU
-    latencies: list[_LatencyCheck] = []
+    latencies: list[_Check] = []
     for search in searches:
         pairs: list[_PointPair] = []
         for series in load_latency_trends(search.store, family=search.family, wrong=search.wrong):
@@ -127,15 +105,18 @@ def find_time_regressions(searches: Sequence[Search]) -> Iterator[Regression]:
             yield from filter(None, map(search.confirm_calls, _steps(lines, search, LATENCY_METRIC)))
             pairs += _pairs(series, lines, search, _slower_than_floor(series, search))
         latencies += _check_latencies(pairs, search)
-    yield from _slower_calls(latencies)
+    for search, regression in _standing(_together(latencies)):
+        if confirmed := search.confirm_calls(regression):
+            yield confirmed
     families = [(search, *_check_durations(search, timed)) for search in searches]
     checks = [check for _, _, of_family in families for durations in of_family for check in durations.checks]
-    judged = iter(_durations_together(checks))
+    judged = iter(_together(checks))
     for search, trends, of_family in families:
         newest_runs = _newest_runs(trends)
         for durations in of_family:
             own_checks = [next(judged) for _ in durations.checks]
-            regressions = [*durations.steps, *_longer_launches(own_checks)]
+            longer = (regression for _, regression in _standing(own_checks))
+            regressions = [*durations.steps, *longer]
             # Where calls were timed, they decide: ncu's duration would report the same regression again.
             for regression in regressions:
                 is_timed = _cell(durations.series, regression.series.version) in timed
@@ -182,8 +163,8 @@ def _check_durations(
         if not any(_cell(series, version) in timed for version in _versions(series)):
             _count_lines(lines, search)
         checks = [
-            _DurationCheck(search, pair, _compare_durations(series, metric, search, pair.before, pair.now))
-            for pair in _pairs(series, lines, search, partial(_takes_longer, series, metric, search))
+            _Check(search, pair, _judge_durations(series, search, pair.before, pair.now))
+            for pair in _pairs(series, lines, search, partial(_takes_longer, series, search))
         ]
         # Where calls were timed, they decide: nobody asks for the steps of what ncu timed there.
         untimed = [line for line in lines if _cell(line, line.newest_point.version) not in timed]
@@ -525,25 +506,21 @@ def _slower_than_floor(series: Trend, search: Search) -> _IsWorse:
     return is_worse
 
 
-def _takes_longer(series: Trend, metric: Metric, search: Search, a: TrendPoint, b: TrendPoint) -> bool:
+def _takes_longer(series: Trend, search: Search, a: TrendPoint, b: TrendPoint) -> bool:
     """Whether a launch takes longer by more than its duration varies."""
-    return _compare_durations(series, metric, search, a, b).verdict is Verdict.WORSE
+    return _judge_durations(series, search, a, b).verdict is Verdict.WORSE
 
 
-def _compare_durations(
-    series: Trend, metric: Metric, search: Search, a: TrendPoint, b: TrendPoint
-) -> Judgement:
-    """The judgement of two ncu durations, by A/A pairs of their kind, else by their threshold.
+def _judge_durations(series: Trend, search: Search, a: TrendPoint, b: TrendPoint) -> Judged:
+    """Two ncu durations judged by A/A pairs of their kind, else by their threshold.
 
     Where the SM clock alone made the newer one longer it is the same, as in a comparison of the two launches.
     """
-    short = any(point.value.number is not None and point.value.number < SHORT_NS for point in (a, b))
-    noise = partial(search.noise.counter_noise, _noise_key(series), series.base_name)
-    judgement = judge(metric, (a.metric, b.metric), a.value, b.value, short=short, noise=noise)
-    if judgement.verdict is not Verdict.WORSE:
-        return judgement
-    by_cycles = _judged_by_cycles(series, search, a, b)
-    return judgement._replace(verdict=by_cycles.verdict, reason=by_cycles.reason) if by_cycles else judgement
+    by_cycles = partial(_judged_by_cycles, series, search, a, b)
+    names = a.metric, b.metric
+    return search.judge.stored_duration(
+        names, a.value, b.value, _noise_key(series), series.base_name, by_cycles
+    )
 
 
 def _judged_by_cycles(series: Trend, search: Search, a: TrendPoint, b: TrendPoint) -> MetricChange | None:
@@ -552,7 +529,7 @@ def _judged_by_cycles(series: Trend, search: Search, a: TrendPoint, b: TrendPoin
         return None
     # A series has the durations alone: the other counters are read for the few that got worse.
     before, now = search.store.load([a.result_id, b.result_id])
-    change = judge_duration(before, now, search.table, _noise_key(series), search.noise)
+    change = search.judge.duration(before, now, _noise_key(series))
     return change if change and change.judged_by else None
 
 
@@ -560,7 +537,7 @@ def _noise_key(series: Trend) -> CounterKey:
     return CounterKey(series.family, series.workload or "", series.gpu or "", series.mode)
 
 
-def _check_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[_LatencyCheck]:
+def _check_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[_Check]:
     """The pairs of timed calls that have samples, each judged by its rounds or by a floor."""
     ids = {point.result_id for point_pair in pairs for point in (point_pair.before, point_pair.now)}
     samples = search.store.samples(sorted(result_id for result_id in ids if result_id is not None))
@@ -568,13 +545,9 @@ def _check_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[_L
         a, b = (samples.get(point.result_id or -1) for point in (point_pair.before, point_pair.now))
         if a is None or b is None or not len(a.ns) or not len(b.ns):
             continue
-        a_ns, b_ns = (float(ns) for ns in typical_pair_ns(a.ns, b.ns))
-        aa_floor = _floor(point_pair.series, shorter_ns(a.ns, b.ns), point_pair.now, search)
-        if _share_rounds(point_pair, a, b):
-            decision = judge_live_pair(a, b)
-        else:
-            decision = judge_stored_baseline(a.ns, b.ns, aa_floor)
-        yield _LatencyCheck(search, point_pair, a_ns, b_ns, aa_floor, decision)
+        floor = _floor(point_pair.series, shorter_ns(a.ns, b.ns), point_pair.now, search)
+        in_rounds = _share_rounds(point_pair, a, b)
+        yield _Check(search, point_pair, judge_calls(a, b, floor, in_rounds=in_rounds))
 
 
 def _tables(pairs: Iterable[_PointPair]) -> list[list[int]]:
@@ -585,92 +558,32 @@ def _tables(pairs: Iterable[_PointPair]) -> list[list[int]]:
     return list(tables.values())
 
 
-def _slower_calls(checks: Sequence[_LatencyCheck]) -> Iterator[Regression]:
-    """The regressions among timed calls, judged together; what is unclear is counted."""
-    together = [check.decision for check in checks]
-    for table in _tables(check.point_pair for check in checks):
-        judged = judge_together([checks[place].decision for place in table])
-        for place, decision in zip(table, judged, strict=True):
-            together[place] = decision
-    for check, decision in zip(checks, together, strict=True):
-        search, point_pair = check.search, check.point_pair
-        search.coverage.pairs += 1
-        if check.decision.verdict is Verdict.UNCLEAR:
-            search.coverage.unclear[_why_unclear(point_pair, decision, check.floor)] += 1
-        elif decision.verdict is Verdict.UNCLEAR and check.decision.verdict is Verdict.WORSE:
-            search.coverage.unclear[_BY_CHANCE] += 1
-        if decision.verdict is not Verdict.WORSE:
-            continue
-        regression = Regression(
-            _series_key(point_pair.series, point_pair.now.version),
-            LATENCY,
-            point_pair.kind,
-            _version_run(point_pair.before),
-            (_version_run(point_pair.first),),
-            _version_run(point_pair.now),
-            Value(check.a_ns, "ns"),
-            Value(check.b_ns, "ns"),
-            latency_words.rests_on(decision),
-            decision.effect,
-            decision.interval,
-            latency_words.interval_kind(decision),
-            decision.detectable,
-            check.floor,
-            point_pair.held_against,
-            slower_than_parent=point_pair.slower_than_parent,
-        )
-        regression = _of_environment(regression, search)
-        if search.confirm_calls(regression):
-            yield _in_known_state(regression, point_pair.line, LATENCY_METRIC, search)
-
-
-def _share_rounds(point_pair: _PointPair, a: SampleArrays, b: SampleArrays) -> bool:
-    """Whether the two were timed alternately, so that the state of the GPU cancels out."""
-    same_run = point_pair.before.run_id == point_pair.now.run_id
-    return same_run and not set(a.rounds.tolist()).isdisjoint(b.rounds.tolist())
-
-
-def _why_unclear(point_pair: _PointPair, decision: Decision, floor: NoiseFloor | None) -> UnclearReason:
-    if decision.rule == LIVE_PAIR:
-        return UnclearReason(_FEW_ROUNDS, "")
-    series, driver = point_pair.series, point_pair.now.driver
-    place = ", ".join(filter(None, (series.gpu, series.mode, driver and f"driver {driver}")))
-    lack = "too few pairs in the" if floor is not None and floor.judges else "no"
-    return UnclearReason(f"{lack} A/A floor of {place}", noise_command("VERSION", None))
-
-
-def _durations_together(checks: Sequence[_DurationCheck]) -> list[_DurationCheck]:
-    """The checks of ncu durations, with which of them chance explains among all of their run."""
+def _together(checks: Sequence[_Check]) -> list[_Check]:
+    """The checks, with what is worse no more than chance makes among all of its run and kind."""
     together = list(checks)
     for table in _tables(check.point_pair for check in checks):
-        # As in `compare`: an equal duration is a row as well, one without A/A pairs is none.
-        rows = [
-            place
-            for place in table
-            if checks[place].judgement.p is not None or checks[place].judgement.change_pct == 0
-        ]
-        judgements = [checks[place].judgement for place in rows]
-        p = np.array([1.0 if judgement.p is None else judgement.p for judgement in judgements])
-        for place, stands in zip(rows, discoveries(p).tolist(), strict=True):
-            together[place] = checks[place]._replace(by_chance=not stands)
+        judged = judge_in_one_table([checks[place].judged for place in table])
+        for place, row in zip(table, judged, strict=True):
+            together[place] = checks[place]._replace(judged=row)
     return together
 
 
-def _longer_launches(checks: Sequence[_DurationCheck]) -> Iterator[Regression]:
-    """The regressions among ncu durations; what is unclear is counted."""
-    for search, point_pair, judgement, by_chance in checks:
-        search.coverage.pairs += 1
-        if judgement.verdict is Verdict.UNCLEAR:
-            change = _judged_by_cycles(point_pair.series, search, point_pair.before, point_pair.now)
-            search.coverage.unclear[_BY_CLOCK if change else _SHORT] += 1
-        elif judgement.verdict is Verdict.WORSE and by_chance:
-            search.coverage.unclear[_BY_CHANCE] += 1
-        elif judgement.verdict is Verdict.WORSE:
-            yield _longer_launch(search, point_pair, judgement)
+def _standing(checks: Iterable[_Check]) -> Iterator[tuple[Search, Regression]]:
+    """The regressions among what was judged together; what is unclear is counted."""
+    for check in checks:
+        coverage, judged = check.search.coverage, check.judged
+        coverage.pairs += 1
+        if judged.by_chance:
+            if judged.by.verdict is Verdict.WORSE:
+                coverage.unclear[_BY_CHANCE] += 1
+        elif judged.verdict is Verdict.UNCLEAR:
+            coverage.unclear[_why_unclear(check)] += 1
+        elif judged.verdict is Verdict.WORSE:
+            yield check.search, _regression(check)
 
 
-def _longer_launch(search: Search, point_pair: _PointPair, judgement: Judgement) -> Regression:
-    """The regression of a launch that takes longer."""
+def _regression(check: _Check) -> Regression:
+    search, point_pair = check.search, check.point_pair
     series, before, now = point_pair.series, point_pair.before, point_pair.now
     regression = Regression(
         _series_key(series, now.version),
@@ -681,16 +594,34 @@ def _longer_launch(search: Search, point_pair: _PointPair, judgement: Judgement)
         _version_run(now),
         before.value,
         now.value,
-        judgement.reason if judgement.interval else "unreplicated: one launch a side",
-        None if judgement.change_pct is None else judgement.change_pct / 100,
-        judgement.interval,
-        "A/A pairs",
-        judgement.limit,
+        "",
         held_against=point_pair.held_against,
         slower_than_parent=point_pair.slower_than_parent,
     )
-    regression = _of_environment(regression, search)
-    return _in_known_state(regression, point_pair.line, search.table.by_concept[HEADLINE], search)
+    regression = _of_environment(regression.judged_by(check.judged), search)
+    is_of_calls = series.concept == LATENCY
+    metric = LATENCY_METRIC if is_of_calls else search.table.by_concept[HEADLINE]
+    return _in_known_state(regression, point_pair.line, metric, search)
+
+
+def _share_rounds(point_pair: _PointPair, a: SampleArrays, b: SampleArrays) -> bool:
+    """Whether the two were timed alternately, so that the state of the GPU cancels out."""
+    same_run = point_pair.before.run_id == point_pair.now.run_id
+    return same_run and not set(a.rounds.tolist()).isdisjoint(b.rounds.tolist())
+
+
+def _why_unclear(check: _Check) -> UnclearReason:
+    search, point_pair, floor = check.search, check.point_pair, check.judged.floor
+    series = point_pair.series
+    if series.concept != LATENCY:
+        change = _judged_by_cycles(series, search, point_pair.before, point_pair.now)
+        return _BY_CLOCK if change else _SHORT
+    if check.judged.is_live:
+        return UnclearReason(_FEW_ROUNDS, "")
+    driver = point_pair.now.driver
+    place = ", ".join(filter(None, (series.gpu, series.mode, driver and f"driver {driver}")))
+    lack = "too few pairs in the" if floor is not None and floor.judges else "no"
+    return UnclearReason(f"{lack} A/A floor of {place}", noise_command("VERSION", None))
 
 
 def _floor(series: Trend, ns: float, now: TrendPoint, search: Search) -> NoiseFloor | None:

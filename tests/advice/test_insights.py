@@ -29,14 +29,8 @@ from profiler.advice.statement import (
     OpenQuestion,
     format_line_numbers,
 )
-from profiler.compare import (
-    UNKNOWN_NOISE,
-    CounterNoise,
-    LatencyComparison,
-    NoiseModel,
-    compare,
-    side_of_report,
-)
+from profiler.compare import UNKNOWN_NOISE, CounterNoise, LatencyComparison, NoiseModel, side_of_report
+from profiler.compare.comparison import compare
 from profiler.errors import UnknownName
 from profiler.evidence import (
     NOT_COLLECTED,

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from profiler import cli
-from profiler.compare import Comparison, MetricChange, compare, resolve_names
+from profiler.compare import Comparison, MetricChange, resolve_names
 from profiler.compare.clock_drift import clock_change
+from profiler.compare.comparison import compare
 from profiler.errors import Exit
 from profiler.evidence import MetricTable, load_metrics
 from profiler.explain import explain

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, MetricChange, check_concepts, compare, side_of_report
+from profiler.compare import Comparison, MetricChange, check_concepts, side_of_report
+from profiler.compare.comparison import compare
 from profiler.errors import Exit, UnknownName
 from profiler.evidence import Evidence, Launch, Session, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values

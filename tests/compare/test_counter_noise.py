@@ -16,11 +16,10 @@ from profiler.compare import (
     MetricChange,
     NoiseModel,
     PairComparison,
-    compare,
     counter_noise,
     resolve_names,
 )
-from profiler.compare.comparison import judge_counters_together
+from profiler.compare.comparison import compare, judge_counters_together
 from profiler.compare.same_code import same_code_lookup
 from profiler.errors import Exit
 from profiler.evidence import Launch, Session, Side, Value, metric_table

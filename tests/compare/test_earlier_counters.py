@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from profiler.bundles import COLLECT, Result, Run, Samples
-from profiler.compare import compare
+from profiler.compare.comparison import compare
 from profiler.documents.comparison_text import earlier_counters, warnings
 from profiler.evidence import MetricTable, Report, Session, Side, load_metrics
 from profiler.statistics import Verdict

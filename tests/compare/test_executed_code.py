@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, compare, resolve_names
+from profiler.compare import Comparison, resolve_names
+from profiler.compare.comparison import compare
 from profiler.compare.executed_code import machine_code
 from profiler.evidence import load_metrics
 from profiler.statistics import Verdict

@@ -12,13 +12,13 @@ from profiler.compare import (
     KernelPair,
     PairedBy,
     Pairing,
-    compare,
     keep_pair,
     list_kept_pairs,
     pairs_of,
     parse_pair,
     withdraw_pair,
 )
+from profiler.compare.comparison import compare
 from profiler.compare.kernel_pairs import captures, check_asked, pairs_digest
 from profiler.compare.match_launches import match
 from profiler.errors import ProfilerError, UnknownName

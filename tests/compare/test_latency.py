@@ -14,7 +14,8 @@ import pytest
 from profiler import cli
 from profiler.bundles import COLLECT, Result, Run, Samples, bundle
 from profiler.bundles import open_root as data_root
-from profiler.compare import Comparison, NoiseModel, compare, resolve_all
+from profiler.compare import Comparison, NoiseModel, resolve_all
+from profiler.compare.comparison import compare
 from profiler.errors import Exit
 from profiler.evidence import Latency, Side, metric_table
 from profiler.gate import ComparisonPair, judgement

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profiler.compare import KernelPair, PairedBy, compare
+from profiler.compare import KernelPair, PairedBy
+from profiler.compare.comparison import compare
 from profiler.compare.launch_facts import generated_stem
 from profiler.compare.match_launches import Matching, match
 from profiler.evidence import Launch, Side, load_metrics

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, MetricGroup, compare, group_metrics, resolve_names
+from profiler.compare import Comparison, MetricGroup, group_metrics, resolve_names
+from profiler.compare.comparison import compare
 from profiler.compare.metric_groups import is_changed
 from profiler.evidence import Launch, Side, State, Value, load_metrics
 from profiler.evidence.values import pack_values

@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 import pytest
 
-from profiler.compare import Comparison, compare
+from profiler.compare import Comparison
+from profiler.compare.comparison import compare
 from profiler.evidence import Launch, Side, Value, load_metrics
 from profiler.evidence.values import pack_values
 from profiler.statistics import Verdict

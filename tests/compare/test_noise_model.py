@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import CounterKey, CounterNoise, NoiseModel, compare, resolve_all
+from profiler.compare import CounterKey, CounterNoise, NoiseModel, resolve_all
+from profiler.compare.comparison import compare
 from profiler.evidence import metric_table
 from profiler.statistics import NoiseFloor, Wobble
 from profiler.store import Store

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from profiler.compare import Comparison, compare, split_older
+from profiler.compare import Comparison, split_older
+from profiler.compare.comparison import compare
 from profiler.compare.older_workloads import MEASURED_DAYS
 from profiler.evidence import Evidence, Session, Side, load_metrics
 from tests import made

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.compare import PairedBy, Pairing, compare
+from profiler.compare import PairedBy, Pairing
+from profiler.compare.comparison import compare
 from profiler.compare.match_launches import Matching, match
 from profiler.compare.propose_pairs import may_be_one_kernel, name_stem, opcode_overlap
 from profiler.evidence import Launch, Side, Value, load_metrics

@@ -14,7 +14,8 @@ import pytest
 import profiler
 from profiler.cli import main
 from profiler.cli.output import add_across
-from profiler.compare import ACROSS, compare, side_of_report
+from profiler.compare import ACROSS, side_of_report
+from profiler.compare.comparison import compare
 from profiler.compare.split_by_gpu import split_by_gpu
 from profiler.errors import Exit, UnknownName
 from profiler.evidence import Side, load_metrics

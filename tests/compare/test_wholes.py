@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import MetricChange, compare
+from profiler.compare import MetricChange
+from profiler.compare.comparison import compare
 from profiler.compare.wholes import find_whole
 from profiler.evidence import Evidence, Launch, MetricTable, Session, Side, Value, load_metrics
 from profiler.evidence.metric_table import COMPUTED_WHOLES

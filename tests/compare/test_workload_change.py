@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import main
-from profiler.compare import Comparison, KernelPair, Pairing, WorkloadChange, compare, is_other_grid
+from profiler.compare import Comparison, KernelPair, Pairing, WorkloadChange, is_other_grid
+from profiler.compare.comparison import compare
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN
 from profiler.compare.workload_change import find_workload_change, launch_code_change
 from profiler.errors import Exit

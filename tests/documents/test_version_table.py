@@ -16,7 +16,7 @@ import pytest
 import profiler
 from profiler.bundles import open_root
 from profiler.cli import main
-from profiler.compare import compare
+from profiler.compare.comparison import compare
 from profiler.documents import VersionTableDocument, compare_many, table_places
 from profiler.documents.version_table import MODELLED_TIME, narrowed, sorted_rows
 from profiler.errors import CannotJudge, UnknownName
@@ -104,7 +104,7 @@ def test_all_verdicts_are_judged_as_one_table(timed: Store, monkeypatch: pytest.
         counts.append(len(decisions))
         return judge_together(decisions)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(sys.modules["profiler.compare.together"], "judge_together", counted)
+    monkeypatch.setattr(sys.modules["profiler.compare.judged"], "judge_together", counted)
     table_of(timed, "v1", "v2", "v3", "v4")
     assert counts == [6]  # three versions on two workloads
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.compare import Comparison, compare, resolve_names
+from profiler.compare import Comparison, resolve_names
+from profiler.compare.comparison import compare
 from profiler.documents import explain_comparison
 from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.compare import PairComparison, compare
+from profiler.compare import PairComparison
+from profiler.compare.comparison import compare
 from profiler.documents import explain_comparison
 from profiler.evidence import Launch, Side, Value, load_metrics
 from profiler.evidence.values import pack_values

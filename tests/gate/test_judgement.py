@@ -64,7 +64,7 @@ def test_nothing_compared_is_never_a_pass(table: MetricTable) -> None:
 def test_many_latencies_are_judged_as_one_table(table: MetricTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one row would be called by itself does not stand among others that say nothing."""
     seen: list[int] = []
-    room = sys.modules["profiler.compare.together"]
+    room = sys.modules["profiler.compare.judged"]
     together = judge_together
     monkeypatch.setattr(room, "judge_together", lambda rows: seen.append(len(rows)) or together(rows))
     sides = [side(version=f"v{seed}", latencies=(calls(seed=seed),)) for seed in range(4)]

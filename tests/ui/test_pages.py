@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from profiler.compare import compare, resolve_names
+from profiler.compare import resolve_names
+from profiler.compare.comparison import compare
 from profiler.evidence import formatting, metric_table
 from profiler.store import import_paths, prune_runs
 from tests.reportfiles import is_made

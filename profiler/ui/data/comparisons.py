@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from profiler.bundles import IMPORT
-from profiler.compare import Comparison, PairComparison, compare
+from profiler.compare import Comparison, Judge, PairComparison
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import Evidence, MetricTable, Side, brief_list
 from profiler.explain import Explanation, explain
@@ -141,14 +141,10 @@ def comparison(
 ) -> Comparison:
     """B against A."""
     side_a, side_b = (side(data_version, name, workload, gpu, evidence) for name in (a, b))
-    return compare(
-        side_a,
-        side_b,
-        metric_table(data_version),
-        kernel=kernel or None,
-        noise=noise(data_version),
-        pairing=pairing(data_version),
+    judge = Judge(
+        metric_table(data_version), noise(data_version), pairing(data_version), kernel=kernel or None
     )
+    return judge.sides(side_a, side_b)
 
 
 def comparisons_elsewhere(

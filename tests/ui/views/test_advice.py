@@ -9,7 +9,8 @@ import pytest
 
 from profiler.advice import Statement
 from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN
-from profiler.compare import Comparison, compare, resolve_names
+from profiler.compare import Comparison, resolve_names
+from profiler.compare.comparison import compare
 from profiler.evidence import Evidence, metric_table
 from profiler.evidence.values import pack_values
 from profiler.ui.data.advice import statements_of_launch, statements_of_pair

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, Pairing, compare, resolve_names, split_repeats
+from profiler.compare import Comparison, Pairing, resolve_names, split_repeats
+from profiler.compare.comparison import compare
 from profiler.evidence import Side, Value, formatting, load_metrics, metric_table
 from profiler.evidence.values import pack_values
 from profiler.ui import addresses

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import PairComparison, compare, side_of_report
+from profiler.compare import PairComparison, side_of_report
+from profiler.compare.comparison import compare
 from profiler.evidence import metric_table
 from profiler.reports import read
 from profiler.ui.views import rule_results

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import compare, resolve_names
+from profiler.compare import resolve_names
+from profiler.compare.comparison import compare
 from profiler.evidence import metric_table
 from profiler.explain import Explanation
 from profiler.ui.data.comparisons import explain_pair
