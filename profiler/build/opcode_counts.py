@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from profiler.build.code_images import choose_images
+from profiler.build.instruction_text import InstructionText, read_line, split_instruction
 from profiler.build.toolchain import require_tool
 from profiler.bundles import scratch_folder
 from profiler.errors import BuildFailed
@@ -81,7 +82,6 @@ OPCODE_CLASSES: Mapping[str, str] = {
     "DEPBAR": r"(LDGDEPBAR|DEPBAR)\b",
 }
 _PATTERNS = [(name, re.compile(pattern)) for name, pattern in OPCODE_CLASSES.items()]
-_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][A-Z0-9_.]*)\s*(\S*)")
 _SETMAXNREG = re.compile(r"\bUSETMAXREG\.(\w+)\S*\s+(?:UP\w+,\s*)?0x([0-9a-f]+)")
 _NEVER = ("!PT", "!UPT")  # predicates that are never true: ptxas pads LDGSTS with @!PT LDS
 INSTRUCTION_BYTES = 16  # since sm_70
@@ -153,11 +153,11 @@ def summarize_code(sass: str, arch: str) -> list[CodeSummary]:
         total = 0
         sites_of: Counter[str] = Counter()  # by whole opcode, modifiers included
         for line in listing.splitlines():
-            if match := _INSTRUCTION.match(line):
+            found = read_line(line)
+            if found and (instruction := split_instruction(found[1])):
                 total += 1
-                address, predicate, opcode, operand = match.groups()
-                if not _never_executes(address, predicate, opcode, operand):
-                    sites_of[opcode] += 1
+                if not _never_executes(found[0], instruction):
+                    sites_of[instruction.opcode] += 1
         set_registers = [(how == "DEALLOC", int(count, 16)) for how, count in _SETMAXNREG.findall(listing)]
         classes = dict.fromkeys(OPCODE_CLASSES, 0)
         opcodes: Counter[str] = Counter()
@@ -192,15 +192,16 @@ def _classes_of(opcode: str) -> tuple[str, ...]:
     return tuple(name for name, pattern in _PATTERNS if pattern.match(opcode))
 
 
-def _never_executes(address: str, predicate: str | None, opcode: str, operand: str) -> bool:
+def _never_executes(offset: int, instruction: InstructionText) -> bool:
     """Whether it is padding: NOP, a predicate that is never true, the jump to itself behind the last EXIT."""
-    if opcode == "NOP" or predicate in _NEVER:
+    guard, opcode, operands = instruction
+    if opcode == "NOP" or guard in _NEVER:
         return True
-    return opcode == "BRA" and predicate is None and _same_address(operand, address)
+    return opcode == "BRA" and not guard and _is_offset(operands, offset)
 
 
-def _same_address(operand: str, address: str) -> bool:
+def _is_offset(operand: str, offset: int) -> bool:
     try:
-        return int(operand.rstrip(";"), 16) == int(address, 16)
+        return int(operand, 16) == offset
     except ValueError:
         return False

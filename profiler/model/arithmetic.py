@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
@@ -33,7 +32,6 @@ Compile = Callable[[Instruction], Action]
 _U32, _U64, _I32, _I64 = np.uint32, np.uint64, np.int32, np.int64
 _TINY = np.float32(2.0**-126)  # the smallest normal fp32
 _TRUE = Operand("predicate", PT)
-_COPY_WAIT = re.compile(r"(?:@\S+\s+)?DEPBAR\.LE\s+SB0,\s*(0x[0-9a-f]+)")
 
 
 def _require(instruction: Instruction, allowed: str) -> None:
@@ -886,8 +884,9 @@ def _commit_copies(instruction: Instruction) -> Action:
 
 def _wait_copies(instruction: Instruction) -> Action:
     """Of all scoreboards the first alone counts groups of copies."""
-    match = _COPY_WAIT.match(instruction.text)
-    keep = int(match[1], 16) if match else None
+    scoreboard, *left = instruction.operands or (None,)
+    counts = instruction.opcode == "DEPBAR.LE" and scoreboard == Operand("scoreboard", 0)
+    keep = left[0].number if counts and left else None
 
     def wait(m: BlockState, s: Lanes) -> None:
         if m.memory_observer is not None and keep is not None:

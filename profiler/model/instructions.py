@@ -7,6 +7,7 @@ import struct
 from dataclasses import dataclass
 from functools import cached_property
 
+from profiler.build.instruction_text import split_instruction
 from profiler.errors import CannotJudge
 
 
@@ -76,7 +77,6 @@ class Instruction:
 
 RZ, URZ, PT = 255, 63, 7  # the registers that read as 0, and the predicate that reads as true
 
-_WORDS = re.compile(r"(?:@(!?U?P\w+)\s+)?([A-Z][A-Za-z0-9_.]*)\s*(.*)", re.S)
 _PREDICATE = re.compile(r"(!?)(U?)P([0-7T])")
 _REGISTER = re.compile(r"([-~]?)(\|?)(U?)R(\d+|Z)\|?((?:\.\w+)*)")
 _CONSTANT = re.compile(r"([-~]?)(\|?)c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+|U?RZ)\]\|?((?:\.\w+)*)")
@@ -87,10 +87,10 @@ _INTEGER = re.compile(r"([-~]?)0x([0-9a-f]+)")
 
 def parse_instruction(offset: int, text: str) -> Instruction:
     """Take apart what cuobjdump or nvdisasm prints. Raises NoModel for an operand of another form."""
-    words = _WORDS.fullmatch(text.strip())
+    words = split_instruction(text.strip())
     if words is None:
         raise NoModel(f"no model of `{text}` at {offset:#06x}: it is no instruction")
-    guard_text, opcode, rest = words[1], words[2], words[3].strip()
+    guard_text, opcode, rest = words
     parts = [part.strip() for part in rest.split(",")] if rest else []
     parts = [word for part in parts for word in _split_part(opcode, part)]
     operands = []

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.build.instruction_text import split_instruction
 from profiler.build.occupancy import occupancy
 from profiler.evidence import GpuPart, base_opcode
 from profiler.model import pipes
@@ -603,7 +604,7 @@ def _bank_reads(
         base = base_opcode(opcode)
         now: dict[int, int] = {}
         if base in _READS_REGISTERS and ".WIDE" not in opcode and ".X" not in opcode:
-            words = text.split(" ", 2 if text.startswith("@") else 1)[-1].split(", ")
+            words = instruction.operands.split(", ") if (instruction := split_instruction(text)) else []
             operands = [word for word in words if not _PREDICATE.fullmatch(word)]
             for slot, word in enumerate(operands[0 if base in ("ISETP", "FSETP") else 1 :]):
                 if match := _SOURCE.search(word):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntEnum
-from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from profiler.build.instruction_text import split_instruction
 from profiler.evidence import XU_OPCODES, Architecture, GpuPart, base_opcode
 
 
@@ -135,14 +135,10 @@ def pipe_use(text: str, part: GpuPart) -> PipeUse:
     return PipeUse(Pipe.ALU, warp / architecture.integer_lanes)
 
 
-_OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*(?:\.[A-Za-z0-9_]+)*)")
-
-
-@lru_cache(1 << 16)  # texts repeat, and are asked about again for each trace and what-if
 def opcode_of(text: str) -> str:
     """The opcode of an instruction's text with its modifiers; NOP for what is none."""
-    match = _OPCODE.match(text)
-    return match[1] if match else "NOP"
+    words = split_instruction(text)
+    return words.opcode if words else "NOP"
 
 
 def _integer_multiply(modifiers: str, architecture: Architecture) -> PipeUse:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from profiler.build import find_tool, opcode_counts, require_tool
 from profiler.build.code_images import choose_images
+from profiler.build.instruction_text import read_line
 from profiler.bundles import scratch_folder
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
 from profiler.evidence import brief_list
 from profiler.sass.listing import FileLine, FunctionCode, Listing, make_listing
 
-_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.+?)\s*;")
 _LINE_INFO = re.compile(r'//## File "(.*?)", line (\d+)')
 # Sources that come with a compiler: what a reader wants of code inlined from them is the line of the call.
 _LIBRARIES = re.compile(
@@ -117,8 +117,7 @@ def parse_sass(sass: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
     """The functions of cuobjdump's listing, with the offset and text of each instruction."""
     for part in sass.split("Function :")[1:]:
         name, _, body = part.partition("\n")
-        matches = (_INSTRUCTION.match(line) for line in body.splitlines())
-        yield name.strip(), [(int(match[1], 16), " ".join(match[2].split())) for match in matches if match]
+        yield name.strip(), [found for line in body.splitlines() if (found := read_line(line))]
 
 
 def parse_line_info(text: str) -> dict[tuple[str, int], FileLine]:
@@ -133,10 +132,10 @@ def parse_line_info(text: str) -> dict[tuple[str, int], FileLine]:
                 places, is_first = [], False
             # Of inlined code its own line comes first, then those of the calls that it was inlined at.
             places.append((source[1], int(source[2])))
-        elif instruction := _INSTRUCTION.match(line):
+        elif instruction := read_line(line):
             is_first = True
             if places:
-                lines[function, int(instruction[1], 16)] = _line_of_the_user(places)
+                lines[function, instruction[0]] = _line_of_the_user(places)
     return lines
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from profiler.build.instruction_text import split_instruction
 from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.evidence import opcodes
 from profiler.reports import LaunchDetail, source_lines
@@ -29,7 +30,6 @@ MASKED_ADDRESS = "<target>"  # what masked text has for an address of code
 _BRANCHES = "BRA BRX BRXU JMP JMX JMXU CALL RET BSSY BREAK BMOV WARPSYNC LEPC"
 _OLD_BRANCHES = "SSY PBK PCNT PRET CAL JCAL"
 _FLOW = frozenset(f"{_BRANCHES} {_OLD_BRANCHES}".split())
-_WORDS = re.compile(r"(?:@(!?U?P\w+)\s+)?([A-Z][A-Z0-9_.]*)\s*(.*)", re.S)  # predicate, opcode, operands
 _SYMBOL = re.compile(r"`\(([^)]*)\)\s*")  # `(.L_x_12)
 _LAST_HEX = re.compile(r"(0x[0-9a-f]+)(\s*)$")
 _RETURN = re.compile(r"\b(U?MOV(?:32I)?|IMAD\.MOV\.U32)\b.*?,\s*(0x[0-9a-f]+)$")
@@ -238,11 +238,11 @@ def _read(
     text: str | None, address: CodeAddress, code_map: _CodeMap, return_offset: int | None
 ) -> tuple[str | None, str | None, str, CodeAddress | None]:
     """The rebased text, the masked text, the opcode and the target of one instruction."""
-    words = _WORDS.match(text) if text else None
+    words = split_instruction(text) if text else None
     if text is None or words is None:
         return text, text, "", None
-    opcode = words[2]
-    if opcode.partition(".")[0] in _FLOW:
+    opcode = words.opcode
+    if words.base in _FLOW:
         plain = (
             _SYMBOL.sub("", text) if _LAST_HEX.search(text) else text
         )  # without a label beside the address

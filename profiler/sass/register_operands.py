@@ -6,7 +6,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-_WORDS = re.compile(r"(?:@(!?)(U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*)", re.S)
+from profiler.build.instruction_text import split_instruction
+
 _RESULT = re.compile(r"(U?)R(\d+|Z)\b")  # what an operand that is written looks like
 _REGISTER = re.compile(r"(?<!\w)R(\d+)((?:\.\w+)*)")
 _IS_REGISTER = re.compile(r"[-~|!]*R(\d|Z)")
@@ -73,11 +74,11 @@ def register_use(text: str) -> RegisterUse:
     Sources: PTX ISA, "Matrix Fragments" of each mma shape, for groups; the CUDA Binary Utilities' instruction
     reference for names; nvdisasm --print-life-ranges, against which the tests hold the counts.
     """
-    match = _WORDS.match(text)
-    if match is None:
+    words = split_instruction(text)
+    if words is None:
         return _NO_USE
-    inverted, guard, opcode, rest = match[1] == "!", match[2], match[3], match[4]
-    condition = guard_condition(guard, inverted) if guard else 0
+    guard, opcode, rest = words
+    condition = guard_condition(guard.removeprefix("!"), guard.startswith("!")) if guard else 0
     if condition == NEVER:
         return RegisterUse(0, 0, NEVER, 0)
     base, *modifiers = opcode.split(".")
