@@ -99,7 +99,6 @@ if TYPE_CHECKING:
     from profiler.documents.version_report import report_versions as report_versions
     from profiler.documents.version_table import TableCell as TableCell
     from profiler.documents.version_table import TableColumn as TableColumn
-    from profiler.documents.version_table import TablePlace as TablePlace
     from profiler.documents.version_table import TableRow as TableRow
     from profiler.documents.version_table import VersionTableDocument as VersionTableDocument
     from profiler.documents.version_table_cells import compare_many as compare_many

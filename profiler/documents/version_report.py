@@ -23,14 +23,13 @@ from profiler.documents.line_chart import TimeLine
 from profiler.documents.version_table import (
     LATENCY,
     TableColumn,
-    TablePlace,
     TableRow,
     VersionTableDocument,
     cell_change,
 )
 from profiler.documents.version_table_cells import compare_many, main_places, table_names, table_places
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Evidence, MetricTable, formatting
+from profiler.evidence import Cell, Evidence, MetricTable, formatting
 from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
@@ -239,13 +238,13 @@ def _diff(
     data: str | None,
 ) -> ChosenDiff:
     """The diff on the first measured place that both have, else on the first of each kind of facts."""
-    shared: dict[Evidence, TablePlace] = {}
+    shared: dict[Evidence, Cell] = {}
     for place in document.positions_by_place:
         if not place.is_modelled_time and _has_results(
             document, row, place
         ):  # a time has no facts to compare
             shared.setdefault(place.evidence, place)
-    places: list[TablePlace | None] = [*shared.values()] or [None]
+    places: list[Cell | None] = [*shared.values()] or [None]
     if Evidence.MEASURED in shared:
         places = [shared[Evidence.MEASURED]]
     try:
@@ -270,7 +269,7 @@ def _diff(
     return ChosenDiff(row.name, comparison)
 
 
-def _filters(document: VersionTableDocument, row: TableRow, place: TablePlace | None) -> dict[str, Any]:
+def _filters(document: VersionTableDocument, row: TableRow, place: Cell | None) -> dict[str, Any]:
     """What `compare_names` chooses a place by; report files have none."""
     if place is None:
         return {}
@@ -280,7 +279,7 @@ def _filters(document: VersionTableDocument, row: TableRow, place: TablePlace | 
     return {"evidence": place.evidence, "workload": workload or None, "gpu": place.gpu or None}
 
 
-def _has_results(document: VersionTableDocument, row: TableRow, place: TablePlace) -> bool:
+def _has_results(document: VersionTableDocument, row: TableRow, place: Cell) -> bool:
     positions = document.positions_by_place[place]
     return all(any(of.cells[at].number is not None for at in positions) for of in (row, document.baseline))
 

@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, groupby
-from typing import NamedTuple
 
 from profiler.documents.blocks import Block, Fold, Heading, Name, Notes, Table
 from profiler.documents.document import Document
-from profiler.evidence import Evidence, Value, formatting
+from profiler.evidence import Cell, Evidence, Value, formatting
 from profiler.history.lineage import BASELINE, PLANNED, REJECTED, WRONG
 from profiler.statistics import Interval, Verdict, change_text, heaviest
 
@@ -27,19 +26,6 @@ NOT_TIMED = {
     Evidence.STATIC: "no static facts",
     Evidence.MODELLED: "not run on the CPU",
 }
-
-
-class TablePlace(NamedTuple):
-    """A kind of evidence, a GPU and a workload of which versions have results."""
-
-    evidence: Evidence
-    gpu: str  # of static facts the architecture; "" where nobody said
-    workload: str  # without the dtype, so that versions of several dtypes share a column
-
-    @property
-    def is_modelled_time(self) -> bool:
-        """Whether modelled times stand there: what the CPU check models is of no GPU."""
-        return self.evidence is Evidence.MODELLED and bool(self.gpu)
 
 
 @dataclass(frozen=True)
@@ -60,9 +46,9 @@ class TableColumn:
     kernel: str = ""  # of counters: the baseline's launch
 
     @property
-    def place(self) -> TablePlace:
+    def place(self) -> Cell:
         """Evidence, GPU and workload."""
-        return TablePlace(self.evidence, self.gpu, self.workload)
+        return Cell("", "", self.workload, self.gpu, self.evidence)
 
     @property
     def place_words(self) -> str:
@@ -105,7 +91,7 @@ class TableRow:
     reason: str = ""  # why it is wrong or planned
     command: str = ""  # what measures it, where nothing is measured
     is_baseline: bool = False
-    workloads: Mapping[TablePlace, str] = field(default_factory=dict)  # by place, as its runs name them
+    workloads: Mapping[Cell, str] = field(default_factory=dict)  # by place, as its runs name them
 
     @property
     def is_wrong(self) -> bool:
@@ -194,9 +180,9 @@ class VersionTableDocument(Document):
         return tuple(at for at, column in enumerate(self.table_columns) if column.is_time)
 
     @cached_property
-    def positions_by_place(self) -> dict[TablePlace, list[int]]:
+    def positions_by_place(self) -> dict[Cell, list[int]]:
         """The positions of the columns of each place."""
-        positions: dict[TablePlace, list[int]] = {}
+        positions: dict[Cell, list[int]] = {}
         for at, column in enumerate(self.table_columns):
             positions.setdefault(column.place, []).append(at)
         return positions

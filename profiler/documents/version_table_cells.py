@@ -31,13 +31,13 @@ from profiler.documents.version_table import (
     PRESENT,
     TableCell,
     TableColumn,
-    TablePlace,
     TableRow,
     VersionTableDocument,
 )
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import (
     NCU_DURATION,
+    Cell,
     Evidence,
     Launch,
     Metric,
@@ -94,11 +94,11 @@ class _Subject:
     name: str
     version: VersionRef | None = None  # None: a report
     status: VersionStatus | None = None
-    workloads: Mapping[TablePlace, str] = field(default_factory=dict)  # by cell, as its run names them
+    workloads: Mapping[Cell, str] = field(default_factory=dict)  # by cell, as its run names them
     report: Side | None = None
-    predicted: Mapping[TablePlace, StoredPrediction] = field(default_factory=dict)
+    predicted: Mapping[Cell, StoredPrediction] = field(default_factory=dict)
 
-    def side(self, cell: TablePlace, store_opener: StoreOpener) -> Side | None:
+    def side(self, cell: Cell, store_opener: StoreOpener) -> Side | None:
         """What it has in a cell; None where it has nothing."""
         if cell not in self.workloads:
             return None
@@ -129,7 +129,7 @@ def compare_many(
     across: Collection[str] = (),
     pairs: Sequence[KernelPair] = (),
     guess: bool = True,
-    places: Collection[TablePlace] | None = None,
+    places: Collection[Cell] | None = None,
     data: str | None = None,
     lineages: Mapping[str, Lineage | None] | None = None,
 ) -> VersionTableDocument:
@@ -193,7 +193,7 @@ def table_places(
     *,
     data: str | None = None,
     lineages: Mapping[str, Lineage | None] | None = None,
-) -> dict[TablePlace, int]:
+) -> dict[Cell, int]:
     """Where any of the names has results, and how many of them: measured first, then modelled times.
 
     Facts of the newest architecture come first, and of workloads that the CPU ran those of most versions.
@@ -207,7 +207,7 @@ def table_places(
     }
 
 
-def main_places(places: Mapping[TablePlace, int]) -> list[TablePlace]:
+def main_places(places: Mapping[Cell, int]) -> list[Cell]:
     """Every measured place, and of static and of modelled facts the one that most of the names have.
 
     Of static facts that of the newest architecture, which has the highest number. Modelled times are of one
@@ -294,7 +294,7 @@ class _Subjects:
 
     def _report(self, name: str) -> _Subject:
         (side,) = resolve_all([name], self.store_opener)
-        places = [TablePlace(Evidence.MEASURED, gpu, "") for gpu in side.gpus or ("",)]
+        places = [Cell(gpu=gpu) for gpu in side.gpus or ("",)]
         return _Subject(name, workloads=dict.fromkeys(places, ""), report=side)
 
     def _without_results(self, store: Store, name: str) -> _Subject | None:
@@ -311,25 +311,25 @@ class _Subjects:
         lineage = self._lineage(store, version.family)
         status = lineage.by_id.get(version.version) if lineage else None
         if version.run_id is None:
-            places = [
-                (cell.evidence, cell.gpu, cell.workload)
-                for cell in store.cells(version.family)
-                if cell.version == version.version
-            ]
+            places = [cell.place for cell in store.cells(version.family) if cell.version == version.version]
         else:
             results = store.results(
                 run_id=version.run_id, family=version.family, version=version.version, latest=False
             )
             places = [
-                (row.evidence, row.gpu or "", row.workload or "")
+                (row.workload or "", row.gpu or "", row.evidence)
                 for row in results
                 if row.kind in RESULT_KINDS
             ]
         workloads = {
-            TablePlace(
-                evidence, gpu, workload_without_dtype(workload, status.version) if status else workload
+            Cell(
+                "",
+                "",
+                workload_without_dtype(workload, status.version) if status else workload,
+                gpu,
+                evidence,
             ): workload
-            for evidence, gpu, workload in places
+            for workload, gpu, evidence in places
         }
         predicted = self._predicted(store, version, status) if version.run_id is None else {}
         workloads |= {place: prediction.workload for place, prediction in predicted.items()}
@@ -337,7 +337,7 @@ class _Subjects:
 
     def _predicted(
         self, store: Store, version: VersionRef, status: VersionStatus | None
-    ) -> dict[TablePlace, StoredPrediction]:
+    ) -> dict[Cell, StoredPrediction]:
         """The version's modelled times in the family's newest run that keeps some."""
         family = version.family
         if family not in self.predictions:
@@ -348,7 +348,7 @@ class _Subjects:
             if prediction.version == version.version:
                 shape = prediction.workload
                 shape = workload_without_dtype(shape, status.version) if status else shape
-                found[TablePlace(Evidence.MODELLED, prediction.gpu, shape)] = prediction
+                found[Cell("", "", shape, prediction.gpu, Evidence.MODELLED)] = prediction
         return found
 
     def choose_cells(
@@ -357,7 +357,7 @@ class _Subjects:
         workload: str | None = None,
         gpu: str | None = None,
         evidence: Collection[Evidence] = (),
-    ) -> list[TablePlace]:
+    ) -> list[Cell]:
         """The cells that were asked for and that any subject has, as `table_places` orders them."""
         cells = {
             cell
@@ -376,7 +376,7 @@ class _Subjects:
             {cell.gpu for cell in cells if cell.evidence is Evidence.STATIC}, key=natural_key
         )
 
-        def order(cell: TablePlace) -> tuple[int, int]:
+        def order(cell: Cell) -> tuple[int, int]:
             if cell.evidence is Evidence.MEASURED:
                 return 0, 0
             if cell.is_modelled_time:
@@ -459,7 +459,7 @@ class _TableCell:
 
     def __init__(
         self,
-        cell: TablePlace,
+        cell: Cell,
         baseline: _Subject,
         subjects: Sequence[_Subject],
         judge: _TableJudge,
@@ -640,7 +640,7 @@ class _TableCell:
 class _ModelledTime:
     """The modelled times on one workload and GPU: nobody judges them, for no GPU ran anything."""
 
-    def __init__(self, cell: TablePlace, baseline: _Subject, subjects: Sequence[_Subject]) -> None:
+    def __init__(self, cell: Cell, baseline: _Subject, subjects: Sequence[_Subject]) -> None:
         self.cell, self.baseline = cell, baseline
         self.sides: dict[str, Side | None] = {subject.name: None for subject in subjects}
 

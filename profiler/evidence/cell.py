@@ -22,6 +22,11 @@ class Cell(NamedTuple):
         """Workload, GPU and evidence, whatever the version."""
         return self.workload, self.gpu, self.evidence
 
+    @property
+    def is_modelled_time(self) -> bool:
+        """Whether modelled times stand there: what the CPU check models is of no GPU."""
+        return self.evidence is Evidence.MODELLED and bool(self.gpu)
+
 
 class CellFilter(NamedTuple):
     """Which cells to compare; None or empty for all."""

@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from profiler.compare import is_file_name
 from profiler.documents import (
-    TablePlace,
     VersionTableDocument,
     compare_many,
     report_of_table,
@@ -15,7 +14,7 @@ from profiler.documents import (
     table_places,
 )
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Evidence
+from profiler.evidence import Cell, Evidence
 from profiler.history import Lineage
 from profiler.history.lineage import BASELINE
 from profiler.store import VersionInfo
@@ -97,7 +96,7 @@ def _row_names(data_version: DataVersion, name: str) -> list[str]:
 
 
 @cached()
-def places(data_version: DataVersion, names: tuple[str, ...]) -> dict[TablePlace, int]:
+def places(data_version: DataVersion, names: tuple[str, ...]) -> dict[Cell, int]:
     """Where any of the names has results, and how many of them have."""
     return table_places(names, store, lineages=_lineages(data_version))
 
@@ -108,7 +107,7 @@ def table(
     names: tuple[str, ...],
     against: str,
     metrics: tuple[str, ...],
-    chosen: tuple[TablePlace, ...],
+    chosen: tuple[Cell, ...],
     kernels: str,
 ) -> VersionTableDocument:
     """The table of these versions in the places that were chosen."""
@@ -129,7 +128,7 @@ def report(data_version: DataVersion, document: VersionTableDocument) -> str:
     return report_of_table(document, metric_table(data_version), store).to_html()
 
 
-def by_evidence(found: dict[TablePlace, int], evidence: Evidence) -> list[TablePlace]:
+def by_evidence(found: dict[Cell, int], evidence: Evidence) -> list[Cell]:
     """The places of one kind of evidence, those that most of the versions have first."""
     return sorted((place for place in found if place.evidence is evidence), key=lambda place: -found[place])
 

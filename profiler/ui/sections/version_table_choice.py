@@ -8,8 +8,8 @@ from functools import partial
 
 import streamlit as st
 
-from profiler.documents import TablePlace, VersionTableDocument
-from profiler.evidence import Evidence, natural_key
+from profiler.documents import VersionTableDocument
+from profiler.evidence import Cell, Evidence, natural_key
 from profiler.ui import addresses, controls
 from profiler.ui.data.version_tables import by_evidence
 
@@ -23,18 +23,18 @@ class PlaceChoice:
     Where nothing was measured modelled times on one GPU stand first.
     """
 
-    measured: tuple[TablePlace, ...] = ()
-    static: tuple[TablePlace, ...] = ()
-    modelled: tuple[TablePlace, ...] = ()
-    modelled_times: tuple[TablePlace, ...] = ()
+    measured: tuple[Cell, ...] = ()
+    static: tuple[Cell, ...] = ()
+    modelled: tuple[Cell, ...] = ()
+    modelled_times: tuple[Cell, ...] = ()
 
     @property
-    def places(self) -> tuple[TablePlace, ...]:
+    def places(self) -> tuple[Cell, ...]:
         """All of them, measured first."""
         return (*self.measured, *self.modelled_times, *self.static, *self.modelled)
 
 
-def choose(places: dict[TablePlace, int], filters: controls.Filters) -> PlaceChoice:
+def choose(places: dict[Cell, int], filters: controls.Filters) -> PlaceChoice:
     """The GPU: that on which most of the versions were measured first."""
     measured = by_evidence(places, Evidence.MEASURED)
     gpus = list(dict.fromkeys(place.gpu or _UNNAMED for place in measured))
@@ -43,9 +43,7 @@ def choose(places: dict[TablePlace, int], filters: controls.Filters) -> PlaceCho
     return PlaceChoice(tuple(place for place in natural if (place.gpu or _UNNAMED) == gpu))
 
 
-def choose_facts(
-    places: dict[TablePlace, int], choice: PlaceChoice, filters: controls.Filters
-) -> PlaceChoice:
+def choose_facts(places: dict[Cell, int], choice: PlaceChoice, filters: controls.Filters) -> PlaceChoice:
     """The GPU of modelled times, the architecture and size of static facts, the workload of modelled ones."""
     times = [place for place in places if place.is_modelled_time]
     none = ["none"] if choice.measured else []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler.documents import TableCell, TableColumn, TablePlace, TableRow, VersionTableDocument
+from profiler.documents import TableCell, TableColumn, TableRow, VersionTableDocument
 from profiler.documents.version_table import LATENCY, LEAST_SPAN, MODELLED_TIME, cell_change, sorted_rows
-from profiler.evidence import Evidence, formatting
+from profiler.evidence import Cell, Evidence, formatting
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.charts import version_lines
@@ -134,7 +134,7 @@ def notes(table: VersionTableDocument) -> list[Html]:
 class _Group:
     """The columns of one place, as the table heads them."""
 
-    place: TablePlace
+    place: Cell
     positions: list[int]
     first: bool  # the group that a phone shows
 
