@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -189,6 +190,42 @@ def test_a_class_name_stands_once() -> None:
             if isinstance(node, ast.ClassDef):
                 modules.setdefault(node.name, []).append(module)
     assert {name: where for name, where in modules.items() if len(where) > 1} == {}
+
+
+def fields_of(node: ast.ClassDef) -> set[str]:
+    return {
+        part.target.id
+        for part in node.body
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    }
+
+
+def test_where_a_result_stands_is_a_cell() -> None:
+    """Classes that say a place and nothing else came to eight, and did not agree on what a gap is."""
+    place = {"family", "version", "workload", "gpu", "evidence"}
+    classes = [
+        f"{module}.{node.name}"
+        for module, path in SOURCES.items()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef) and {"workload", "gpu"} <= fields_of(node) <= place
+    ]
+    assert classes == ["evidence.cell.Cell", "evidence.cell.CellFilter"]
+
+
+def test_two_sides_are_compared_by_a_judge() -> None:
+    """So that every answer knows the same of noise, pairs and what may differ."""
+    wrong = []
+    for module, path in SOURCES.items():
+        for node, _ in import_statements(path):
+            if isinstance(node, ast.ImportFrom) and (node.module or "") == "profiler.compare.comparison":
+                wrong += [module for alias in node.names if alias.name[0].islower()]
+    assert {room_of(module) for module in wrong} == {"compare"}
+
+
+def test_the_words_of_an_instruction_are_told_apart_in_one_place() -> None:
+    guard = re.compile(r"@\(?!\?|@\\S\+")  # how a pattern of a whole instruction begins
+    found = [module for module, path in SOURCES.items() if guard.search(path.read_text("utf-8"))]
+    assert found == ["build.instruction_text"]
 
 
 def test_every_listed_room_exists() -> None:

@@ -7,7 +7,6 @@ from profiler.agents.tool import Argument, Tool
 
 _NAME = "version (v2d_b, attention/v2d_b), run id, or path of a report (.ncu-rep, ncu CSV)"
 _MOST_OFFSET = 1_000_000
-_MOST_NUMBER = 100_000
 
 KERNEL = Argument(
     "kernel", "only kernels whose name contains this; * and ? are wildcards, regex:EXPR an expression"

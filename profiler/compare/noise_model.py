@@ -3,8 +3,8 @@
 To add a noise rule: the rule in `profiler/statistics/`, a pure function of numbers whose docstring has its
 source and assumptions (`noise_floor` judges two runs, `live_pair` versions of one run, `counters`
 counters); what it needs from the index as one more field of `NoiseModel`, which every caller passes on
-whole; then the callers, all that the rule concerns: `latency` and `metric_verdict` here, `rules` and
-`judgement` of the gate, `time_regressions` of `regressions`.
+whole; then the callers, all that the rule concerns: `latency` and `metric_verdict` for what is compared
+live, `judged` for stored numbers and for what is judged as one table, `rules` of the gate.
 """
 
 from __future__ import annotations

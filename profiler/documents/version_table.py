@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, groupby
 
@@ -456,13 +456,6 @@ def sorted_rows(
         return 0, -at if reverse else at
 
     return sorted(table.table_rows, key=key)
-
-
-def narrowed(document: VersionTableDocument, keep: Collection[int]) -> VersionTableDocument:
-    """The document with the columns at these positions alone; verdicts stay those of the whole table."""
-    positions = [at for at in range(len(document.table_columns)) if at in keep]
-    rows = tuple(replace(row, cells=tuple(row.cells[at] for at in positions)) for row in document.table_rows)
-    return VersionTableDocument(tuple(document.table_columns[at] for at in positions), rows, document.notes)
 
 
 def _column_dict(column: TableColumn) -> dict[str, object]:

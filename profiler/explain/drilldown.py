@@ -12,7 +12,6 @@ from profiler.evidence import CLASS_NAMES, Launch, State, Value, Values, is_matr
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
 IDEAL = "memory_l1_wavefronts_shared_ideal"
-ASYNC = "LDGSTS"  # its wavefronts are in the excess of every chip, in the counter of some
 
 # The tensor pipe, as metrics.txt spells it: sm_90 alone has a counter of nothing but matrix work.
 _PEAK = ".avg.pct_of_peak_sustained_"

@@ -31,15 +31,6 @@ class StandIn:
     )
     most_off_pct: float = 0.0
 
-    @property
-    def accuracy(self) -> str:
-        """How far off it may be: "exact", "1.2 % off in the median, 9.7 % at most"."""
-        if not self.most_off_pct:
-            return "exact"
-        if not self.median_off_pct:
-            return f"{self.most_off_pct:g} % off at most"
-        return f"{self.median_off_pct:g} % off in the median, {self.most_off_pct:g} % at most"
-
 
 @dataclass(frozen=True)
 class Factors:

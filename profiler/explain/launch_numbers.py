@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profiler.evidence import NOT_COLLECTED, Derivation, Launch, MetricTable, State, Value
-
-_NO_VALUES: Mapping[str, Value] = {}
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,6 @@ class LaunchSections:
     facts: tuple[LaunchNumber, ...]  # of a launch that was not measured all that is known
     speed_of_light: tuple[LaunchNumber, ...]  # memory and compute, each before its parts, the largest first
     memory: MemoryTraffic
-    baseline_memory: MemoryTraffic | None
     warp_states: WarpStates
     instruction_mix: tuple[LaunchNumber, ...]  # by opcode, most first
     occupancy: OccupancyAnalysis | None
@@ -142,7 +141,6 @@ def launch_sections(
         tuple(_facts(reader) if is_measured else _every_fact(reader, evidence)),
         speed_of_light,
         memory,
-        None if baseline is None else memory_traffic(LaunchReader(baseline, table, baseline_chip)),
         warp_states,
         mix,
         occupancy,

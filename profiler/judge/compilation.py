@@ -22,7 +22,6 @@ from profiler.errors import BuildFailed, CannotJudge
 from profiler.evidence import find_architecture
 from profiler.judge.candidate import Candidate
 from profiler.judge.isolation import Isolation, ProcessLimits
-from profiler.judge.manifest import PlannedLaunch
 from profiler.sass import extract_cubin, newest_running_on
 from profiler.sass.disassembly import TOO_NEW
 
@@ -216,9 +215,7 @@ def _build_version(
 def _inspect(
     folder: Path, arch: str, usages: Mapping[str, ResourceUsage], isolation: Isolation, log: str
 ) -> CandidateCode:
-    answer = run_worker(
-        {"kind": "inspect", "cubin": CUBIN, "arch": arch}, folder, isolation, _READER, writes_code=True
-    )
+    answer = run_worker({"kind": "inspect", "cubin": CUBIN, "arch": arch}, folder, isolation, _READER)
     if "error" in answer:
         raise BuildFailed(str(answer["error"]))
     if not answer["kernels"]:
@@ -291,7 +288,6 @@ def run_worker(
     isolation: Isolation,
     limits: ProcessLimits,
     readable: Sequence[Path] = (),
-    writes_code: bool = False,
 ) -> dict[str, Any]:
     """The answer of machine_worker.py to a job, run in the folder. Raises NoAnswer where it gives none."""
     package = Path(__file__).resolve().parent.parent.parent
@@ -317,8 +313,3 @@ def run_worker(
 def usage_json(code: CandidateCode) -> dict[str, Any]:
     """What a worker needs of the kernels' resources."""
     return {name: asdict(kernel.usage) for name, kernel in code.kernels.items()}
-
-
-def find_launches(code: CandidateCode, launches: Sequence[PlannedLaunch]) -> list[Kernel]:
-    """The kernel of each launch. Raises BuildFailed."""
-    return [code.find(launch.kernel) for launch in launches]

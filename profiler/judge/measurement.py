@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from profiler.catalog import Catalog, Workload
 from profiler.collect import gpu_process
@@ -228,11 +227,3 @@ def measure(
                 kept.add(version, session)
                 batches[side.name].setdefault(label, {})[side.name] = dict(version.get("batch", {}))
     return Measurement(samples)
-
-
-def measured_facts(measurement: Measurement) -> dict[str, Any]:
-    """The typical time of each side by workload, in ns."""
-    return {
-        name: {label: samples.typical_ns for label, samples in own.items()}
-        for name, own in measurement.samples.items()
-    }

@@ -31,7 +31,6 @@ Compile = Callable[[Instruction], Action]
 
 _U32, _U64, _I32, _I64 = np.uint32, np.uint64, np.int32, np.int64
 _TINY = np.float32(2.0**-126)  # the smallest normal fp32
-_TRUE = Operand("predicate", PT)
 
 
 def _require(instruction: Instruction, allowed: str) -> None:

@@ -113,10 +113,6 @@ class ErrorTable:
         factor = self._ratio_error(ratio).p80
         return ratio / factor, ratio * factor
 
-    def direction_share(self, ratio: float) -> float:
-        """In what share of pairs with a change of this size the faster launch was the predicted one."""
-        return self._ratio_error(ratio).direction
-
     def _ratio_error(self, ratio: float) -> RatioError:
         size = max(ratio, 1 / ratio)
         return next((row for row in self.ratios if size < row.below), self.ratios[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import SimpleNamespace
 from typing import TypeVar
@@ -615,8 +615,3 @@ def _bank_reads(
                         now[slot] = register
         kept = now
     return reads[0], reads[1]
-
-
-def with_wavefronts(inputs: LaunchInputs, wavefronts: NDArray[np.float64]) -> LaunchInputs:
-    """The same launch with other passes of the L1 data stage."""
-    return replace(inputs, wavefronts=wavefronts)

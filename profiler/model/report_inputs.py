@@ -62,7 +62,6 @@ LAUNCH_METRICS = frozenset(
 )
 INSTRUCTION_METRICS = frozenset([_EXECUTED, _TRUE_THREADS, _WAVEFRONTS, _IDEAL_WAVEFRONTS, _TAGS, *_SECTORS])
 _PADDING = 9  # instructions at most that fill up a function behind its last
-_LEAST_COVERED = 0.9  # share of executed instructions that must be known
 
 
 @dataclass(frozen=True)

@@ -107,11 +107,6 @@ class SwizzleSearch:
     after: int
     tried: int
 
-    @property
-    def clears_all(self) -> bool:
-        """Whether no conflict is left."""
-        return self.after == self.ideal
-
     def left(self) -> list[tuple[AccessPattern, int]]:
         """The accesses that still have conflicts, and how many wavefronts too many."""
         counted = [(pattern, pattern.wavefronts(self.swizzle)) for pattern in self.patterns]

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from profiler.regressions.report import with_acknowledgements as with_acknowledgements
     from profiler.regressions.search import Coverage as Coverage
     from profiler.regressions.shared_regressions import SharedRegression as SharedRegression
-    from profiler.regressions.shared_regressions import count_alarms as count_alarms
     from profiler.regressions.shared_regressions import find_shared_regressions as find_shared_regressions
     from profiler.regressions.shared_regressions import shared_run as shared_run
     from profiler.regressions.stored_search import KnownCauses as KnownCauses

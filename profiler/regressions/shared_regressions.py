@@ -88,15 +88,6 @@ def shared_run(shared: Iterable[SharedRegression], regression: Regression) -> st
     return None
 
 
-def count_alarms(regressions: Sequence[Regression], shared: Iterable[SharedRegression]) -> int:
-    """How many alarms these regressions are: those that are open, where those that share a run are one."""
-    alarms = [
-        shared_run(shared, regression) or (str(id(regression)) if regression.is_open else None)
-        for regression in regressions
-    ]
-    return len(set(alarms) - {None})
-
-
 def _are_many(candidates: Sequence[object], series: int) -> bool:
     return len(candidates) >= MIN_SHARED and len(candidates) >= MIN_SHARE * series
 

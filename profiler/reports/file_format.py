@@ -317,10 +317,6 @@ def _examine(path: Path, stream: BinaryIO, size: int, wanted: Collection[str] | 
     return Framing(source.sha256, size, declared.session, declared.count, launches, blocks, selected)
 
 
-def _damaged(path: Path, how: str) -> UnreadableReport:
-    return UnreadableReport(f"{path}: the report is damaged: {how}; copy it again")
-
-
 def _refuse_what_is_no_report(path: Path, stream: BinaryIO, size: int) -> None:
     start = stream.read(64)
     stream.seek(0)

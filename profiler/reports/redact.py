@@ -122,12 +122,6 @@ def private_words() -> list[str]:
     return [word for word in words if len(word.strip("/")) > 4]
 
 
-def find_leaks(path: Path, private: Iterable[str]) -> list[str]:
-    """Those of the words that a file still holds; words too short to be told from chance are left out."""
-    content = path.read_bytes()
-    return [word for word in private if len(word) >= _SHORTEST and word.encode() in content]
-
-
 def _check_copy(path: Path, target: Path, before: Framing, words: dict[bytes, bytes]) -> None:
     """Raise UnreadableReport where the copy lost a launch or its session, or still holds one of the words."""
     after = check_framing(target)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from profiler.build.instruction_text import split_instruction
+
 # The number of a register that a compiler numbers: R4, UR6, P0, UP1, the convergence barrier B0, the
 # scoreboards SB0 and gsb0. RZ, PT and SR_TID.X have none: they stand for something. `R4.B1` selects a byte of
 # a register, and `R4.reuse` tells the operand cache that it is read again, which depends on the numbers
@@ -17,7 +19,7 @@ _NUMBER = re.compile(r"\d(?:(?<=[RPB]\d)|(?<=gsb\d))(?<!\.B\d)\d*(?:\.reuse)?\b"
 _NAME = re.compile(r"R\d+\b|UR\d+\b|P\d+\b|UP\d+\b|B(?<!\.B)\d+\b|SB\d+\b|gsb\d+\b")
 # An instruction's result, where its first operand is one: a register that no bracket and no other register
 # stands before, but predicates, which it may set too.
-_RESULT = re.compile(r"(?:@!?U?P\w+ +)?([A-Z][\w.]*) +(?:!?U?P[T\d]\w*, *)*(?=U?R\d)")
+_BEFORE_RESULT = re.compile(r"(?:!?U?P[T\d]\w*, *)*(?=U?R\d)")
 _COMPARISON = "SETP"  # ISETP, FSETP …: they set predicates, and all registers are read
 
 
@@ -49,8 +51,11 @@ def differ_in_numbers_only(a: str, b: str) -> bool:
 
 def _result_index(text: str, count: int) -> int:
     """Which of an instruction's registers its result is; `count`, one behind the last, where it has none."""
-    match = _RESULT.match(text)
-    return count if match is None or _COMPARISON in match[1] else len(names(match[0]))
+    words = split_instruction(text)
+    before = _BEFORE_RESULT.match(words.operands) if words else None
+    if words is None or before is None or _COMPARISON in words.opcode:
+        return count
+    return len(names(f"{words.guard} {words.opcode} {before[0]}"))
 
 
 @dataclass(frozen=True)

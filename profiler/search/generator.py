@@ -18,7 +18,6 @@ from profiler.search.archive import Archive
 from profiler.search.insights import Insight
 from profiler.search.record import SearchRecord
 
-MOST_LEVERS = 2
 _WHY_LINES, _WHY_CHARACTERS = 5, 1000
 
 

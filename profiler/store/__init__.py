@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from profiler.store.rows import workload_class as workload_class
     from profiler.store.run_decisions import forget_run as forget_run
     from profiler.store.run_decisions import relabel as relabel
-    from profiler.store.run_decisions import relabel_run as relabel_run
     from profiler.store.run_files import dropped_report_words as dropped_report_words
     from profiler.store.run_files import export_run as export_run
     from profiler.store.run_files import open_report as open_report

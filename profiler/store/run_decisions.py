@@ -80,24 +80,6 @@ def relabel(
         return relabel_runs(root, index, changes, subject=name, why=why)
 
 
-def relabel_run(
-    run_id: str,
-    *,
-    family: str | None = None,
-    version: str | None = None,
-    workload: str | None = None,
-    why: str = "",
-    data: str | None = None,
-    store: Store | None = None,
-) -> Labels:
-    """Correct the labels of one imported run, and return them. Raises as relabel does."""
-    check_run_id(location.open_root(data), run_id)
-    labels = relabel(
-        run_id, family=family, version=version, workload=workload, why=why, data=data, store=store
-    )
-    return labels[run_id]
-
-
 def _relabel_run(
     root: Root,
     run_id: str,

@@ -18,7 +18,7 @@ from profiler.bundles import open_root
 from profiler.cli import main
 from profiler.compare.comparison import compare
 from profiler.documents import VersionTableDocument, compare_many, table_places
-from profiler.documents.version_table import MODELLED_TIME, narrowed, sorted_rows
+from profiler.documents.version_table import MODELLED_TIME, sorted_rows
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, load_metrics
 from profiler.history import load_lineage
@@ -230,12 +230,6 @@ def test_what_cannot_be_a_table_is_said_in_one_line(timed: Store) -> None:
         table_of(timed, "v1", "flash/v1")
     with pytest.raises(CannotJudge, match="static"):
         table_of(timed, "v1", "v2", evidence=[Evidence.MODELLED], workload="elsewhere static")
-
-
-def test_a_view_of_a_few_columns_keeps_the_verdicts_of_the_whole(timed: Store) -> None:
-    table = table_of(timed, "v1", "v2", "v4")
-    part = narrowed(table, {1})
-    assert [row.cells[0] for row in part.table_rows] == [row.cells[1] for row in table.table_rows]
 
 
 @pytest.fixture

@@ -119,10 +119,10 @@ def test_a_stand_in_names_itself_its_concepts_and_how_far_off_it_may_be() -> Non
     (stand_in,) = read_factors(values, values).stand_ins
     assert (stand_in.factor, stand_in.concepts) == ("instructions", ("inst_executed",))
     assert stand_in.words == "instructions executed stand for issued"
-    assert stand_in.accuracy == "1.2 % off in the median, 9.7 % at most"
+    assert (stand_in.median_off_pct, stand_in.most_off_pct) == (1.2, 9.7)
     values = holding(WAYS["issued of active cycles"])
     issued, latency = read_factors(values, values).stand_ins
-    assert issued.accuracy == latency.accuracy == "exact"
+    assert issued.most_off_pct == latency.most_off_pct == 0
     assert latency.words == "latency = active warps / issue rate"
     assert latency.concepts == ("warps_active", "issue_active")
 
@@ -141,7 +141,7 @@ def test_a_number_that_metrics_txt_derives_is_named_too() -> None:
     issued, active = read_factors(values, values).stand_ins
     assert (active.factor, active.concepts) == ("active cycles", ("cycles_active",))
     assert active.words == f"cycles_active derived from {formula}"
-    assert active.accuracy == "exact"
+    assert active.most_off_pct == 0
     assert issued.factor == "instructions"
 
 

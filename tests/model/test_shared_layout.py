@@ -35,7 +35,6 @@ def test_eight_rows_in_one_group_of_banks_are_cleared(row_bytes: int, shift: int
     search = find_swizzle(column_of_rows(row_bytes, 16).patterns(), 8 * row_bytes)
     assert (search.before, search.ideal, search.after) == (32, 4, 4)
     assert search.swizzle == Swizzle(3, 4, shift)
-    assert search.clears_all
     assert search.left() == []
 
 
@@ -63,12 +62,13 @@ def test_memory_that_a_swizzle_would_leave_is_not_swizzled() -> None:
     lanes = np.arange(3)
     trace(0, AccessCounts("shared", "load", 16), lanes * 0, lanes, lanes * 128)
     assert find_swizzle(trace.patterns(), 2 * 128 + 16).swizzle is None
-    assert find_swizzle(trace.patterns(), 3 * 128).clears_all
+    search = find_swizzle(trace.patterns(), 3 * 128)
+    assert search.after == search.ideal
 
 
 def test_nothing_is_tried_without_conflicts() -> None:
     search = find_swizzle(column_of_rows(16, 16).patterns(), 128)
-    assert (search.swizzle, search.tried, search.clears_all) == (None, 0, True)
+    assert (search.swizzle, search.tried, search.after) == (None, 0, search.ideal)
 
 
 def traced(name: str, head_dim: int) -> LaunchRun:

@@ -76,10 +76,8 @@ def test_the_names_of_source_files_stay(reports: Path, clean: Path) -> None:
 
 def test_a_word_of_the_caller_is_overwritten_everywhere(reports: Path, clean: Path) -> None:
     redact.redact_report(reports / "cutlass/report75.ncu-rep", clean, ["13_fused_two_gemms"])
-    assert redact.find_leaks(clean, ["13_fused_two_gemms"]) == []
-    assert redact.find_leaks(reports / "cutlass/report75.ncu-rep", ["13_fused_two_gemms"]) == [
-        "13_fused_two_gemms"
-    ]
+    assert b"13_fused_two_gemms" in (reports / "cutlass/report75.ncu-rep").read_bytes()
+    assert b"13_fused_two_gemms" not in clean.read_bytes()
 
 
 def test_a_machine_that_is_called_like_a_metric_costs_no_metric(reports: Path, clean: Path) -> None:

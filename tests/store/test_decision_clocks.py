@@ -28,7 +28,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from profiler.bundles import decisions
-from profiler.store import forget_run, open_store, relabel_run
+from profiler.store import forget_run, open_store, relabel
 
 who, hours, count, log, locked, *runs = sys.argv[1:]
 
@@ -49,7 +49,7 @@ with contextlib.closing(open_store()) as store, open(log, "a") as file:
             if field == "hidden":
                 is_new = forget_run(run, undo=not said, store=store)
             else:
-                relabel_run(run, **{field: said}, store=store)
+                relabel(run, **{field: said}, store=store)
                 is_new = True
             file.write(json.dumps([who, run, field, said, is_new]) + "\\n")
             file.flush()

@@ -38,7 +38,6 @@ from profiler.store import (
     open_store,
     rebuild_index,
     relabel,
-    relabel_run,
     report_cache,
     sync,
     sync_index,
@@ -227,7 +226,7 @@ def test_a_rebuilt_index_gives_the_same_answers(paths_of_either: list[Path], dat
     for path in reversed(paths_of_either):
         import_paths([path], family="all", version="v" + path.stem[-1])
     ids = bundle.list_runs(location.open_root())
-    relabel_run(ids[0], version="mended", workload="w")
+    relabel(ids[0], version="mended", workload="w")
     forget_run(ids[1])
     with_store = open_store()
     before = made.everything(with_store)
@@ -258,7 +257,7 @@ def test_relabel_and_forget_are_kept_beside_the_bundles_and_can_be_undone(
 ) -> None:
     [one, two] = import_paths(paths[:2]).imported
     before = content(data)
-    relabel_run(one.run_id, family="other", why="wrong folder")
+    relabel(one.run_id, family="other", why="wrong folder")
     forget_run(two.run_id)
     store = open_store()
     assert [(run.family, run.version) for run in store.runs()] == [("other", "prof1")]
@@ -271,11 +270,11 @@ def test_relabel_and_forget_are_kept_beside_the_bundles_and_can_be_undone(
     assert {path: digest for path, digest in content(data).items() if path.startswith("runs")} == before
     reasons = [decision.why for decision in decisions.load_decisions(location.open_root())]
     assert reasons == ["wrong folder", "", ""]
-    for call in (forget_run, lambda run: relabel_run(run, family="x")):
+    for call in (forget_run, lambda run: relabel(run, family="x")):
         with pytest.raises(UnknownName, match=r"near: .*prof1"):
             call(one.run_id[:-1])
     with pytest.raises(ProfilerError, match="nothing to change"):
-        relabel_run(one.run_id)
+        relabel(one.run_id)
 
 
 def test_a_bundle_travels_as_zip_or_folder_and_is_imported_once(
@@ -593,7 +592,7 @@ def test_runs_that_do_not_say_their_folder_are_labelled_anew_by_an_import(
         patch.setattr(import_files, "family_labels", lambda _folders, _known: {"": "ncu-reports"})
         for path, version in zip(paths, ("v1.out", "v1", "own"), strict=True):
             [item] = import_paths([path], version=version, keep_folder=False, store=store).imported
-    relabel_run(item.run_id, family="mine", store=store)
+    relabel(item.run_id, family="mine", store=store)
     [mix] = family_mixes(store.runs(), store.import_folders())
     assert (mix.folders, mix.unknown, mix.way_out) == ((), 2, "profiler import FOLDER… --relabel")
     with pytest.raises(ProfilerError, match="do not record the folder"):
@@ -798,7 +797,7 @@ def test_labels_given_to_what_is_there_already_are_not_dropped_without_a_word(pa
     said = profiler("import", paths[0], "--family", "fam 2", "--version", "prof1").stdout
     assert str(paths[0]) in said
     assert f"profiler relabel {item.run_id} --family 'fam 2'`" in said
-    relabel_run(item.run_id, family="fam 2")
+    relabel(item.run_id, family="fam 2")
     assert import_paths(paths[:1], family="fam 2").already[0].other_labels == ()
 
 
@@ -807,7 +806,7 @@ def test_what_is_so_already_is_not_decided_again(paths: list[Path]) -> None:
     assert forget_run(item.run_id, undo=True) is False
     assert [forget_run(item.run_id), forget_run(item.run_id)] == [True, False]
     for _ in range(2):
-        labels = relabel_run(item.run_id, version="v2", workload="w")
+        labels = relabel(item.run_id, version="v2", workload="w")[item.run_id]
         assert (labels.family, labels.version, labels.workload) == ("mistic", "v2", "w")
     assert [decision.kind for decision in decisions.load_decisions(location.open_root())] == [
         "forget",

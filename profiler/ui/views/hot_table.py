@@ -34,12 +34,6 @@ _EXCESS = (
     ("excess wavefronts", hotspots.EXCESS, _wavefronts),
     ("excess sectors", hotspots.EXCESS_SECTORS, _sectors),
 )
-_TRAFFIC_COLUMNS = (
-    GridColumn("conflicts", 78, right=True),
-    GridColumn("wavefronts", 84, right=True),
-    GridColumn("ideal", 64, wide=True, right=True),
-    GridColumn("access", 90, wide=True),
-)
 
 
 class CodeLinks:
