@@ -226,7 +226,7 @@ def test_the_command_writes_each_form_by_its_suffix(
 def test_what_cannot_be_a_table_is_said_in_one_line(timed: Store) -> None:
     with pytest.raises(UnknownName, match="near: v"):
         table_of(timed, "v1", "v22")
-    with pytest.raises(CannotJudge, match="alone"):
+    with pytest.raises(CannotJudge, match="only: name another"):
         table_of(timed, "v1", "flash/v1")
     with pytest.raises(CannotJudge, match="static"):
         table_of(timed, "v1", "v2", evidence=[Evidence.MODELLED], workload="elsewhere static")
