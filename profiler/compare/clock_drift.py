@@ -1,4 +1,4 @@
-"""Tells a launch that did more from one whose clock was lower: equal in cycles, and the time alone moved."""
+"""Tells a launch that did more from one whose clock was lower: the SMs', or that of the memory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from profiler.statistics import Verdict, change_text
 HEADLINE = "duration"
 CYCLES = "cycles"
 CLOCK = "sm_clock"
+MEMORY_CLOCK, DRAM_BUSY = "memory_clock", "dram_busy"
+_MEMORY_BOUND_PCT = 80.0  # DRAM that is busy for less of the time does not set the pace of a launch
 # Instructions, and the traffic beyond the SMs. L2 and DRAM have clocks of their own: a memory-bound kernel
 # that moves more bytes takes longer in as many cycles as before if the SM clock fell at the same time.
 _WORK = ("inst_issued", "inst_executed", "l2_sectors", "dram_read", "dram_write")
 # All that the verdict on a duration follows from: a smaller table needs these lines.
-TIME_CONCEPTS = frozenset((HEADLINE, CYCLES, CLOCK, *_WORK, *DRAM_CONCEPTS))
+TIME_CONCEPTS = frozenset((HEADLINE, CYCLES, CLOCK, MEMORY_CLOCK, DRAM_BUSY, *_WORK, *DRAM_CONCEPTS))
 
 
 class JudgedChange(Protocol):
@@ -42,10 +44,11 @@ class JudgedChange(Protocol):
 
 
 class ClockVerdict(NamedTuple):
-    """The verdict on two durations whose difference is the SM clock's, and why."""
+    """The verdict on two durations whose difference is a clock's, and why."""
 
     verdict: Verdict  # SAME: the clock was counted; UNCLEAR: it follows from two other counters alone
     reason: str
+    judged_by: str = CYCLES  # the concept that decides instead of the duration
 
 
 def clock_change(time: float, cycles: float) -> float:
@@ -54,9 +57,10 @@ def clock_change(time: float, cycles: float) -> float:
 
 
 def explain_by_clock(changes: Mapping[str, JudgedChange], table: MetricTable) -> ClockVerdict | None:
-    """Why two launches are no better or worse although their times differ: the SM clock alone moved, or may.
+    """Why two launches are no better or worse although their times differ: a clock alone moved, or may.
 
-    `changes` are by concept; None where the clock does not explain it. The cycles must be the same and the
+    `changes` are by concept; None where no clock explains it. Of a launch that waits for memory the memory's
+    clock is asked first (`_explain_by_memory_clock`). Of the SM clock the cycles must be the same and the
     clock must have moved, each by its threshold; at A's clock the times would have to be within the threshold
     of the duration; and no count of work may have moved. Time and clock are read apart from the cycles, so a
     counter that another replay pass saw differently is not taken for the clock. A count of work that is
@@ -68,6 +72,8 @@ def explain_by_clock(changes: Mapping[str, JudgedChange], table: MetricTable) ->
         return None
     if any(_moved(changes[concept]) for concept in _WORK if concept in changes):
         return None
+    if by_memory := _explain_by_memory_clock(time, changes, table):
+        return by_memory
     times = f"the time is {change_text(time, 1)}"
     if cycles is not None and clock is not None:
         is_explained = (
@@ -88,6 +94,29 @@ def explain_by_clock(changes: Mapping[str, JudgedChange], table: MetricTable) ->
         reason = f"{times}, as the SM clock was {_size(clock)}; no cycles were collected"
         return ClockVerdict(Verdict.UNCLEAR, reason)
     return None
+
+
+def _explain_by_memory_clock(
+    time: float, changes: Mapping[str, JudgedChange], table: MetricTable
+) -> ClockVerdict | None:
+    """SAME where the clock of the memory accounts for the time of launches that waited for memory.
+
+    DRAM must have been busy for most of the time on both sides, its clock must have moved by more than its
+    threshold, and at A's clock the times would have to be within the threshold of the duration. The SM's
+    cycles then follow the time, and say nothing by themselves. No traffic may be known to have moved, which
+    the caller has made sure of: B that moves more bytes keeps DRAM as busy, and longer.
+    """
+    clock, busy = _share(changes.get(MEMORY_CLOCK)), changes.get(DRAM_BUSY)
+    if clock is None or busy is None or changes[MEMORY_CLOCK].verdict is not Verdict.CHANGED:
+        return None
+    shares = [value.number for value in (busy.a, busy.b) if value.number is not None]
+    if len(shares) < 2 or min(shares) < _MEMORY_BOUND_PCT or not _is_same_time(time, clock, table):
+        return None
+    reason = (
+        f"the time is {change_text(time, 1)} because the memory clock was {_size(clock)}, and DRAM was busy "
+        f"{shares[0]:.0f} and {shares[1]:.0f} % of the time"
+    )
+    return ClockVerdict(Verdict.SAME, reason, MEMORY_CLOCK)
 
 
 def _is_same_time(time: float, clock: float, table: MetricTable) -> bool:

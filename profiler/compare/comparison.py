@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from profiler.compare.clock_drift import CYCLES, HEADLINE, TIME_CONCEPTS, explain_by_clock
+from profiler.compare.clock_drift import HEADLINE, TIME_CONCEPTS, explain_by_clock
 from profiler.compare.comparability import MEASUREMENT, Difference, find_differences, find_libraries_alone
 from profiler.compare.counter_noise import CounterKey, CounterNoise, CounterNoiseLookup
 from profiler.compare.executed_code import doubt_equal_code
@@ -426,7 +426,7 @@ class _MetricJudge:
         other_work = None if is_declared else find_workload_change(a, b)
         metrics = tuple(self._change(metric, pair, short, noise, other_work) for metric in self.table.metrics)
         if other_work is None and not self._is_other_gpu(a, b):
-            metrics = _by_cycles_where_the_clock_moved(metrics, self.table)
+            metrics = _without_what_a_clock_did(metrics, self.table)
         opcodes, differs = _opcode_changes(a, b), launch_differences(a, b)
         return PairComparison(a, b, labels, metrics, opcodes, differs, paired_by, other_work, samples)
 
@@ -544,16 +544,20 @@ def _samples(pair: LaunchPair, a: tuple[str, Value], b: tuple[str, Value]) -> Sa
     return sides[0], sides[1]
 
 
-def _by_cycles_where_the_clock_moved(
+def _without_what_a_clock_did(
     metrics: tuple[MetricChange, ...], table: MetricTable
 ) -> tuple[MetricChange, ...]:
-    """The changes without a better or worse duration where the SM clock alone made the times differ."""
+    """The changes without a better or worse duration where a clock alone made the times differ."""
     by_clock = explain_by_clock({change.concept: change for change in metrics}, table)
     if by_clock is None:
         return metrics
     return tuple(
         replace(
-            change, verdict=by_clock.verdict, reason=by_clock.reason, unreplicated=False, judged_by=CYCLES
+            change,
+            verdict=by_clock.verdict,
+            reason=by_clock.reason,
+            unreplicated=False,
+            judged_by=by_clock.judged_by,
         )
         if change.concept == HEADLINE
         else change

@@ -30,7 +30,9 @@ class MetricChange:
     judged: bool = True  # whether metrics.txt says which direction is better
     noise_share: float | None = None  # share of a that a change must exceed, from A/A pairs; None: not known
     p: float | None = None  # the chance that equal builds differ as much, from A/A pairs; None: not known
-    judged_by: str = ""  # the concept that decides where another does: cycles, where the clock alone moved
+    judged_by: str = (
+        ""  # the concept that decides where another does: cycles or a clock, where it alone moved
+    )
     # Of several launches a side, as shares of a; None where they did not judge.
     sampled: Interval | None = None
 

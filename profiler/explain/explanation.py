@@ -243,7 +243,7 @@ def _what_to_collect(missing: Sequence[MissingCounter], chip: str | None) -> str
 
 
 def _is_by_cycles(pair: PairComparison) -> bool:
-    """Whether the SM clock alone moved the time, so that the verdict is about cycles."""
+    """Whether a clock alone moved the time, so that the verdict is about cycles."""
     return pair.headline is not None and bool(pair.headline.judged_by) and pair.verdict.traits.decided
 
 

@@ -27,6 +27,10 @@ DURATION, CYCLES = "gpu__time_duration.sum", "gpc__cycles_elapsed.max"
 CLOCK, EXECUTED = "gpc__cycles_elapsed.avg.per_second", "smsp__inst_executed.sum"
 READ, WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"
 SECTORS = "lts__t_sectors.sum"
+MEMORY_CLOCK, BUSY = (
+    "dram__cycles_elapsed.avg.per_second",
+    "dram__cycles_active.avg.pct_of_peak_sustained_elapsed",
+)
 GPU: dict[str, Metric | Scalar] = {
     # By these three NVIDIA's library knows the chip, and with it the units: a GA100.
     **{f"device__attribute_{name}": 0x170 for name in ("architecture", "chip", "implementation")},
@@ -116,6 +120,53 @@ def test_a_slowdown_with_a_lower_clock_is_worse_since_its_cycles_moved(
     slower = {DURATION: 153_000.0, CYCLES: 225_000.0, CLOCK: 1_473_000_000.0}
     headline = duration(compared(tmp_path, table, slower))
     assert (headline.verdict, headline.judged_by) == (Verdict.WORSE, "")
+
+
+# A reduction that keeps DRAM busy, run again while the memory clock was an eighth lower; the SM clock stayed.
+BUSY_DRAM = {MEMORY_CLOCK: 8_000_000_000.0, BUSY: 96.1}
+LOWER_MEMORY_CLOCK = {
+    DURATION: BASE[DURATION] * 8 / 7,
+    CYCLES: BASE[CYCLES] * 8 / 7,
+    MEMORY_CLOCK: 7_000_000_000.0,
+    BUSY: 95.8,
+}
+
+
+@pytest.mark.parametrize("is_slower", [True, False])
+def test_a_launch_that_waits_for_memory_is_same_at_another_memory_clock(
+    tmp_path: Path, table: MetricTable, is_slower: bool
+) -> None:
+    states = [BUSY_DRAM, {**BUSY_DRAM, **LOWER_MEMORY_CLOCK}]
+    base, changes = states if is_slower else reversed(states)
+    comparison = compared(tmp_path, table, {DURATION: BASE[DURATION], CYCLES: BASE[CYCLES], **changes}, base)
+    headline = duration(comparison)
+    assert (headline.verdict, headline.judged_by) == (Verdict.SAME, "memory_clock")
+    times, clock, busy = (
+        ("+14.3 %", "12.5 % lower", "96 and 96") if is_slower else ("−12.5 %", "14.3 % higher", "96 and 96")
+    )
+    assert headline.reason == (
+        f"the time is {times} because the memory clock was {clock}, and DRAM was busy {busy} % of the time"
+    )
+    assert fails(comparison, table) is Exit.PASS
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {BUSY: 70.0},  # something else sets its pace
+        {MEMORY_CLOCK: 7_700_000_000.0},  # accounts for 4 of 14 %
+        {WRITTEN: 274_000_000},  # it moves more
+        {MEMORY_CLOCK: None},
+    ],
+    ids=str,
+)
+def test_a_memory_clock_that_does_not_account_for_the_time_excuses_nothing(
+    tmp_path: Path, table: MetricTable, changes: Mapping[str, float | None]
+) -> None:
+    comparison = compared(tmp_path, table, {**LOWER_MEMORY_CLOCK, **changes}, BUSY_DRAM)
+    headline = duration(comparison)
+    assert (headline.verdict, headline.judged_by) == (Verdict.WORSE, "")
+    assert fails(comparison, table) is Exit.REGRESSION
 
 
 @pytest.mark.parametrize("missing", [CYCLES, CLOCK])
