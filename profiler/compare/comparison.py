@@ -202,8 +202,11 @@ def compare(
         )
     ambiguous = (group for matching in matchings for group in matching.ambiguous)
     longest = sorted(judge_counters_together(pairs), key=_longest_first)
-    together = judge_by_neighbours(doubt_equal_code(longest, a, b), table)
-    judged = tuple(together)
+    only_in_a = tuple(x for matching in matchings for x in matching.only_in_a if is_chosen(x))
+    only_in_b = tuple(x for matching in matchings for x in matching.only_in_b if is_chosen(x))
+    doubted = doubt_equal_code(longest, a, b)
+    alone = ((), ()) if _is_workload_declared(a, b) else (only_in_a, only_in_b)
+    judged = tuple(judge_by_neighbours(doubted, table, *alone))
     return Comparison(
         a,
         b,
@@ -211,8 +214,8 @@ def compare(
         differences,
         same,
         judged,
-        tuple(launch for matching in matchings for launch in matching.only_in_a if is_chosen(launch)),
-        tuple(launch for matching in matchings for launch in matching.only_in_b if is_chosen(launch)),
+        only_in_a,
+        only_in_b,
         tuple(group for group in ambiguous if any(map(is_chosen, (*group.a, *group.b)))),
         latency=compare_latencies(a, b, differences, noise),
         blocking_counters=blocking_counters,

@@ -1,4 +1,4 @@
-"""What the pairs of one comparison say of each other: doubt about a size, and noise of equal work."""
+"""What the launches of one comparison say of each other: doubt about a size or whose work, and noise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from profiler.compare.clock_drift import HEADLINE
 from profiler.compare.launch_facts import build_facts
 from profiler.compare.match_launches import PairedBy, plain_template
 from profiler.compare.pair_comparison import PairComparison
-from profiler.compare.same_code import CHANGED
+from profiler.compare.same_code import CHANGED, SAME
 from profiler.compare.workload_change import (
     WorkloadChange,
     instructions_ratio,
@@ -19,19 +19,81 @@ from profiler.compare.workload_change import (
     stored_the_same,
     traffic_ratio,
 )
-from profiler.evidence import MetricTable
+from profiler.evidence import Launch, MetricTable, Value, brief_list, formatting
 from profiler.statistics import Verdict, change_text
 
+_TIME = "gpu__time_duration.sum"
 _GREW = 1.25  # times the instructions: less is no sign of more data
 _EQUAL_WORK = 1.01  # times the instructions: launches of unchanged code that did the same
 _SIBLINGS = 4  # pairs of one kernel, of whatever grid, that show how its times wobble
 _AS_FAR = 2.0  # how many times as far as its siblings the other way a time may move and be noise
 
 
-def judge_by_neighbours(pairs: Sequence[PairComparison], table: MetricTable) -> list[PairComparison]:
-    """The pairs with those unclear that the others cast doubt on."""
-    doubted = _doubt_sizes(pairs)
+def judge_by_neighbours(
+    pairs: Sequence[PairComparison],
+    table: MetricTable,
+    only_in_a: Sequence[Launch] = (),
+    only_in_b: Sequence[Launch] = (),
+) -> list[PairComparison]:
+    """The pairs with those unclear that the others, or launches without a partner, cast doubt on."""
+    doubted = _doubt_sizes(_doubt_whose_work(pairs, only_in_a, only_in_b))
     return _doubt_noise(doubted, table)
+
+
+def _doubt_whose_work(
+    pairs: Sequence[PairComparison], only_in_a: Sequence[Launch], only_in_b: Sequence[Launch]
+) -> list[PairComparison]:
+    """The pairs, those unclear that may do in B what another kernel did in A, or the other way round.
+
+    A kernel that is fused with the one before it executes more and takes longer, and the other is gone. So it
+    may be where the launches that a side alone has took at least as long as what all such pairs lost, and for
+    pairs that got better where B splits a kernel. The code must not be known to be equal.
+    """
+    times = [[launch.values.number(_TIME) for launch in side] for side in (only_in_a, only_in_b)]
+    judged = list(pairs)
+    if None in (*times[0], *times[1]):
+        return judged
+    gone, new = (float(sum(filter(None, side))) for side in times)
+    for verdict, spare, launches, side in (
+        (Verdict.WORSE, gone - new, only_in_a, "A"),
+        (Verdict.BETTER, new - gone, only_in_b, "B"),
+    ):
+        moved = [pair for pair in pairs if _may_have_other_work(pair, verdict)]
+        if spare <= 0 or not moved or spare < sum(map(_time_moved, moved)):
+            continue
+        kernels = brief_list(list(dict.fromkeys(launch.base_name for launch in launches)))
+        took = formatting.quantity(Value(spare, "ns"))
+        for index, pair in enumerate(judged):
+            ratio = instructions_ratio(pair.a, pair.b)
+            if ratio is not None and any(pair is other for other in moved):
+                whose = "is done here now" if verdict is Verdict.WORSE else "was done here before"
+                reason = f"{ratio.words}, and {side} alone has {kernels} ({took}): perhaps its work {whose}"
+                code = launch_code_change(pair.a, pair.b)
+                judged[index] = pair.doubted(WorkloadChange(Verdict.UNCLEAR, reason, "", code))
+    return judged
+
+
+def _may_have_other_work(pair: PairComparison, verdict: Verdict) -> bool:
+    """Whether the pair has this verdict, or none, and executed far more or fewer instructions."""
+    ratio = instructions_ratio(pair.a, pair.b)
+    if (
+        pair.verdict not in (verdict, Verdict.UNCLEAR)
+        or pair.workload_change
+        or ratio is None
+        or not ratio.moved(_GREW)
+    ):
+        return False
+    if pair.paired_by is PairedBy.DECLARED or (ratio.times > 1) is not (verdict is Verdict.WORSE):
+        return False
+    return launch_code_change(pair.a, pair.b).word != SAME
+
+
+def _time_moved(pair: PairComparison) -> float:
+    """How far the durations of all launches of a pair lie apart, in ns; 0 where a side has none."""
+    change = pair.headline
+    if change is None or change.a.number is None or change.b.number is None:
+        return 0.0
+    return len(pair.launches[0]) * abs(float(change.b.number) - float(change.a.number))
 
 
 def _doubt_sizes(pairs: Sequence[PairComparison]) -> list[PairComparison]:

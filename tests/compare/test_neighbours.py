@@ -118,3 +118,35 @@ def test_what_stores_the_same_did_equal_work_however_long_it_waited() -> None:
 def test_other_work_explains_a_time_that_moves_both_ways() -> None:
     told = list(verdicts(_histograms([1.36, 0.74, 1.2, 1.3, 0.8], instructions=1.05)).values())
     assert (told.count(Verdict.WORSE), told.count(Verdict.BETTER)) == (3, 2)
+
+
+# A convolution that first unrolls its input: in the second, one kernel reads the input as it multiplies.
+UNROLLED = [launch("unroll", 0, 2.2e7, 2.6e9, 8e8, 1000), launch("multiply", 1, 1.5e7, 3.8e9, 2e8)]
+FUSED = launch("multiply", 0, 2.7e7, 8.9e9, 6e7)
+
+
+def test_a_kernel_that_took_over_the_work_of_one_that_is_gone_is_unclear() -> None:
+    comparison = compared(UNROLLED, [FUSED])
+    assert verdicts(comparison) == {"multiply": Verdict.UNCLEAR}
+    (pair,) = comparison.pairs
+    assert pair.workload_change is not None
+    assert pair.workload_change.reason == (
+        "instructions (+134 %), and A alone has unroll (22.0 ms): perhaps its work is done here now"
+    )
+    split = compared([FUSED], UNROLLED)
+    assert verdicts(split) == {"multiply": Verdict.UNCLEAR}
+    (pair,) = split.pairs
+    assert pair.workload_change is not None
+    assert pair.workload_change.reason.endswith(
+        "B alone has unroll (22.0 ms): perhaps its work was done here before"
+    )
+
+
+def test_what_is_gone_excuses_no_more_than_it_took() -> None:
+    shorter = [launch("unroll", 0, 1e7, 1e9, 8e8, 1000), UNROLLED[1]]
+    assert verdicts(compared(shorter, [FUSED])) == {"multiply": Verdict.WORSE}, "12 ms lost, 10 ms gone"
+    new = launch("histogram", 1, 1.2e7, 1e9, 8e8, 77)
+    assert verdicts(compared(UNROLLED, [FUSED, new])) == {"multiply": Verdict.WORSE}, "12 of 22 ms are new"
+    as_much = launch("multiply", 0, 2.7e7, 4.0e9, 2e8)
+    assert verdicts(compared(UNROLLED, [as_much])) == {"multiply": Verdict.WORSE}, "it does no more work"
+    assert verdicts(compared(UNROLLED, [FUSED], "layer")) == {"multiply": Verdict.WORSE}, "as declared"
