@@ -307,13 +307,15 @@ class PairRules:
                 continue
             asked_for = change.concept in self.on
             derived = bool(change.derivation)  # from counters of several replay passes
-            exact = not derived and is_exact(self.table.by_concept[change.concept], change.unit)
+            metric = self.table.by_concept[change.concept]
+            exact = not derived and is_exact(metric, change.unit)
             if asked_for and not exact:
                 change = self._judge_without_noise(change)
             if asked_for and not change.verdict.traits.fails and change.verdict is not Verdict.CHANGED:
                 yield self._metric_finding(Check.REGRESSION, _outcome(change.verdict), change)
             elif change.verdict is Verdict.WORSE:
-                weighs = asked_for or (exact and not time_decides)
+                # Fewer threads an instruction are more work only where there are more instructions.
+                weighs = asked_for or (exact and metric.better == "lower" and not time_decides)
                 yield self._metric_finding(
                     Check.REGRESSION, Outcome.FAILED if weighs else Outcome.NOTED, change
                 )

@@ -234,6 +234,15 @@ class TestCounters:
             assert "inst_executed" in [finding.concept for finding in verdicts.of(FAILED)]
             assert verdicts.exit_code() is Exit.REGRESSION
 
+    def test_fewer_threads_an_instruction_are_noted_since_they_count_no_work(
+        self, table: MetricTable
+    ) -> None:
+        threads = "smsp__thread_inst_executed_per_inst_executed.ratio"
+        before = side(launch(3360.0, **{threads: 17.3}))
+        verdicts = judged(before, side(launch(3230.0, **{threads: 16.4})), table)
+        assert "threads_per_inst" in [finding.concept for finding in verdicts.of(NOTED)]
+        assert verdicts.exit_code() is Exit.UNJUDGED, "the time of so short a launch is unclear"
+
     def test_what_wobbles_is_noted_and_asked_for_is_unclear_without_its_noise(
         self, table: MetricTable
     ) -> None:
