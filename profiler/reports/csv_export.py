@@ -14,6 +14,7 @@ from profiler.errors import UnreadableReport
 from profiler.evidence import Launch, MetricSet, Report, RuleResult, Session, State, Value, Values
 from profiler.evidence.launch import kernel_base_name, one_line
 from profiler.evidence.values import is_duration, is_placeholder, pack_values
+from profiler.reports.csv_labels import name_of_label
 from profiler.reports.csv_numbers import CommaDecimals, NumberForm, Unusable, base_unit, cut, is_scaled
 from profiler.reports.reader_process import UNITS
 
@@ -501,10 +502,11 @@ def _wide_values(cells: Mapping[str, str], units: Mapping[str, str], numbers: Nu
 
 
 def _add_row(draft: _Draft, cells: Mapping[str, str], numbers: NumberForm) -> None:
-    """One row of the details page: a metric by its name, a metric by its label (left out), or a rule."""
-    name = _metric_name(cells["Metric Name"])
+    """One row of the details page: a metric by its name or its label (left out if not known), or a rule."""
+    section, name = cells.get("Section Name", ""), _metric_name(cells["Metric Name"])
     if cells["Metric Name"].strip():
-        draft.rows.add(cells.get("Section Name", ""), cells["Metric Name"], name is not None)
+        draft.rows.add(section, cells["Metric Name"], name is not None)
+        name = name or name_of_label(section, cells["Metric Name"])
     elif not cells.get("Rule Name"):
         draft.rows.doubts.append("a row is about no metric and no rule")
     if name is not None:

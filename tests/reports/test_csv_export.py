@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from profiler.errors import UnreadableReport
 from profiler.evidence import Report, State, Value
 from profiler.reports import csv_export, csv_numbers
 from profiler.reports import read as reports_read
+from profiler.reports.csv_labels import name_of_label
 from tests.reports.test_oracle import NUMBERS, printed_numbers
 
 ID = '"ID","Process ID","Kernel Name","Stream","Block Size","Grid Size","CC"'
@@ -19,6 +21,7 @@ LONG = (
     + ',"Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type","Rule Description"'
 )
 LAUNCH = '"0","77","void scale<float>(float *)","7","(128, 1, 1)","(24, 4, 1)","9.0"'
+_MEMORY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
 SECOND = LAUNCH.replace('"0"', '"1"', 1)
 WIDE = f'{ID},"gpu__time_duration.sum","dram__bytes.sum"\n"","","","","","","","usecond","Mbyte"\n'
 
@@ -67,13 +70,20 @@ def test_launches_of_a_csv_share_their_metric_sets(reports: Path) -> None:
     assert len({id(launch.values.metric_set) for launch in found.launches}) < len(found.launches)
 
 
-def test_a_details_csv_keeps_named_metrics_and_rules_but_no_labels(reports: Path) -> None:
+def _labelled(path: Path) -> list[tuple[str, str | None]]:
+    """The labels of a details page with the names behind them."""
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    return [(row["Metric Name"], name_of_label(row["Section Name"], row["Metric Name"])) for row in rows]
+
+
+def test_a_details_csv_has_named_metrics_known_labels_and_rules(reports: Path) -> None:
     found = reports_read.read_report(reports / "csv" / "kernel_0009.details.csv")
     (launch,) = found.launches
     assert found.form == "csv-details"
     assert launch.function == "fmha_cutlassF_bf16_aligned_64x64_rf_sm80"
     assert (launch.grid, launch.block, launch.stream) == ((4, 12, 54), (32, 4, 1), 7)
-    assert {name: value for name, value in launch.values.items() if value.number is not None} == {
+    named = {
         "dram__bytes_read.sum": Value(99.63e6, "byte"),
         "dram__bytes_write.sum": Value(6.02e6, "byte"),
         "dram__throughput.avg.pct_of_peak_sustained_elapsed": Value(37.26, "%"),
@@ -82,6 +92,13 @@ def test_a_details_csv_keeps_named_metrics_and_rules_but_no_labels(reports: Path
         "sm__throughput.avg.pct_of_peak_sustained_elapsed": Value(36.75, "%"),
         "device__attribute_compute_capability_major": Value(12, ""),
         "device__attribute_compute_capability_minor": Value(0, ""),
+    }
+    found_values = {name: value for name, value in launch.values.items() if value.number is not None}
+    assert found_values | named == found_values
+    assert found_values["gpc__cycles_elapsed.avg.per_second"] == Value(1.99e9, "hz"), "SM Frequency"
+    of_labels = set(found_values) - set(named)
+    assert of_labels <= {
+        name for label, name in _labelled(reports / "csv" / "kernel_0009.details.csv") if name
     }
     assert launch.values["flop_count_hp.sum"].state is State.NOT_COLLECTED
     assert [rule.identifier for rule in launch.rules] == [
@@ -588,8 +605,40 @@ def test_names_of_any_form_are_looked_through_in_linear_time(tmp_path: Path, tex
     assert time.process_time() - started < 2
 
 
-@pytest.mark.parametrize(("row", "labels"), [('"SOL","DRAM Frequency","hz","3.5",', True), ("", False)])
-def test_a_details_page_that_names_metrics_by_their_labels_is_refused_as_that(
+def test_a_details_page_by_labels_has_what_is_known_of_them(tmp_path: Path) -> None:
+    """What `ncu --csv` prints unless it is asked for names."""
+    labels = (
+        ("GPU Speed Of Light Throughput", "Duration", "us", "64.35", "gpu__time_duration.sum", 64_350),
+        ("GPU Speed Of Light Throughput", "Memory Throughput", "%", "82.21", _MEMORY, 82.21),
+        (
+            "Memory Workload Analysis",
+            "Memory Throughput",
+            "Tbyte/s",
+            "2.11",
+            "dram__bytes.sum.per_second",
+            2.11e12,
+        ),
+        (
+            "Launch Statistics",
+            "Registers Per Thread",
+            "register/thread",
+            "46",
+            "launch__registers_per_thread",
+            46,
+        ),
+        ("PM Sampling", "Maximum Buffer Size", "Mbyte", "30.47", "", 0),
+    )
+    rows = [f'{LAUNCH},"{of}","{label}","{unit}","{text}",\n' for of, label, unit, text, *_ in labels]
+    report = read(tmp_path, f"{LONG}\n{''.join(rows)}")
+    (launch,) = report.launches
+    assert {
+        name: value.number for name, value in launch.values.items() if "device_" not in name
+    } == pytest.approx({name: number for *_, name, number in labels if name})
+    assert report.warnings == ()
+
+
+@pytest.mark.parametrize(("row", "labels"), [('"SOL","Frequency","hz","3.5",', True), ("", False)])
+def test_a_details_page_whose_labels_are_not_known_is_refused_as_that(
     tmp_path: Path, row: str, labels: bool
 ) -> None:
     """Where the page has rows of rules alone, no metric is named at all."""
