@@ -31,7 +31,8 @@ _STEADY = 1.25  # times of launches that nothing else tells to be alike: the lon
 # Numbers that a code generator names kernels by: a count in Inductor's triton_poi_fused_add_3, XLA's
 # loop_add_fusion_2 and IREE's main_dispatch_4_matmul, which one kernel more before it changes; the line of an
 # offloaded loop, which any edit above it moves, in nvc++'s nvkernel_main_F1L61_6 and main_61_gpu and, after
-# the numbers of the file, clang's __omp_offloading_fd02_1a2b_main_l61.
+# the numbers of the file, clang's __omp_offloading_fd02_1a2b_main_l61, or after the path of a checkout, in
+# ClimaCore's set_cache__FILE_ClimaAtmos_jl_src_cache_jl_L61.
 _GENERATED = (
     (re.compile(r"\w+\$?\w*_dispatch_\d+(?:_\w*)?"), re.compile(r"(?<=_dispatch)_\d+")),
     (re.compile(r"(?:triton_\w*?|(?:\w*_)?fusion(?:_\w+?)?)_?\d+"), re.compile(r"_?\d+$")),
@@ -42,6 +43,7 @@ _BY_LINE = (
         re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_\w+_l\d+"),
         re.compile(r"(?<=offloading)_[0-9a-f]+_[0-9a-f]+|_l\d+$"),
     ),
+    (re.compile(r"\w+__FILE_\w+_L\d+"), re.compile(r"__FILE_\w+_L\d+$")),
     (re.compile(r"\w+_\d+_gpu(?:__red)?"), re.compile(r"_\d+(?=_gpu(?:__red)?$)")),
 )
 

@@ -170,6 +170,7 @@ def test_numbers_of_code_generators_are_no_names() -> None:
         "main_61_gpu": "main_gpu",
         "main_61_gpu__red": "main_gpu__red",
         "__omp_offloading_fd02_1a2b3c_main_l61": "__omp_offloading_main",
+        "set_cache__FILE_Clima_jl_src_cache_jl_L992": "set_cache",
         "gemm_v7": "gemm_v7",
         "rows_2": "rows_2",
     }
@@ -195,6 +196,25 @@ def test_inductor_numbers_that_swapped_are_not_paired_by_name() -> None:
     assert {pair.verdict for pair in compare(a, b, TABLE).pairs} == {Verdict.SAME}
     bare = [side(launch(100, ADD.format(x)), launch(300, ADD.format(y))) for x, y in ((3, 4), (4, 3))]
     assert not matched(*bare).pairs, "without facts nothing says which is which"
+
+
+def test_kernels_named_by_the_file_of_another_checkout_pair_by_facts() -> None:
+    """The slow one of three was recompiled with fewer registers and another block: it is what is left."""
+    name = "set_cache__FILE_Clima_jl{}_src_cache_jl_L{}"
+    first, second = {"registers": 59, "instructions": 1e6}, {"registers": 60, "instructions": 2e6}
+    a = side(
+        launch(56e3, name.format("", 992), **first),
+        launch(55e3, name.format("", 993), **second),
+        launch(30e6, name.format("", 1013), registers=255, instructions=3e8),
+    )
+    b = side(
+        launch(56e3, name.format("_mod", 992), **first),
+        launch(55e3, name.format("_mod", 993), **second),
+        launch(45e6, name.format("_mod", 1013), registers=64, instructions=4e8),
+    )
+    assert places(a, b) == {(0, 0), (1, 1), (2, 2)}
+    verdicts = [pair.verdict for pair in compare(a, b, TABLE).pairs]
+    assert verdicts == [Verdict.WORSE, Verdict.SAME, Verdict.SAME]
 
 
 def times(count: int, us: float) -> list[Launch]:
