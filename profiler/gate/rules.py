@@ -112,9 +112,9 @@ class PairRules:
                 launches, comparison.a.evidence, bool(baseline_wrong), bool(timed)
             ):
                 cause = _cause_of(finding, causes[launches.kernel])
-                is_unjudged = finding.check is Check.REGRESSION and finding.outcome is Outcome.UNJUDGED
+                has_weight = finding.check is Check.REGRESSION and finding.outcome is not Outcome.PASSED
                 # What cannot change the verdict on all has no weight, unless it was asked for.
-                if is_unjudged and finding.concept not in self.on and comparison.is_outweighed(launches):
+                if has_weight and finding.concept not in self.on and comparison.is_outweighed(launches):
                     finding = replace(finding, outcome=Outcome.NOTED)
                 if not launches.paired_by.decides:  # what _how_paired says decides
                     outcome = Outcome.NOTED if finding.check is not Check.COMPARABILITY else finding.outcome

@@ -234,6 +234,18 @@ class TestCounters:
             assert "inst_executed" in [finding.concept for finding in verdicts.of(FAILED)]
             assert verdicts.exit_code() is Exit.REGRESSION
 
+    def test_more_instructions_of_a_launch_without_weight_are_noted(self, table: MetricTable) -> None:
+        """Two short launches beside one that gained 4 ms."""
+        before, after = (
+            side(launch(ns, "work"), launch(short, "setup", 1, **{EXECUTED: executed}))
+            for ns, short, executed in ((36e6, 29.5e3, 8.17e6), (32e6, 28.8e3, 8.29e6))
+        )
+        verdicts = judged(before, after, table)
+        assert "inst_executed" in [finding.concept for finding in verdicts.of(NOTED)]
+        assert verdicts.exit_code() is Exit.PASS
+        asked_for = judged(before, after, table, on=("inst_executed",))
+        assert asked_for.exit_code() is Exit.REGRESSION
+
     def test_fewer_threads_an_instruction_are_noted_since_they_count_no_work(
         self, table: MetricTable
     ) -> None:
