@@ -17,7 +17,9 @@ _LIBRARY_NAME = re.compile(
     r"|gemmk1_kernel|gemmSN_|splitKreduce_kernel|distribution_elementwise_grid_stride_kernel"
     r"|cublas|cudnn|implicit_convolve_sgemm|gemv2[NT]_kernel"
 )
-_PREPARATION = re.compile(r"at::native::\S*(FillFunctor|random|distribution|normal_|uniform_)")
+_PREPARATION = re.compile(
+    r"at::native::\S*(FillFunctor|random|distribution|normal_|uniform_|(?:arange|linspace|logspace)_cuda_out)"
+)
 _LIBRARY_NAMESPACE = re.compile(r"^(?:void |static )*(?:cublas\w*|cudnn\w*|cask\w*)::")
 # thrust and cub run what they are given: a function of the program makes it the program's.
 _LAUNCHER = re.compile(r"^(?:void |static )*(?:\w+::)*?(thrust|cub)::")
@@ -60,7 +62,7 @@ _PRODUCTS, _PRODUCT = (
 
 
 def is_library_launch(launch: Launch) -> bool:
-    """Whether a launch is of a library: a fill or random numbers of PyTorch, cuBLAS, cuDNN, thrust or cub.
+    """Whether a launch is of a library: what PyTorch fills arrays with, cuBLAS, cuDNN, thrust or cub.
 
     What thrust and cub run for a program, a lambda or functor of its own, is the program's.
     """

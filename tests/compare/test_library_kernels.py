@@ -23,9 +23,14 @@ RANDOM = (
     "void at::native::<unnamed>::distribution_elementwise_grid_stride_kernel<float, (int)4, void "
     "at::native::templates::cuda::normal_and_transform<float, float>(T4)::[lambda(int) (instance 1)]>(long)"
 )
+RANGE = (
+    "void <unnamed>::elementwise_kernel_with_index<int, at::native::arange_cuda_out(const c10::Scalar &, "
+    "at::Tensor &)::[lambda() (instance 1)]::operator ()() const::[lambda(long) (instance 1)]>(T1, T2)"
+)
 LIBRARY = {
     "fill": FILL,
     "random": RANDOM,
+    "range": RANGE,
     "cublas": "ampere_sgemm_128x64_nn",
     "cublas 12": "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT",
     "cudnn": "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int>(int)",
@@ -66,7 +71,7 @@ def test_kernels_of_libraries_alone_are_judged_by_nothing(tmp_path: Path, kernel
 def test_a_library_kernel_that_somebody_names_is_judged(tmp_path: Path, kernel: str) -> None:
     word = next(
         word
-        for word in ("Fill", "distribution", "sgemm", "nvjet", "bn_fw", "_kernel_agent", "Reduce")
+        for word in ("Fill", "distribution", "arange", "sgemm", "nvjet", "bn_fw", "_kernel_agent", "Reduce")
         if word in kernel
     )
     a, b = (report(tmp_path, name, (kernel, ns)) for name, ns in (("silu_v1", 2e5), ("silu_v2", 3e5)))
