@@ -47,6 +47,8 @@ _BY_LINE = (
     (re.compile(r"\w+_\d+_gpu(?:__red)?"), re.compile(r"_\d+(?=_gpu(?:__red)?$)")),
 )
 
+_LINE = re.compile(r"[lL]\d+")
+
 Settled = tuple["LaunchClass", "LaunchClass"]
 
 
@@ -221,6 +223,12 @@ def _same_build(x: LaunchClass, y: LaunchClass) -> bool:
     return known and x.facts.build == y.facts.build and _same_version(x, y)
 
 
+def _same_line(x: LaunchClass, y: LaunchClass) -> bool:
+    """Whether both are named by one line, of whatever file. Lines move, so facts come first."""
+    lines = [_LINE.findall(of.name) for of in (x, y) if is_named_by_line(of.name)]
+    return len(lines) == 2 and lines[0] == lines[1] and _same_version(x, y)
+
+
 def _same_template(x: LaunchClass, y: LaunchClass) -> bool:
     return x.template == y.template
 
@@ -236,6 +244,7 @@ _RULES: tuple[tuple[Callable[[LaunchClass, LaunchClass], bool], ...], ...] = (
     (_same_version,),
     (_same_facts_and_size,),
     (_same_work, _same_stores, _same_build),
+    (_same_line,),
     (_same_template, _same_size),
 )
 

@@ -205,16 +205,18 @@ def test_kernels_named_by_the_file_of_another_checkout_pair_by_facts() -> None:
     a = side(
         launch(56e3, name.format("", 992), **first),
         launch(55e3, name.format("", 993), **second),
+        launch(54e3, name.format("", 994), **second),
         launch(30e6, name.format("", 1013), registers=255, instructions=3e8),
     )
     b = side(
         launch(56e3, name.format("_mod", 992), **first),
         launch(55e3, name.format("_mod", 993), **second),
+        launch(54e3, name.format("_mod", 994), registers=60, instructions=2.1e6),
         launch(45e6, name.format("_mod", 1013), registers=64, instructions=4e8),
     )
-    assert places(a, b) == {(0, 0), (1, 1), (2, 2)}
+    assert places(a, b) == {(0, 0), (1, 1), (2, 2), (3, 3)}
     verdicts = [pair.verdict for pair in compare(a, b, TABLE).pairs]
-    assert verdicts == [Verdict.WORSE, Verdict.SAME, Verdict.SAME]
+    assert verdicts == [Verdict.WORSE, Verdict.SAME, Verdict.SAME, Verdict.SAME]
 
 
 def times(count: int, us: float) -> list[Launch]:
