@@ -17,9 +17,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from typing import TypeAlias, TypeGuard
+    from typing import TypeAlias, TypeGuard, TypeVar
 
-    from profiler.compare import KernelPair, StoreOpener
+    from profiler.compare import StoreOpener
     from profiler.documents import (
         BackupDocument,
         CheckDocument,
@@ -39,13 +39,14 @@ if TYPE_CHECKING:
         VersionReportDocument,
         VersionTableDocument,
     )
-    from profiler.evidence import Evidence, MetricTable, Report, Side
+    from profiler.evidence import MetricTable, Report, Side
     from profiler.store import Store
 
     Name: TypeAlias = str | os.PathLike[str]  # a report file, run id, family/version or version
     Subject: TypeAlias = Report | Side | Name
     Data: TypeAlias = str | os.PathLike[str]  # a data folder, or a URL that fsspec knows
     Pairs: TypeAlias = Mapping[str, str] | Collection[str | tuple[str, str]]  # kernels of A and B
+    _Answer = TypeVar("_Answer")
     Metrics: TypeAlias = MetricTable | str | os.PathLike[str]  # a table that was read, or its file
 
 __version__ = "0.1.0"
@@ -140,25 +141,9 @@ def compare(
         c.verdict, c.sentence
         c.to_frame().query("verdict == 'worse'")[["kernel", "metric", "a", "b", "change_pct"]]
     """
-    from profiler.compare import NothingShared
-    from profiler.documents import compare_names, compare_sides
+    from profiler.documents import compare_names
 
-    table, folder = _table(metrics), _folder(store, data)
-    cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
-    shown: dict[str, Any] = {"kernel": kernel, "across": _across(across), "top": _count("top", top)}
-    shown |= {"pairs": _pairs(pairs), "guess": guess}
-    kind = _evidence([evidence])[0] if evidence else None
-    with _index(store, folder) as opener:
-        if _is_name(a) and _is_name(b):
-            a_name, b_name = os.fspath(a), os.fspath(b)
-            shown |= {"evidence": kind, "data": folder}
-            return compare_names(a_name, b_name, table, opener, **cell, **shown)
-        _refuse_unused_filters((a, b), workload)
-        sides = (_side(a, opener, folder, **cell), _side(b, opener, folder, **cell))
-        if kind and any(side.evidence is not kind for side in sides):
-            labels = " and ".join(f"{side.label} is {side.evidence}" for side in sides)
-            raise NothingShared(f"not both sides are {kind}: {labels}")
-        return compare_sides(*sides, table, _noise(opener, folder), data=folder, **shown)
+    return _ask(compare_names, locals())
 
 
 def compare_many(
@@ -188,22 +173,7 @@ def compare_many(
     """
     from profiler.documents import compare_many as table_of_names
 
-    folder = _folder(store, data)
-    options: dict[str, Any] = {
-        "against": None if against is None else os.fspath(against),
-        "metrics": _texts(concepts),
-        "workload": workload,
-        "gpu": gpu,
-        "evidence": _evidence(evidence),
-        "kernel": kernel,
-        "across": _across(across),
-        "pairs": _pairs(pairs),
-        "guess": guess,
-    }
-    with _index(store, folder) as opener:
-        return table_of_names(
-            [os.fspath(name) for name in names], _table(metrics), opener, data=folder, **options
-        )
+    return _ask(table_of_names, locals(), metrics=concepts)
 
 
 def report(
@@ -232,23 +202,7 @@ def report(
     """
     from profiler.documents import report_versions
 
-    folder = _folder(store, data)
-    options: dict[str, Any] = {
-        "against": None if against is None else os.fspath(against),
-        "diffs": None if diffs is None else [os.fspath(name) for name in diffs],
-        "metrics": _texts(concepts),
-        "workload": workload,
-        "gpu": gpu,
-        "evidence": _evidence(evidence),
-        "kernel": kernel,
-        "pairs": _pairs(pairs),
-        "guess": guess,
-    }
-    given: list[Name] = [names] if _is_name(names) else list(cast("Sequence[Name]", names))
-    with _index(store, folder) as opener:
-        return report_versions(
-            [os.fspath(name) for name in given], _table(metrics), opener, data=folder, **options
-        )
+    return _ask(report_versions, locals(), metrics=concepts)
 
 
 def launch(
@@ -274,11 +228,7 @@ def launch(
     """
     from profiler.documents import launch_of_name
 
-    folder = _folder(store, data)
-    options: dict[str, Any] = {"workload": workload, "gpu": gpu, "kernel": kernel}
-    options["against"] = None if against is None else os.fspath(against)
-    with _index(store, folder) as opener:
-        return launch_of_name(os.fspath(name), _table(metrics), opener, data=folder, **options)
+    return _ask(launch_of_name, locals())
 
 
 def explain(
@@ -308,22 +258,13 @@ def explain(
     """
     from profiler.documents import ComparisonDocument, explain_comparison, explain_names
 
-    table, folder = _table(metrics), _folder(store, data)
-    cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
-    shown: dict[str, Any] = {"kernel": kernel, "across": _across(across), "top": _count("top", top)}
-    shown |= {"pairs": _pairs(pairs), "guess": guess}
     if isinstance(a, ComparisonDocument):
-        chosen = (*cell.values(), kernel, across, top, pairs, not guess)
-        if b is not None or any(chosen):
+        if b is not None or any((workload, gpu, kernel, across, top, pairs, not guess)):
             raise TypeError("explain(comparison) explains what compare() chose: give compare() the choice")
-        return explain_comparison(a.shown()[0], table)
+        return explain_comparison(a.shown()[0], _table(metrics))
     if b is None:
         raise TypeError("explain(a, b) takes two subjects, or explain(comparison) what compare() returned")
-    if _is_name(a) and _is_name(b):
-        with _index(store, folder) as opener:
-            return explain_names(os.fspath(a), os.fspath(b), table, opener, data=folder, **cell, **shown)
-    document = compare(a, b, metrics=table, store=store, data=folder, **cell, **shown)
-    return explain_comparison(document.shown()[0], table)
+    return _ask(explain_names, locals())
 
 
 def roofline(
@@ -346,16 +287,9 @@ def roofline(
         r.sentences
         r.rooflines[0].points
     """
-    from profiler.documents import rooflines_of_name, rooflines_of_side
+    from profiler.documents import rooflines_of_name
 
-    table, folder = _table(metrics), _folder(store, data)
-    most = _count("top", top)
-    with _index(store, folder) as opener:
-        if not _is_name(subject):
-            _refuse_unused_filters((subject,), workload)
-            return rooflines_of_side(_side(subject, opener, folder, gpu=gpu), table, kernel, most)
-        options: dict[str, Any] = {"workload": workload, "gpu": gpu, "kernel": kernel, "top": most}
-        return rooflines_of_name(os.fspath(subject), table, opener, data=folder, **options)
+    return _ask(rooflines_of_name, locals(), name=subject)
 
 
 def insights(
@@ -376,19 +310,9 @@ def insights(
 
         profiler.insights("b.ncu-rep", against="a.ncu-rep").to_frame()[["kind", "statement", "lever"]]
     """
-    from profiler.documents import insights_of_name, insights_of_side
+    from profiler.documents import insights_of_name
 
-    table, folder = _table(metrics), _folder(store, data)
-    cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
-    with _index(store, folder) as opener:
-        if _is_name(subject) and (against is None or _is_name(against)):
-            baseline = None if against is None else os.fspath(against)
-            name = os.fspath(subject)
-            return insights_of_name(name, table, opener, against=baseline, kernel=kernel, data=folder, **cell)
-        _refuse_unused_filters((subject, against), workload)
-        side = _side(subject, opener, folder, **cell)
-        other = None if against is None else _side(against, opener, folder, **cell)
-        return insights_of_side(side, table, other, _noise(opener, folder), kernel, opener)
+    return _ask(insights_of_name, locals(), name=subject)
 
 
 def gate(
@@ -420,31 +344,13 @@ def gate(
         g.exit_code, g.title
     """
     from profiler.documents import gate_versions
-    from profiler.statistics import Verdict
 
-    given: list[object] = [names] if _is_name(names) else list(cast("Sequence[Name]", names))
-    for name in given if baseline is None else [*given, baseline]:
-        if not _is_name(name):
+    for name in (names, baseline) if _is_name(names) else (*cast("Sequence[Name]", names), baseline):
+        if name is not None and not _is_name(name):
             raise TypeError(
                 f"gate() takes names and files, not {type(name).__name__}: pass the report's file"
             )
-    subjects = [os.fspath(cast("Name", name)) for name in given]
-    may_pass = [verdict.value for verdict in Verdict if verdict.traits.may_pass]
-    options: dict[str, Any] = {
-        "on": _texts(on),
-        "across": _across(across),
-        "allow": _choices("allow", allow, may_pass),
-        "evidence": _evidence(evidence),
-        "workload": workload,
-        "gpu": gpu,
-        "pairs": _pairs(pairs),
-        "guess": guess,
-        "kernel": kernel,
-    }
-    against = None if baseline is None else os.fspath(baseline)
-    folder = _folder(store, data)
-    with _index(store, folder) as opener:
-        return gate_versions(subjects, against, _table(metrics), opener, data=folder, **options)
+    return _ask(gate_versions, locals())
 
 
 def check(
@@ -468,16 +374,7 @@ def check(
     """
     from profiler.documents import check_names
 
-    chosen = [versions] if isinstance(versions, str) else list(versions)
-    with _arguments_named():
-        return check_names(
-            chosen,
-            catalog=None if catalog is None else Path(catalog),
-            seeds=_count("seeds", seeds),
-            landing=landing,
-            stage=stage,
-            jobs=_count("jobs", jobs),
-        )
+    return _ask(check_names, locals(), names=versions)
 
 
 def predict(
@@ -504,21 +401,8 @@ def predict(
     """
     from profiler.documents import predict_names
 
-    def texts(words: Name | Sequence[Name]) -> list[str]:
-        return [os.fspath(word) for word in ([words] if isinstance(words, (str, os.PathLike)) else words)]
-
-    with _arguments_named():
-        return predict_names(
-            texts(names),
-            catalog=None if catalog is None else Path(catalog),
-            launch=launch,
-            against=against,
-            workloads=texts(workloads),
-            gpus=texts(gpus),
-            macros=[f"{name}={value}" for name, value in (macros or {}).items()],
-            with_what_ifs=what_ifs,
-            jobs=_count("jobs", jobs),
-        )
+    built_with = [f"{name}={value}" for name, value in (macros or {}).items()]
+    return _ask(predict_names, locals(), macros=built_with, with_what_ifs=what_ifs)
 
 
 def judge(
@@ -542,18 +426,8 @@ def judge(
         profiler.judge("my_kernel", against="v2d_b").sentences
     """
     from profiler.documents import judge_name
-    from profiler.evidence import DEFAULT_PART
 
-    with _arguments_named():
-        return judge_name(
-            os.fspath(candidate),
-            None if against is None else os.fspath(against),
-            catalog=None if catalog is None else Path(catalog),
-            gpu=gpu or DEFAULT_PART,
-            workloads=_texts(workloads),
-            seed=seed,
-            trust=trust,
-        )
+    return _ask(judge_name, locals())
 
 
 def open_store(data: Data | None = None, db: str | None = None, *, sync: bool = True) -> Store:
@@ -645,49 +519,24 @@ def _folder(store: Store | None, data: Data | None) -> str | None:
     return folder
 
 
-def _texts(texts: str | Collection[str]) -> list[str]:
-    """A text alone is a list of that text, not of its letters."""
-    return [texts] if isinstance(texts, str) else list(texts)
+def _ask(answer: Callable[..., _Answer], given: Mapping[str, Any], **named: object) -> _Answer:
+    """Ask with the arguments of a function here; `named` are those that the answer calls otherwise.
 
+    What it raises names arguments in place of the options of the command line.
+    """
+    from profiler.documents import ask
 
-def _choices(option: str, texts: str | Collection[str], allowed: Sequence[str]) -> list[str]:
-    from profiler.errors import UnknownName
-
-    for text in (chosen := _texts(texts)):
-        if text not in allowed:
-            raise UnknownName(f"{option}={text!r}: there are {', '.join(allowed)}")
-    return chosen
-
-
-def _across(across: str | Collection[str]) -> list[str]:
-    from profiler.compare import ACROSS
-
-    return _choices("across", across, tuple(ACROSS))
-
-
-def _evidence(kinds: str | Collection[str]) -> list[Evidence]:
-    from profiler.evidence import Evidence
-
-    return [Evidence(kind) for kind in _choices("evidence", kinds, [kind.value for kind in Evidence])]
-
-
-def _pairs(pairs: Pairs) -> tuple[KernelPair, ...]:
-    from profiler.compare import pairs_of
-
-    return pairs_of(pairs) if pairs else ()
-
-
-def _count(option: str, number: int | None) -> int | None:
-    from profiler.errors import UnknownName
-
-    if number is not None and number < 1:
-        raise UnknownName(f"{option}={number}: a whole number from 1 is needed")
-    return number
+    store = given.get("store")
+    folder = _folder(store, given.get("data"))
+    with _index(store, folder) as opener:
+        return ask(answer, {**given, "table": given.get("metrics"), **named}, opener, data=folder)
 
 
 @contextmanager
 def _index(store: Store | None, data: str | None) -> Iterator[StoreOpener]:
     """How an answer opens the index: the given one, else the data folder's own, which is closed again."""
+    from profiler.errors import ProfilerError
+
     own: list[Store] = []
 
     def opener() -> Store:
@@ -698,23 +547,13 @@ def _index(store: Store | None, data: str | None) -> Iterator[StoreOpener]:
         return own[0]
 
     try:
-        with _arguments_named():
-            yield opener
-    finally:
-        for opened in own:
-            opened.close()
-
-
-@contextmanager
-def _arguments_named() -> Iterator[None]:
-    """Errors name the arguments of the library instead of the options of the command line."""
-    from profiler.errors import ProfilerError
-
-    try:
-        yield
+        yield opener
     except ProfilerError as error:
         error.name_argument()
         raise
+    finally:
+        for opened in own:
+            opened.close()
 
 
 def _table(metrics: Metrics | None) -> MetricTable:
@@ -727,41 +566,6 @@ def _table(metrics: Metrics | None) -> MetricTable:
 
 def _is_name(subject: object) -> TypeGuard[Name]:
     return isinstance(subject, str | os.PathLike)
-
-
-def _side(
-    subject: Subject,
-    opener: StoreOpener,
-    data: str | None,
-    workload: str | None = None,
-    gpu: str | None = None,
-) -> Side:
-    from profiler.compare import resolve, side_of_report
-    from profiler.evidence import Report, Side
-    from profiler.history.without_results import versions_without_results_explained
-
-    if isinstance(subject, Report):
-        return side_of_report(subject, subject.name).on_gpu(gpu)
-    if isinstance(subject, Side):
-        return subject.on_gpu(gpu)
-    if not _is_name(subject):
-        raise TypeError(f"a report, a side, a file or a name is needed, not {type(subject).__name__}")
-    name = os.fspath(subject)
-    with versions_without_results_explained((name,), opener, data):
-        return resolve(name, opener, workload, gpu)
-
-
-def _refuse_unused_filters(subjects: Sequence[object], workload: str | None) -> None:
-    """Raise UnknownName for a workload where there is none to choose from: reports and sides have one."""
-    from profiler.compare import refuse_unused_filters
-
-    refuse_unused_filters([os.fspath(name) for name in subjects if _is_name(name)], workload)
-
-
-def _noise(opener: StoreOpener, data: str | None) -> Any:
-    from profiler.compare import NoiseModel
-
-    return NoiseModel.of_store(opener, data)
 
 
 def lazy(room: str) -> Callable[[str], Any]:

@@ -169,12 +169,6 @@ def _given(arguments: Arguments, *names: str) -> dict[str, Any]:
     return {name: arguments[name] for name in names if arguments.get(name) is not None}
 
 
-def _pairs(arguments: Arguments) -> Any:
-    from profiler.compare import pairs_of
-
-    return pairs_of(arguments["pairs"]) if arguments.get("pairs") else ()
-
-
 def _find(arguments: Arguments, roots: Roots) -> Draft:
     with _store() as opener:
         found = find_names(
@@ -187,12 +181,10 @@ def _find(arguments: Arguments, roots: Roots) -> Draft:
 
 def _show(arguments: Arguments, roots: Roots) -> Draft:
     from profiler.compare import is_file_name
-    from profiler.documents import launches_of_name
-    from profiler.evidence import load_metrics
+    from profiler.documents import ask, launches_of_name
 
     with _store() as opener:
-        table = load_metrics()
-        options = _given(arguments, "workload", "gpu", "kernel")
+        options = _given(arguments, "name", "workload", "gpu", "kernel")
         chosen = None
         if not {"workload", "gpu"} & options.keys() and not is_file_name(arguments["name"]):
             from profiler.agents.default_place import choose_place
@@ -203,9 +195,7 @@ def _show(arguments: Arguments, roots: Roots) -> Draft:
             options |= {name: value for name, value in place.items() if value}
         is_overview = not arguments.get("words") and not arguments.get("part")
         concepts = frozenset((*views.OVERVIEW, *views.OVERVIEW_OF_FACTS)) if is_overview else None
-        document = launches_of_name(
-            arguments["name"], table, opener, whole=False, concepts=concepts, **options
-        )
+        document = ask(launches_of_name, {**options, "whole": False, "concepts": concepts}, opener)
     whole = views.launches_whole(document.to_dict(), document.side.evidence.value)
     shown = views.launches(whole, (arguments.get("words") or "").split())
     sentences = [*document.sentences, *views.launch_sentences(whole)]
@@ -216,15 +206,10 @@ def _show(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _compare(arguments: Arguments, roots: Roots) -> Draft:
-    from profiler.documents import compare_names
-    from profiler.evidence import Evidence, load_metrics
+    from profiler.documents import ask, compare_names
 
-    a, b = arguments["a"], arguments["b"]
-    options: dict[str, Any] = _given(arguments, "workload", "gpu", "kernel")
-    if arguments.get("evidence"):
-        options["evidence"] = Evidence(arguments["evidence"])
     with _store() as opener:
-        document = compare_names(a, b, load_metrics(), opener, pairs=_pairs(arguments), **options)
+        document = ask(compare_names, arguments, opener)
         shared = opener.names()
     whole = views.comparison_whole(document.to_dict())
     sentences = [*document.sentences, *views.comparison_sentences(document)]
@@ -235,14 +220,12 @@ def _compare(arguments: Arguments, roots: Roots) -> Draft:
 
 def _explain(arguments: Arguments, roots: Roots) -> Draft:
     from profiler.agents.modelled_change import modelled_change
-    from profiler.documents import UnmeasuredDocument, explain_names
+    from profiler.documents import UnmeasuredDocument, ask, explain_names
     from profiler.documents.comparison_text import undecided_reasons
-    from profiler.evidence import load_metrics
 
     a, b = arguments["a"], arguments["b"]
-    options = _given(arguments, "workload", "gpu", "kernel")
     with _store() as opener:
-        document = explain_names(a, b, load_metrics(), opener, pairs=_pairs(arguments), **options)
+        document = ask(explain_names, arguments, opener)
         if isinstance(document, UnmeasuredDocument):
             change = modelled_change(a, b, opener(), **_given(arguments, "workload", "gpu"))
             whole = {**document.to_dict(), **change.document}
@@ -270,12 +253,10 @@ def _explain(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _insights(arguments: Arguments, roots: Roots) -> Draft:
-    from profiler.documents import insights_of_name
-    from profiler.evidence import load_metrics
+    from profiler.documents import ask, insights_of_name
 
     with _store() as opener:
-        options = _given(arguments, "against", "workload", "gpu", "kernel")
-        document = insights_of_name(arguments["name"], load_metrics(), opener, **options)
+        document = ask(insights_of_name, arguments, opener)
         labels = opener.names()
     if measured := document.insights.subject.measured:
         compared = measured.comparison
@@ -325,16 +306,12 @@ def _source_lines(arguments: Arguments, roots: Roots) -> Draft:
 
 def _gate(arguments: Arguments, roots: Roots) -> Draft:
     from profiler.compare import is_file_name
-    from profiler.documents import gate_versions
-    from profiler.evidence import Evidence, load_metrics
+    from profiler.documents import ask, gate_versions
     from profiler.reports import read_report
 
-    options: dict[str, Any] = _given(arguments, "workload", "gpu")
-    if arguments.get("evidence"):
-        options["evidence"] = [Evidence(arguments["evidence"])]
+    names, baseline = arguments["names"], arguments.get("baseline")
     with _store() as opener:
-        names, baseline = arguments["names"], arguments.get("baseline")
-        document = gate_versions(names, baseline, load_metrics(), opener, **options)
+        document = ask(gate_versions, arguments, opener)
         labels = opener.names()
     files = [name for name in (*names, baseline or "") if is_file_name(name) and Path(name).is_file()]
     labels |= {launch.base_name for name in files for launch in read_report(Path(name)).launches}

@@ -2,7 +2,8 @@
 
 To add a flag: an argument of the function in `profiler/documents/` that answers, so that the library has it
 too (and of the function of that name in `profiler/__init__.py`), then `add_argument` in the command's
-module here, passed on by its handler. What it means is decided in `documents` or further left, never here.
+module here: `ask` passes every option on by its name. What it means is decided in `documents` or further
+left, never here; `tests/documents/test_asking.py` fails for an option that no answer takes.
 A flag that several commands share is in `output`. A new command is a module in `COMMAND_MODULES`.
 """
 

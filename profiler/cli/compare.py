@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,8 @@ from profiler.cli.output import (
     add_json,
     add_metrics,
     add_pairing,
-    evidence_of,
+    ask,
     note_forgotten,
-    open_store,
     print_document,
     write_document,
 )
@@ -108,7 +106,6 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, write, and with --fail judge."""
     from profiler.documents import compare_names
-    from profiler.evidence import load_metrics
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on selects what --fail judges: add --fail, or leave --on out")
@@ -119,12 +116,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise ProfilerError("compare needs two names: add one, or --against BASE")
     if arguments.metrics:
         raise ProfilerError("--metrics needs three or more names, or --against BASE")
-    names, opener = tuple(arguments.names), lru_cache(maxsize=1)(open_store)
-    chosen = ("workload", "gpu", "kernel", "across", "top", "pairs", "guess", "on")
-    options = {name: getattr(arguments, name) for name in chosen} | {"evidence": evidence_of(arguments)}
-    document = compare_names(names[0], names[1], load_metrics(), opener, with_gate=arguments.fail, **options)
+    a, b = arguments.names
+    document = ask(compare_names, arguments, a=a, b=b, with_gate=arguments.fail)
     if not arguments.fail:
-        note_forgotten(names, opener)
+        note_forgotten(arguments, a, b)
     _write(document, files)
     return print_document(document, arguments)
 
@@ -132,7 +127,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
     """Compare many with one."""
     from profiler.documents import compare_many
-    from profiler.evidence import load_metrics
 
     for option, name in _FOR_TWO_NAMES.items():
         if getattr(arguments, name):
@@ -141,14 +135,8 @@ def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
                 if option == "--fail"
                 else f"{option} works only with two names; a table takes --metrics, --workload and --kernel"
             )
-    opener = lru_cache(maxsize=1)(open_store)
-    chosen = ("against", "metrics", "workload", "gpu", "kernel", "across", "pairs", "guess")
-    options = {name: getattr(arguments, name) for name in chosen}
-    kind = evidence_of(arguments)
-    document = compare_many(
-        arguments.names, load_metrics(), opener, evidence=[kind] if kind else [], **options
-    )
-    note_forgotten([*arguments.names, *filter(None, [arguments.against])], opener)
+    document = ask(compare_many, arguments)
+    note_forgotten(arguments, *arguments.names, arguments.against)
     _write(document, files)
     return print_document(document, arguments)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import (
@@ -11,8 +10,8 @@ from profiler.cli.output import (
     add_filters,
     add_json,
     add_pairing,
+    ask,
     note_forgotten,
-    open_store,
     print_document,
 )
 
@@ -61,12 +60,8 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
     from profiler.documents import explain_names
-    from profiler.evidence import load_metrics
 
-    names, opener = (arguments.a, arguments.b), lru_cache(maxsize=1)(open_store)
-    chosen = ("workload", "gpu", "kernel", "across", "top", "pairs", "guess")
-    options = {name: getattr(arguments, name) for name in chosen}
-    document = explain_names(*names, load_metrics(), opener, with_gate=arguments.fail, **options)
+    document = ask(explain_names, arguments, with_gate=arguments.fail)
     if not arguments.fail:
-        note_forgotten(names, opener)
+        note_forgotten(arguments, arguments.a, arguments.b)
     return print_document(document, arguments)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_across, add_filters, add_pairing, text_of, write_bytes
+from profiler.cli.output import add_across, add_filters, add_pairing, ask, text_of, write_bytes
 from profiler.errors import ProfilerError
 from profiler.statistics import Verdict
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 # The forms that an answer is printed in, and the suffix of a file of each. All but the text are written by
 # the document's method `to_FORM`.
 FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
-_OPTIONS = ("kernel", "workload", "gpu", "on", "across", "allow", "pairs", "guess")  # handed on as they are
 _DESCRIPTION = """\
 Compare versions, a run or reports with a baseline and fail on what got worse. A name is a report file, a run
 id, family/version, a version whose name is unique, or a family (all of its versions). Without names the whole
@@ -99,15 +98,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
-    from profiler.cli.output import open_store
     from profiler.documents import gate_versions
-    from profiler.evidence import Evidence, load_metrics
 
     files = [_destination(Path(name)) for name in arguments.out]
-    options = {name: getattr(arguments, name) for name in _OPTIONS}
-    options["evidence"] = [Evidence(kind) for kind in arguments.evidence]
-    options["dashboard"] = arguments.link.rstrip("/")
-    document = gate_versions(arguments.names, arguments.baseline, load_metrics(), open_store, **options)
+    document = ask(gate_versions, arguments, dashboard=arguments.link.rstrip("/"))
     _write(document, files)
     print(render(document, arguments.format or "text"), end="")
     return document.exit_code

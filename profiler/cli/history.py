@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_evidence, add_filters, add_json, evidence_of, print_document
+from profiler.cli.output import add_evidence, add_filters, add_json, ask, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -43,11 +43,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find the steps and print them."""
-    from profiler.cli.output import open_store
     from profiler.documents import find_history
-    from profiler.evidence import load_metrics
 
-    filters = {name: getattr(arguments, name) for name in ("family", "workload", "gpu", "kernel", "version")}
-    filters["evidence"] = evidence_of(arguments)
-    document = find_history(arguments.concept, load_metrics(), open_store(), **filters)
-    return print_document(document, arguments)
+    return print_document(ask(find_history, arguments), arguments)

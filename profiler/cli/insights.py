@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, open_store, print_document
+from profiler.cli.output import add_filters, add_json, ask, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -46,8 +46,5 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Look, and print."""
     from profiler.documents import insights_of_name
-    from profiler.evidence import load_metrics
 
-    options = {name: getattr(arguments, name) for name in ("against", "workload", "gpu", "kernel")}
-    document = insights_of_name(arguments.version, load_metrics(), open_store, **options)
-    return print_document(document, arguments)
+    return print_document(ask(insights_of_name, arguments, name=arguments.version), arguments)

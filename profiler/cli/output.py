@@ -11,9 +11,10 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, cast
 
 from profiler.errors import Exit, ProfilerError
 
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from profiler.compare import KernelPair, StoreOpener
     from profiler.documents import Document
     from profiler.documents.blocks import Block
-    from profiler.evidence import Evidence
     from profiler.store import Progress, Store
 
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+Answer = TypeVar("Answer")
 
 _STYLES = {"better": "bold blue", "worse": "bold dark_orange"}  # by the colour of a verdict
 # Of C0 all but tab and line feed; DEL and C1; what turns the direction of text or ends a line.
@@ -75,11 +77,26 @@ def prepare_answers() -> None:
             prepare_regressions()
 
 
-def note_forgotten(names: Iterable[str], store_opener: StoreOpener) -> None:
+def opener_of(arguments: argparse.Namespace) -> StoreOpener:
+    """How this command opens the index: once, where something needs it."""
+    if not hasattr(arguments, "store_opener"):
+        arguments.store_opener = lru_cache(maxsize=1)(open_store)
+    opener: StoreOpener = arguments.store_opener
+    return opener
+
+
+def ask(answer: Callable[..., Answer], arguments: argparse.Namespace, **named: object) -> Answer:
+    """The answer of a function to the options that it has; `named` are those that it calls otherwise."""
+    from profiler import documents
+
+    return documents.ask(answer, {**vars(arguments), **named}, opener_of(arguments))
+
+
+def note_forgotten(arguments: argparse.Namespace, *names: str | None) -> None:
     """Say on stderr of each run that is named and was forgotten, which its id still shows, that it was."""
     from profiler.compare.resolve_names import forgotten_runs
 
-    for run_id in forgotten_runs(names, store_opener):
+    for run_id in forgotten_runs(filter(None, names), opener_of(arguments)):
         print(f"profiler: run {run_id} is hidden (forgotten): no verdict uses it", file=sys.stderr)
 
 
@@ -422,13 +439,6 @@ def add_evidence(command: argparse.ArgumentParser) -> None:
         choices=("measured", "static", "modelled"),
         help="kind of evidence (default: measured if available, else static and modelled separately)",
     )
-
-
-def evidence_of(arguments: argparse.Namespace) -> Evidence | None:
-    """What `--evidence` asks for."""
-    from profiler.evidence import Evidence
-
-    return Evidence(arguments.evidence) if arguments.evidence else None
 
 
 def _pair(text: str) -> KernelPair:

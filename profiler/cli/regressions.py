@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, print_document
+from profiler.cli.output import add_filters, add_json, ask, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -44,12 +44,9 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find what is worse, ask why, and print it."""
-    from profiler.cli.output import open_store
     from profiler.documents import list_regressions
-    from profiler.evidence import load_metrics
 
-    store = open_store()
-    document = list_regressions(load_metrics(), store, family=arguments.family)
+    document = ask(list_regressions, arguments)
     code = print_document(document, arguments)
     document.keep_causes()
     return code

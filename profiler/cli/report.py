@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,8 @@ from profiler.cli.output import (
     add_json,
     add_metrics,
     add_pairing,
-    evidence_of,
+    ask,
     note_forgotten,
-    open_store,
     print_json,
     say,
     write_bytes,
@@ -59,26 +57,14 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Make the report and write it; with --json print what it holds instead."""
     from profiler.documents import report_versions
-    from profiler.evidence import load_metrics
 
     path = Path(arguments.out)
     if path.suffix not in (".html", ".htm"):
         raise ProfilerError(f"--out {path}: the report is HTML: name a file that ends in .html")
     if not path.parent.is_dir():
         raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
-    opener = lru_cache(maxsize=1)(open_store)
-    chosen = ("against", "metrics", "workload", "gpu", "kernel", "pairs", "guess")
-    options = {name: getattr(arguments, name) for name in chosen}
-    kind = evidence_of(arguments)
-    document = report_versions(
-        arguments.names,
-        load_metrics(),
-        opener,
-        diffs=arguments.diff,
-        evidence=[kind] if kind else [],
-        **options,
-    )
-    note_forgotten([*arguments.names, *filter(None, [arguments.against])], opener)
+    document = ask(report_versions, arguments, diffs=arguments.diff)
+    note_forgotten(arguments, *arguments.names, arguments.against)
     if arguments.json:
         print_json(document.to_dict())
         return document.exit_code

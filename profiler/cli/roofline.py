@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, note_forgotten, open_store, print_document
+from profiler.cli.output import add_filters, add_json, ask, note_forgotten, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -31,9 +31,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the roofline of every launch asked for."""
     from profiler.documents import rooflines_of_name
-    from profiler.evidence import load_metrics
 
-    options = {name: getattr(arguments, name) for name in ("workload", "gpu", "kernel", "top")}
-    document = rooflines_of_name(arguments.name, load_metrics(), open_store, **options)
-    note_forgotten((arguments.name,), open_store)
+    document = ask(rooflines_of_name, arguments)
+    note_forgotten(arguments, arguments.name)
     return print_document(document, arguments)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from profiler.cli.output import (
     add_filters,
     add_json,
+    ask,
     note_forgotten,
-    open_store,
     print_document,
 )
 
@@ -50,29 +50,24 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the launches of one report, run or version, or one of them by its sections."""
     from profiler.documents import launches_of_name
     from profiler.errors import UnknownName
-    from profiler.evidence import load_metrics
 
     if arguments.sections:
         return _run_sections(arguments)
     for option in ("against", "markdown"):
         if getattr(arguments, option):
             raise UnknownName(f"--{option} needs --sections")
-    options = {name: getattr(arguments, name) for name in ("workload", "gpu", "kernel", "top")}
-    options["every_metric"] = arguments.all
-    document = launches_of_name(arguments.name, load_metrics(), open_store, **options)
-    note_forgotten((arguments.name,), open_store)
+    document = ask(launches_of_name, arguments, every_metric=arguments.all)
+    note_forgotten(arguments, arguments.name)
     return print_document(document, arguments)
 
 
 def _run_sections(arguments: argparse.Namespace) -> int:
     from profiler.documents import launch_of_name
     from profiler.errors import UnknownName
-    from profiler.evidence import load_metrics
 
     for option in ("all", "top"):
         if getattr(arguments, option):
             raise UnknownName(f"--{option} does not go with --sections")
-    options = {name: getattr(arguments, name) for name in ("against", "workload", "gpu", "kernel")}
-    document = launch_of_name(arguments.name, load_metrics(), open_store, **options)
-    note_forgotten([name for name in (arguments.name, arguments.against) if name], open_store)
+    document = ask(launch_of_name, arguments)
+    note_forgotten(arguments, arguments.name, arguments.against)
     return print_document(document, arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_evidence, add_filters, add_json, evidence_of, positive, print_document
+from profiler.cli.output import add_evidence, add_filters, add_json, ask, positive, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -52,12 +52,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one metric over versions or runs."""
-    from profiler.cli.output import open_store
     from profiler.documents import load_trend
-    from profiler.evidence import load_metrics
 
-    names = ("family", "workload", "gpu", "kernel", "over", "across", "last")
-    filters = {name: getattr(arguments, name) for name in names} | {"evidence": evidence_of(arguments)}
-    store = open_store()
-    document = load_trend(arguments.concept, load_metrics(), store, **filters)
-    return print_document(document, arguments)
+    return print_document(ask(load_trend, arguments), arguments)

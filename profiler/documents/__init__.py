@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.documents.asking import ask as ask
     from profiler.documents.backup import BackupDocument as BackupDocument
     from profiler.documents.backup import RestoreDocument as RestoreDocument
     from profiler.documents.backup import restore as restore
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from profiler.documents.collection import ForecastDocument as ForecastDocument
     from profiler.documents.comparison import ComparisonDocument as ComparisonDocument
     from profiler.documents.comparison import compare_names as compare_names
-    from profiler.documents.comparison import compare_sides as compare_sides
     from profiler.documents.doctor import DoctorDocument as DoctorDocument
     from profiler.documents.document import Document as Document
     from profiler.documents.explanation import ExplanationDocument as ExplanationDocument
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from profiler.documents.history import find_history as find_history
     from profiler.documents.insights import InsightsDocument as InsightsDocument
     from profiler.documents.insights import insights_of_name as insights_of_name
-    from profiler.documents.insights import insights_of_side as insights_of_side
     from profiler.documents.judgement import JudgementDocument as JudgementDocument
     from profiler.documents.judgement import judge_name as judge_name
     from profiler.documents.launch import LaunchDocument as LaunchDocument
@@ -77,7 +76,6 @@ if TYPE_CHECKING:
     from profiler.documents.report import ReportDocument as ReportDocument
     from profiler.documents.roofline import RooflineDocument as RooflineDocument
     from profiler.documents.roofline import rooflines_of_name as rooflines_of_name
-    from profiler.documents.roofline import rooflines_of_side as rooflines_of_side
     from profiler.documents.sarif import sarif_log as sarif_log
     from profiler.documents.sass import CodeComparisonDocument as CodeComparisonDocument
     from profiler.documents.sass import CodeDocument as CodeDocument

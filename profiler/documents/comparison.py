@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING
 from profiler.bundles import location
 from profiler.compare import (
     OWN_KERNELS,
-    UNKNOWN_NOISE,
     Comparison,
     Judge,
     KernelPair,
     LatencyComparison,
     MetricChange,
-    NoiseModel,
     NothingShared,
     PairComparison,
-    Pairing,
     WorkloadChange,
     check_asked,
     check_concepts,
@@ -28,6 +25,7 @@ from profiler.compare import (
     resolve_all,
     split_repeats,
 )
+from profiler.documents.asking import Subject, names_among, side_of
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
 from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks
 from profiler.documents.comparison_text import (
@@ -190,8 +188,8 @@ class ComparisonDocument(Document):
 
 
 def compare_names(
-    a: str,
-    b: str,
+    a: Subject,
+    b: Subject,
     table: MetricTable,
     store_opener: StoreOpener,
     *,
@@ -207,7 +205,7 @@ def compare_names(
     on: Sequence[str] = (),
     data: str | None = None,
 ) -> ComparisonDocument:
-    """Compare what two names stand for: report files, runs or versions.
+    """Compare two sides, or what two names stand for: report files, runs or versions.
 
     Two versions that were not both measured are compared by their facts, on every workload and architecture
     that both have. `with_gate` adds what `profiler gate B --baseline A` answers of these sides, with `on`
@@ -232,48 +230,48 @@ def compare_names(
         cells = CellFilter(workload, gpu, [evidence] if evidence else [])
     root = location.open_root(data)
     gate = gate_comparisons(
-        a, b, comparisons, store_opener, root, table, cells=cells, on=on, across=across, pairing=judge.pairing
+        *labels_of(sides, a, b),
+        comparisons,
+        store_opener,
+        root,
+        table,
+        cells=cells,
+        on=on,
+        across=across,
+        pairing=judge.pairing,
     )
     return ComparisonDocument(comparisons, top, GateDocument(gate))
 
 
-def compare_sides(
-    a: Side,
-    b: Side,
-    table: MetricTable,
-    noise: NoiseModel = UNKNOWN_NOISE,
-    *,
-    kernel: str | None = None,
-    across: Collection[str] = (),
-    top: int | None = None,
-    pairs: Sequence[KernelPair] = (),
-    guess: bool = True,
-    data: str | None = None,
-) -> ComparisonDocument:
-    """Compare two sides that are there already; `pairs`, `guess` and `data` as for `compare_names`."""
-    check_asked(pairs, [(a, b)])
-    pairing = Pairing.of_data(data, pairs, propose=guess)
-    comparison = Judge(table, noise, pairing, across, kernel).sides(a, b)
-    return ComparisonDocument((comparison,), top)
-
-
 def resolve_pairs(
-    a: str,
-    b: str,
+    a: Subject,
+    b: Subject,
     store_opener: StoreOpener,
     workload: str | None = None,
     gpu: str | None = None,
     evidence: Evidence | None = None,
     data: str | None = None,
 ) -> tuple[list[tuple[Side, Side]], bool]:
-    """The pairs of sides that two names stand for, and whether they are all the facts that both share."""
-    names = (a, b)
+    """The pairs of sides that two subjects stand for, and whether they are all the facts that both share."""
+    names = names_among((a, b))
     refuse_unused_filters(names, workload)
+    if len(names) < 2:
+        sides = tuple(side_of(subject, store_opener, workload, gpu, data) for subject in (a, b))
+        if evidence and any(side.evidence is not evidence for side in sides):
+            labels = " and ".join(f"{side.label} is {side.evidence}" for side in sides)
+            raise NothingShared(f"not both sides are {evidence}: {labels}")
+        return [(sides[0], sides[1])], False
     with versions_without_results_explained(names, store_opener, data):
-        if pairs := find_fact_pairs(names, store_opener, workload, gpu, evidence):
+        if pairs := find_fact_pairs((names[0], names[1]), store_opener, workload, gpu, evidence):
             return pairs, True
         side_a, side_b = resolve_all(names, store_opener, workload, gpu, evidence)
     return [(side_a, side_b)], False
+
+
+def labels_of(sides: Sequence[tuple[Side, Side]], a: Subject, b: Subject) -> tuple[str, str]:
+    """What two subjects are called: the names as they were given, else the labels of the sides."""
+    side_a, side_b = sides[0]
+    return a if isinstance(a, str) else side_a.label, b if isinstance(b, str) else side_b.label
 
 
 def latency_dict(latency: LatencyComparison) -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from profiler.bundles import location
 from profiler.compare import Comparison, Judge, KernelPair, check_asked
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
-from profiler.documents.comparison import latency_dict, resolve_pairs
+from profiler.documents.comparison import labels_of, latency_dict, resolve_pairs
 from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks
 from profiler.documents.comparison_text import PAIRS_SHOWN, unmatched, warnings
 from profiler.documents.document import Document
@@ -25,6 +25,7 @@ from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
+    from profiler.documents.asking import Subject
 
 NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"
 CAUSES_HEAD = ("cause", "change", "of A's time")
@@ -195,8 +196,8 @@ class UnmeasuredDocument(Document):
 
 
 def explain_names(
-    a: str,
-    b: str,
+    a: Subject,
+    b: Subject,
     table: MetricTable,
     store_opener: StoreOpener,
     *,
@@ -210,21 +211,22 @@ def explain_names(
     with_gate: bool = False,
     data: str | None = None,
 ) -> ExplanationDocument | UnmeasuredDocument:
-    """Why what `b` stands for takes another time than what `a` stands for.
+    """Why `b` takes another time than `a`, which are sides or names as `compare_names` takes them.
 
     `pairs`, `guess` and `with_gate` are as for `compare_names`. Raises as that does.
     """
     sides, are_facts = resolve_pairs(a, b, store_opener, workload, gpu, None, data)
     check_asked(pairs, sides)
-    if are_facts:
+    names = labels_of(sides, a, b)
+    if are_facts or sides[0][0].evidence is not Evidence.MEASURED:
         kinds = dict.fromkeys(side.evidence.value for side, _ in sides)
-        return UnmeasuredDocument(a, b, tuple(kinds), with_gate)
+        return UnmeasuredDocument(*names, tuple(kinds), with_gate)
     judge = Judge.of_data(table, store_opener, data, pairs=pairs, guess=guess, across=across, kernel=kernel)
     comparison = judge.sides(*sides[0])
     if not with_gate:
         return ExplanationDocument(comparison, table, top)
     root = location.open_root(data)
-    gate = gate_comparisons(a, b, [comparison], store_opener, root, table, across=across)
+    gate = gate_comparisons(*names, [comparison], store_opener, root, table, across=across)
     return ExplanationDocument(comparison, table, top, GateDocument(gate))
 
 

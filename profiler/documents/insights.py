@@ -6,19 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.advice import (
-    ComparedSide,
-    Insights,
-    MetricInput,
-    Statement,
-    Subject,
-    find_insights,
-    load_subject,
-    with_places,
-)
+from profiler import advice
+from profiler.advice import Insights, MetricInput, Statement, find_insights, load_subject, with_places
 from profiler.advice.statement import UNKNOWN, format_share
-from profiler.compare import UNKNOWN_NOISE, Judge, NoiseModel, refuse_unused_filters
+from profiler.compare import Judge, NoiseModel, refuse_unused_filters
 from profiler.compare.resolve_code import open_report_of_launch
+from profiler.documents.asking import Subject, names_among, side_of
 from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Name, Table
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
@@ -27,7 +20,6 @@ from profiler.reports import LaunchDetail, launch_detail
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
-    from profiler.store import Store
 
 _METRICS_SHOWN = 6  # of a statement; a page folds all of them below
 
@@ -90,7 +82,7 @@ class InsightsDocument(Document):
         if subject.baseline:
             yield Line(("against ", Name(subject.baseline), f": {subject.baseline_why}"))
         elif subject.baseline_why:
-            yield Line(subject.baseline_why)
+            yield Line(f"{subject.baseline_why[:1].upper()}{subject.baseline_why[1:]}.")
         if insights.launch:
             yield Line((Name(insights.launch), f": {insights.launch_why}"))
         yield Findings([_item(*numbered) for numbered in enumerate(insights.statements, 1)])
@@ -108,28 +100,49 @@ class InsightsDocument(Document):
 
 
 def insights_of_name(
-    name: str,
+    name: Subject,
     table: MetricTable,
     store_opener: StoreOpener,
     *,
-    against: str | None = None,
+    against: Subject | None = None,
     workload: str | None = None,
     gpu: str | None = None,
     kernel: str | None = None,
     data: str | None = None,
 ) -> InsightsDocument:
-    """What to try next with a report file, run or version; the baseline is its parent where none is named.
+    """What to try next with a side, report file, run or version, beside another where one is given.
+
+    The baseline of a version is its parent where none is named; a side or a report that was read has none.
+    Levers name lines where the report is there: the file that was read, or that of the side's run.
 
     Raises UnknownName, UnreadableReport, and CannotJudge where nothing is known of it.
     """
-    refuse_unused_filters((name,) if against is None else (name, against), workload)
-    subject = load_subject(name, store_opener, table, against=against, workload=workload, gpu=gpu, data=data)
+    refuse_unused_filters(names_among((name, against)), workload)
+    if isinstance(name, str) and isinstance(against, str | None):
+        place = {"workload": workload, "gpu": gpu}
+        subject = load_subject(name, store_opener, table, against=against, data=data, **place)
+    else:
+        side = side_of(name, store_opener, workload, gpu, data)
+        other = None if against is None else side_of(against, store_opener, workload, gpu, data)
+        name = side.label
+        subject = _subject_of(side, other, Judge(table, NoiseModel.of_store(store_opener, data)))
     _refuse_libraries_alone(subject, kernel)
     insights = find_insights(subject, table, kernel)
     return InsightsDocument(_with_places(insights, name, store_opener))
 
 
-def _refuse_libraries_alone(subject: Subject, kernel: str | None) -> None:
+def _subject_of(side: Side, against: Side | None, judge: Judge) -> advice.Subject:
+    """A measured side as what is looked at, beside another where one is given."""
+    return advice.Subject(
+        side.label,
+        advice.ComparedSide(side, judge.sides(against, side) if against else None),
+        wrong=side.wrong,
+        baseline=against.label if against else None,
+        baseline_why="asked for" if against else "no baseline was given",
+    )
+
+
+def _refuse_libraries_alone(subject: advice.Subject, kernel: str | None) -> None:
     """Raise CannotJudge where only kernels of libraries were captured, and none was asked for."""
     if subject.measured is None or kernel is not None or subject.wrong:
         return
@@ -157,36 +170,6 @@ def _with_places(insights: Insights, name: str, store_opener: StoreOpener) -> In
             return detail if side.report_sha256 in (None, detail.sha256) else None
 
     return with_places(insights, open_detail)
-
-
-def insights_of_side(
-    side: Side,
-    table: MetricTable,
-    against: Side | None = None,
-    noise: NoiseModel = UNKNOWN_NOISE,
-    kernel: str | None = None,
-    store_opener: StoreOpener | None = None,
-) -> InsightsDocument:
-    """What to try next with a measured side, beside another where one is given.
-
-    Levers name lines where the side's report is there: the file that it was read from, or that of its run,
-    which takes a `store_opener`.
-    """
-    comparison = Judge(table, noise).sides(against, side) if against else None
-    subject = Subject(
-        side.label,
-        ComparedSide(side, comparison),
-        wrong=side.wrong,
-        baseline=against.label if against else None,
-        baseline_why="asked for" if against else "no baseline was given",
-    )
-    _refuse_libraries_alone(subject, kernel)
-    insights = find_insights(subject, table, kernel)
-    return InsightsDocument(_with_places(insights, side.label, store_opener or _no_index))
-
-
-def _no_index() -> Store:
-    raise CannotJudge("no index was given")
 
 
 def kind_words(statement: Statement) -> str:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from profiler.compare import refuse_unused_filters, resolve_measured
+from profiler.documents.asking import Subject, names_among, side_of
 from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.documents.launches import LaunchSelection, hidden_blocks, launch_heading, select_launches
 from profiler.errors import Exit
-from profiler.evidence import MetricTable, Rate, Side, Value, chip_of, formatting
+from profiler.evidence import MetricTable, Rate, Value, chip_of, formatting
 from profiler.explain import Roof, Roofline, RooflinePoint, roofline_of
 from profiler.explain.roofline import UNUSED, collect_command
 from profiler.history.without_results import versions_without_results_explained
@@ -135,7 +136,7 @@ class RooflineDocument(Document):
 
 
 def rooflines_of_name(
-    name: str,
+    name: Subject,
     table: MetricTable,
     store_opener: StoreOpener,
     *,
@@ -145,20 +146,16 @@ def rooflines_of_name(
     top: int | None = None,
     data: str | None = None,
 ) -> RooflineDocument:
-    """The rooflines of a report file, run or version.
+    """The rooflines of a side, report file, run or version: the `top` longest launches that fit `kernel`.
 
     Raises UnknownName, UnreadableReport, and CannotJudge for what no GPU measured.
     """
-    refuse_unused_filters((name,), workload)
-    with versions_without_results_explained((name,), store_opener, data):
-        side = resolve_measured(name, store_opener, workload, gpu)
-    return rooflines_of_side(side, table, kernel, top)
-
-
-def rooflines_of_side(
-    side: Side, table: MetricTable, kernel: str | None = None, top: int | None = None
-) -> RooflineDocument:
-    """The rooflines of the launches that fit `kernel`, of them the `top` longest."""
+    refuse_unused_filters(names_among((name,)), workload)
+    if isinstance(name, str):
+        with versions_without_results_explained((name,), store_opener, data):
+            side = resolve_measured(name, store_opener, workload, gpu)
+    else:
+        side = side_of(name, store_opener, workload, gpu, data)
     selection = select_launches(side, kernel, top)
     ncu = side.launch_session.ncu_version
     rooflines = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -33,7 +33,7 @@ from profiler.evidence import Cell, Evidence, MetricTable, formatting
 from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare import KernelPair, StoreOpener
 
 MOST_DIFFS = 3  # that are chosen unasked: those that moved most
 _MOST_POINTS = 400  # of one line: the newest
@@ -168,19 +168,40 @@ def report_versions(
     store_opener: StoreOpener,
     *,
     diffs: Sequence[str] | None = None,
+    against: str | None = None,
+    metrics: Sequence[str] = (),
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: Collection[Evidence] = (),
+    kernel: str | None = None,
+    pairs: Sequence[KernelPair] = (),
+    guess: bool = True,
     data: str | None = None,
-    **options: Any,
 ) -> VersionReportDocument:
     """Versions, runs or reports as one page: the table of `compare_many`, times over runs, and diffs.
 
-    `diffs` names the rows whose diff with the baseline is in it; None for the MOST_DIFFS that moved most.
-    `options` are those of `compare_many`; where they name no place, facts are of one place of each kind.
-    Raises as it does, and UnknownName for a diff of no row.
+    `diffs` names the rows whose diff with the baseline is in it; None for the MOST_DIFFS that moved most. The
+    other arguments are those of `compare_many`; where they name no place, facts are of one place of each
+    kind. Raises as it does, and UnknownName for a diff of no row.
     """
-    if not any(options.get(name) for name in ("workload", "gpu", "evidence", "places")):
-        every = [*names, *filter(None, [options.get("against")])]
-        options["places"] = main_places(table_places(every, store_opener, data=data))
-    document = compare_many(names, table, store_opener, data=data, **options)
+    places = None
+    if not (workload or gpu or evidence):
+        places = main_places(table_places([*names, *filter(None, [against])], store_opener, data=data))
+    document = compare_many(
+        names,
+        table,
+        store_opener,
+        against=against,
+        metrics=metrics,
+        workload=workload,
+        gpu=gpu,
+        evidence=evidence,
+        kernel=kernel,
+        pairs=pairs,
+        guess=guess,
+        places=places,
+        data=data,
+    )
     return report_of_table(document, table, store_opener, diffs=diffs, data=data)
 
 

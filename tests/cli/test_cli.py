@@ -15,11 +15,11 @@ import pytest
 from profiler import cli
 from profiler.cli import dashboard
 from profiler.cli.output import print_blocks
-from profiler.documents import compare_sides
 from profiler.documents.comparison_text import PAIRS_SHOWN
 from profiler.evidence import Evidence, Launch, Side, Value, metric_table
 from profiler.evidence.values import pack_values
 from tests import lineages
+from tests.compared import compare_sides
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow  # each command is a process

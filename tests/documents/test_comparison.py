@@ -8,7 +8,7 @@ import pytest
 
 from profiler.cli import main
 from profiler.cli.output import print_blocks
-from profiler.documents import ComparisonDocument, compare_names, compare_sides
+from profiler.documents import ComparisonDocument, compare_names
 from profiler.documents.comparison_text import PAIRS_SHOWN
 from profiler.errors import CannotJudge, Exit, UnknownName
 from profiler.evidence import Evidence, Launch, Side, Value, load_metrics
@@ -16,6 +16,7 @@ from profiler.evidence.values import pack_values
 from profiler.gate import ComparisonPair, Outcome
 from profiler.gate.judgement import judge
 from profiler.statistics import Verdict
+from tests.compared import compare_sides
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
 TABLE = load_metrics()

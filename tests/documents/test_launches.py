@@ -13,10 +13,8 @@ from profiler.cli.output import text_of
 from profiler.documents import (
     LaunchesDocument,
     insights_of_name,
-    insights_of_side,
     launches_of_name,
     rooflines_of_name,
-    rooflines_of_side,
     select_launches,
 )
 from profiler.errors import Exit, UnknownName
@@ -101,7 +99,7 @@ class TestRooflines:
         assert len(of_launches) == sum(roof is not None for roof in known)
 
     def test_without_a_complete_roof_the_sentence_says_so_and_nobody_can_judge(self) -> None:
-        document = rooflines_of_side(side(1), TABLE)
+        document = rooflines_of_name(side(1), TABLE, no_store)  # type: ignore[arg-type]
         reason = "no operations were counted and no bytes were counted"
         assert document.sentences == [f"no point for 1 launch (kernel_0): {reason}"]
         assert document.exit_code is Exit.UNJUDGED
@@ -125,10 +123,10 @@ class TestInsights:
         assert set(frame.evidence) == {"measured"}
 
     def test_a_side_without_a_baseline_says_that_there_is_none(self) -> None:
-        document = insights_of_side(side(1, name="k<i>"), TABLE)
+        document = insights_of_name(side(1, name="k<i>"), TABLE, no_store)  # type: ignore[arg-type]
         assert document.title == "side"
         assert "No baseline was given." in document.to_markdown()
-        assert_html_escapes(document, "<i>", "<h3>side</h3>")
+        assert_html_escapes(document, "<i>", "<h3><code>side</code></h3>")
 
 
 def test_what_is_shown_is_the_same_where_no_more_than_that_was_read(good_reports: list[Path]) -> None:

@@ -1,0 +1,24 @@
+"""Comparisons of sides that a test made, without an index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from profiler.compare import UNKNOWN_NOISE, Judge, NoiseModel, Pairing
+from profiler.documents import ComparisonDocument
+from profiler.evidence import MetricTable, Side
+
+
+def compare_sides(
+    a: Side,
+    b: Side,
+    table: MetricTable,
+    noise: NoiseModel = UNKNOWN_NOISE,
+    *,
+    top: int | None = None,
+    guess: bool = True,
+    **options: Any,
+) -> ComparisonDocument:
+    """What `compare_names` answers of two sides where no run is known."""
+    pairing = Pairing.of_data(None, (), propose=guess)
+    return ComparisonDocument((Judge(table, noise, pairing, **options).sides(a, b),), top)
