@@ -205,18 +205,21 @@ def _html_parts(blocks: Iterable[Block], most_rows: int | None) -> Iterator[str]
 
 
 def _html_table(head: Sequence[str], rows: Iterable[Sequence[Phrase]], right: Collection[int]) -> str:
-    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    names = "".join(f"<th{_align(index, right)}>{escape(name)}</th>" for index, name in enumerate(head))
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td align="{"right" if index in right else "left"}"{_class(cell)}>{_in_html(cell)}</td>'
-            for index, cell in enumerate(row)
+            f"<td{_align(index, right)}{_class(cell)}>{_in_html(cell)}</td>" for index, cell in enumerate(row)
         )
         + "</tr>"
         for row in rows
     )
     thead = f"<thead><tr>{names}</tr></thead>" if any(head) else ""
     return f"<table>{thead}<tbody>{body}</tbody></table>"
+
+
+def _align(index: int, right: Collection[int]) -> str:
+    return f' align="{"right" if index in right else "left"}"'
 
 
 def _class(cell: Phrase) -> str:
@@ -243,5 +246,13 @@ def _in_html(phrase: Phrase) -> str:
     if isinstance(phrase, Link):
         phrase = Link(phrase.name, escape(phrase.address))
     return _written(
-        phrase, escape, lambda name: f"<code>{escape(name)}</code>", '<a href="{address}">{name}</a>'
+        phrase, _text_in_html, lambda name: f"<code>{escape(name)}</code>", '<a href="{address}">{name}</a>'
     )
+
+
+def _text_in_html(text: str) -> str:
+    """A text, in which what stands between two backticks is code, as in Markdown."""
+    *pairs, last = escape(text).split("`")
+    if len(pairs) % 2:  # a backtick without its partner is a backtick
+        return escape(text)
+    return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate([*pairs, last]))

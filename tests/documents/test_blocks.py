@@ -33,3 +33,12 @@ def test_columns_of_code_stay_where_they_are_and_no_line_ends_the_block() -> Non
     assert text_of([Heading("f"), code]) == "f\n- 0x0010  MOV <R1>\n  ```  kept\n"
     assert to_markdown([code]) == "```\n- 0x0010  MOV <R1>\n  '''  kept\n```\n"
     assert to_html([code]) == "<pre>- 0x0010  MOV &lt;R1&gt;\n  ```  kept</pre>"
+
+
+def test_what_stands_between_two_backticks_is_code_in_html_too() -> None:
+    assert to_html([Line("run `profiler show <A>` now")]) == (
+        "<p>run <code>profiler show &lt;A&gt;</code> now</p>"
+    )
+    assert to_html([Line("one ` alone")]) == "<p>one ` alone</p>"
+    head = Table(("name", "µs"), [("a", "1")], right=(1,))
+    assert '<th align="left">name</th><th align="right">µs</th>' in to_html([head])
