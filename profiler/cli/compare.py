@@ -15,6 +15,7 @@ from profiler.cli.output import (
     add_metrics,
     add_pairing,
     ask,
+    destination,
     note_forgotten,
     print_document,
     write_document,
@@ -109,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on selects what --fail judges: add --fail, or leave --on out")
-    files = [_destination(Path(name)) for name in arguments.out]
+    files = [destination(name, _SUFFIXES) for name in arguments.out]
     if arguments.against is not None or len(arguments.names) > 2:
         return _run_table(arguments, files)
     if len(arguments.names) < 2:
@@ -139,15 +140,6 @@ def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
     note_forgotten(arguments, *arguments.names, arguments.against)
     _write(document, files)
     return print_document(document, arguments)
-
-
-def _destination(path: Path) -> Path:
-    """A file to write, whose suffix says the form; ProfilerError for one that says nothing."""
-    if path.suffix not in _SUFFIXES:
-        raise ProfilerError(f"--out {path}: the suffix selects the format: one of {', '.join(_SUFFIXES)}")
-    if not path.parent.is_dir():
-        raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
-    return path
 
 
 def _write(document: Document, files: Sequence[Path]) -> None:

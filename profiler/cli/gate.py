@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_across, add_filters, add_pairing, ask, text_of, write_bytes
-from profiler.errors import ProfilerError
+from profiler.cli.output import add_across, add_filters, add_pairing, ask, destination, text_of, write_bytes
 from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
     from profiler.documents import gate_versions
 
-    files = [_destination(Path(name)) for name in arguments.out]
+    files = [destination(name, FORMATS.values()) for name in arguments.out]
     document = ask(gate_versions, arguments, dashboard=arguments.link.rstrip("/"))
     _write(document, files)
     print(render(document, arguments.format or "text"), end="")
@@ -115,20 +114,9 @@ def render(document: GateDocument, form: str) -> str:
     return written
 
 
-def _destination(path: Path) -> tuple[Path, str]:
-    """A file to write and its form, by its suffix; ProfilerError for one that says nothing."""
-    form = next((form for form, suffix in FORMATS.items() if suffix == path.suffix), None)
-    if form is None:
-        raise ProfilerError(
-            f"--out {path}: the suffix selects the format: one of {', '.join(FORMATS.values())}"
-        )
-    if not path.parent.is_dir():
-        raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
-    return path, form
-
-
-def _write(document: GateDocument, files: Iterable[tuple[Path, str]]) -> None:
-    """Write the answer to files, each in its form; ProfilerError where that cannot be done."""
-    for path, form in files:
+def _write(document: GateDocument, files: Iterable[Path]) -> None:
+    """Write the answer to files, each in the form of its suffix; ProfilerError where that cannot be done."""
+    forms = {suffix: form for form, suffix in FORMATS.items()}
+    for path in files:
         # A file name in the answer may be any bytes.
-        write_bytes(render(document, form).encode("utf-8", "backslashreplace"), path)
+        write_bytes(render(document, forms[path.suffix]).encode("utf-8", "backslashreplace"), path)

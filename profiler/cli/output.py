@@ -209,6 +209,16 @@ def print_document(document: Document, arguments: argparse.Namespace, *, everyth
     return document.exit_code
 
 
+def destination(name: str, suffixes: Iterable[str]) -> Path:
+    """A file to write, whose suffix says the form; ProfilerError for another, or without its folder."""
+    path, known = Path(name), tuple(suffixes)
+    if path.suffix not in known:
+        raise ProfilerError(f"--out {path}: the suffix says the form: one of {', '.join(known)}")
+    if not path.parent.is_dir():
+        raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
+    return path
+
+
 def write_document(document: Document, path: Path) -> None:
     """Write an answer in the form that the suffix says: .csv, .parquet, .md or .json."""
     if path.suffix == ".parquet":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import (
@@ -13,12 +12,12 @@ from profiler.cli.output import (
     add_metrics,
     add_pairing,
     ask,
+    destination,
     note_forgotten,
     print_json,
     say,
     write_bytes,
 )
-from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -58,11 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Make the report and write it; with --json print what it holds instead."""
     from profiler.documents import report_versions
 
-    path = Path(arguments.out)
-    if path.suffix not in (".html", ".htm"):
-        raise ProfilerError(f"--out {path}: the report is HTML: name a file that ends in .html")
-    if not path.parent.is_dir():
-        raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
+    path = destination(arguments.out, (".html", ".htm"))
     document = ask(report_versions, arguments, diffs=arguments.diff)
     note_forgotten(arguments, *arguments.names, arguments.against)
     if arguments.json:

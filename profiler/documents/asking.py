@@ -69,8 +69,13 @@ def side_of(
     workload: str | None = None,
     gpu: str | None = None,
     data: str | None = None,
+    metrics: Collection[str] | None = None,
 ) -> Side:
-    """The side that a subject is or names. Raises as `resolve` does, and TypeError for anything else."""
+    """The side that a subject is or names; of a file `metrics` alone are read.
+
+    A version without results is CannotJudge with the reason of its catalogue. Raises as `resolve` does, and
+    TypeError for what is no subject.
+    """
     if isinstance(subject, Report):
         return side_of_report(subject, subject.name).on_gpu(gpu)
     if isinstance(subject, Side):
@@ -78,7 +83,7 @@ def side_of(
     if not isinstance(subject, str):
         raise TypeError(f"a report, a side, a file or a name is needed, not {type(subject).__name__}")
     with versions_without_results_explained((subject,), store_opener, data):
-        return resolve(subject, store_opener, workload, gpu)
+        return resolve(subject, store_opener, workload, gpu, metrics)
 
 
 def _texts(texts: str | os.PathLike[str] | Collection[str | os.PathLike[str]]) -> list[str]:

@@ -19,11 +19,12 @@ from profiler.compare import (
     refuse_unused_filters,
 )
 from profiler.compare.resolve_code import open_report_of_launch
+from profiler.documents.asking import side_of
 from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Name, Notes, Table, plain
 from profiler.documents.document import Document
 from profiler.documents.insights import kind_words, share_words
 from profiler.documents.launch_inside import HotPlaces, InsideLaunch, dominant_stall, inside_launch
-from profiler.documents.launches import resolve_with_reason, select_launches
+from profiler.documents.launches import select_launches
 from profiler.errors import CannotJudge, ProfilerError, UnknownName
 from profiler.evidence import (
     NCU_DURATION,
@@ -263,12 +264,12 @@ def launch_of_name(
     CannotJudge for a version without results.
     """
     refuse_unused_filters((name,) if against is None else (name, against), workload)
-    side = resolve_with_reason(name, store_opener, workload, gpu, data)
+    side = side_of(name, store_opener, workload, gpu, data)
     subject = longest_launch(side, kernel)
     baseline = None
     noise, pairing = UNKNOWN_NOISE, NO_PAIRS
     if against is not None:
-        baseline_side = resolve_with_reason(against, store_opener, workload, gpu, data)
+        baseline_side = side_of(against, store_opener, workload, gpu, data)
         baseline = launch_like(baseline_side, subject.launch, kernel)
         noise, pairing = NoiseModel.of_store(store_opener, data), Pairing.of_data(data)
     inside = InsideLaunch()

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare import is_file_name, kernel_filter, launch_labels, refuse_unused_filters, resolve
+from profiler.compare import is_file_name, kernel_filter, launch_labels, refuse_unused_filters
+from profiler.documents.asking import side_of
 from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
@@ -28,7 +29,6 @@ from profiler.evidence import (
     formatting,
     is_over_peak,
 )
-from profiler.history.without_results import versions_without_results_explained
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
@@ -326,7 +326,7 @@ def launches_of_name(
     refuse_unused_filters((name,), workload)
 
     def read(metrics: Collection[str] | None, all_read: bool = True) -> LaunchesDocument:
-        side = resolve_with_reason(name, store_opener, workload, gpu, data, metrics)
+        side = side_of(name, store_opener, workload, gpu, data, metrics)
         selection = select_launches(side, kernel, top)
         return LaunchesDocument(selection, table, every_metric, concepts, all_read, top)
 
@@ -339,19 +339,6 @@ def launches_of_name(
         if document.is_decided:
             return document
     return read(table.measured_names)
-
-
-def resolve_with_reason(
-    name: str,
-    store_opener: StoreOpener,
-    workload: str | None,
-    gpu: str | None,
-    data: str | None,
-    metrics: Collection[str] | None = None,
-) -> Side:
-    """The side of a name; a version without results is CannotJudge with the reason of its catalogue."""
-    with versions_without_results_explained((name,), store_opener, data):
-        return resolve(name, store_opener, workload, gpu, metrics)
 
 
 def select_launches(side: Side, kernel: str | None = None, top: int | None = None) -> LaunchSelection:
