@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from profiler.evidence import Value
+from profiler.evidence import Cell, Value
 from profiler.gate.inventory import is_wrong
 from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search
@@ -18,19 +18,17 @@ def find_correctness_regressions(search: Search) -> Iterator[Regression]:
     """What was right and is wrong now: one regression for each version, workload, GPU and evidence."""
     rows = search.store.results(family=search.family)
     wrong = [row for row in rows if is_wrong(row) and row.version not in search.rejected]
-    cells = dict.fromkeys((row.version, row.workload or "", row.gpu or "", row.evidence) for row in wrong)
-    for version, workload, gpu, evidence in cells:
+    cells = dict.fromkeys(
+        Cell(search.family, row.version, row.workload or "", row.gpu or "", row.evidence) for row in wrong
+    )
+    for cell in cells:
         history = search.store.results(
-            family=search.family,
-            version=version,
-            workload=workload,
-            gpu=gpu,
-            evidence=evidence,
+            **cell._asdict(),
             latest=False,
         )
         rows_by_run: dict[VersionRun, list[ResultInfo]] = {}
         for row in sorted(history, key=lambda row: (row.created, row.run_id)):
-            rows_by_run.setdefault(VersionRun(row.run_id, version, row.created), []).append(row)
+            rows_by_run.setdefault(VersionRun(row.run_id, cell.version, row.created), []).append(row)
         runs = list(rows_by_run)
         wrong_rows = [next((row for row in rows_by_run[run] if is_wrong(row)), None) for run in runs]
         right = [index for index, row in enumerate(wrong_rows) if row is None]
@@ -39,7 +37,7 @@ def find_correctness_regressions(search: Search) -> Iterator[Regression]:
         newest = wrong_rows[-1]
         assert newest is not None
         yield Regression(
-            SeriesKey(search.family, version, workload, gpu, evidence, "", "", CORRECTNESS),
+            SeriesKey(*cell, "", "", CORRECTNESS),
             CORRECTNESS,
             RegressionKind.CORRECTNESS,
             runs[right[-1]],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from profiler.compare import HEADLINE
 from profiler.compare.metric_verdict import is_exact
-from profiler.evidence import Evidence, Metric, Value, formatting
+from profiler.evidence import Cell, Evidence, Metric, Value, formatting
 from profiler.history import joined_arrays
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search
@@ -224,17 +224,9 @@ def _regression(
     a, b = (values.value(name, position, metric.unit) for position in (step.before, step.latest))
     assert a.number is not None
     assert b.number is not None
+    cell = Cell(part.family, now.version, part.workload or "", part.gpu or "", part.evidence)
     return Regression(
-        SeriesKey(
-            part.family,
-            now.version,
-            part.workload or "",
-            part.gpu or "",
-            part.evidence,
-            part.mode,
-            part.part,
-            metric.concept,
-        ),
+        SeriesKey(*cell, part.mode, part.part, metric.concept),
         metric.label,
         RegressionKind.EXACT,
         values.run(step.before, run_ids),

@@ -20,7 +20,7 @@ from profiler.compare import (
     judge_in_one_table,
     noise_command,
 )
-from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value
+from profiler.evidence import NOT_COLLECTED, Cell, Evidence, Metric, Value
 from profiler.history import (
     LATENCY,
     Baseline,
@@ -93,7 +93,7 @@ def find_time_regressions(searches: Sequence[Search]) -> Iterator[Regression]:
 
     The newest results of all families are judged together, as a gate judges those of a run.
     """
-    timed: set[tuple[str, str, str, str]] = set()  # family, version, workload, GPU
+    timed: set[Cell] = set()
     latencies: list[_Check] = []
     for search in searches:
         pairs: list[_PointPair] = []
@@ -134,14 +134,12 @@ def _versions(series: Trend) -> dict[str, None]:
     return dict.fromkeys(point.version for point in series.points)
 
 
-def _cell(series: Trend, version: str) -> tuple[str, str, str, str]:
-    return series.family, version, series.workload or "", series.gpu or ""
+def _cell(series: Trend, version: str) -> Cell:
+    return Cell(series.family, version, series.workload or "", series.gpu or "", series.evidence)
 
 
-def _check_durations(
-    search: Search, timed: Collection[tuple[str, str, str, str]]
-) -> tuple[list[Trend], list[_Durations]]:
-    """The ncu durations of a family, and what each series shows by itself; `timed` has cells."""
+def _check_durations(search: Search, timed: Collection[Cell]) -> tuple[list[Trend], list[_Durations]]:
+    """The ncu durations of a family, and what each series shows by itself."""
     metric = search.table.by_concept.get(HEADLINE)
     if metric is None:
         return [], []
@@ -632,16 +630,7 @@ def _floor(series: Trend, ns: float, now: TrendPoint, search: Search) -> NoiseFl
 
 
 def _series_key(series: Trend, version: str) -> SeriesKey:
-    return SeriesKey(
-        series.family,
-        version,
-        series.workload or "",
-        series.gpu or "",
-        series.evidence,
-        series.mode,
-        series.part,
-        series.concept,
-    )
+    return SeriesKey(*_cell(series, version), series.mode, series.part, series.concept)
 
 
 def _version_run(point: TrendPoint) -> VersionRun:
