@@ -11,7 +11,6 @@ from tests.test_layers import ROOT, SOURCES
 # Words that a test holds others against, a type of a type, and a generator for a search that a program makes.
 USED_OTHERWISE = {
     "advice.techniques.TECHNIQUES",
-    "documents.blocks.Inline",
     "model.error_table.WRITE_COMMAND",
     "search.generator.CallableGenerator",
 }

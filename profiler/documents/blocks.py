@@ -13,11 +13,18 @@ from typing import TypeAlias
 
 from profiler.documents import markdown
 from profiler.documents.line_chart import TimeLine, draw, summary
+from profiler.evidence import Value, formatting
 from profiler.statistics import Verdict
 
 
 class Name(str):
     """A name that a user chose, such as a kernel or a version: code in Markdown and HTML."""
+
+    __slots__ = ()
+
+
+class Gap(str):
+    """Words for why there is no number, such as `not collected`."""
 
     __slots__ = ()
 
@@ -33,7 +40,51 @@ class Link:
         return self.name
 
 
-Inline: TypeAlias = "str | Link"
+@dataclass(frozen=True)
+class Number:
+    """A value with its unit, or the state in its place; a page says on hover what `about` says."""
+
+    value: Value
+    about: str = ""
+
+    def __str__(self) -> str:
+        return str(formatting.quantity(self.value))
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part of a whole, from 0 to 1, which a page draws as a bar too; a dash where it is None."""
+
+    part: float | None
+
+    def __str__(self) -> str:
+        return "–" if self.part is None else str(formatting.quantity(Value(100 * self.part, "%")))
+
+
+@dataclass(frozen=True)
+class VerdictText:
+    """A verdict and the size of the change; a page colours it and says the reason on hover."""
+
+    verdict: Verdict
+    change: str = ""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verdict.label} {self.change}".rstrip()
+
+
+@dataclass(frozen=True)
+class Hinted:
+    """Words of which a page says more on hover."""
+
+    text: str
+    hint: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Inline: TypeAlias = "str | Link | Number | Share | VerdictText | Hinted"
 Phrase: TypeAlias = "Inline | tuple[Inline, ...]"  # several are written one after the other
 
 
@@ -62,7 +113,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under a head; the columns in `right` hold numbers.
+    """Rows of cells under a head; the columns in `right` hold numbers, those in `wide` a phone leaves out.
 
     A head of empty names is not shown: the first cell of each row says what the row is.
     """
@@ -70,6 +121,7 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[Phrase]]
     right: Collection[int] = ()
+    wide: Collection[int] = ()
 
 
 @dataclass(frozen=True)
@@ -233,7 +285,7 @@ def _written(phrase: Phrase, text: Callable[[str], str], name: Callable[[str], s
     return "".join(
         link.format(name=name(part.name), address=part.address)
         if isinstance(part, Link)
-        else (name if isinstance(part, Name) else text)(part)
+        else (name if isinstance(part, Name) else text)(str(part))
         for part in parts
     )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from profiler.documents.blocks import Block, Heading, Line, Preformatted, Table
+from profiler.documents.blocks import Block, Gap, Heading, Line, Name, Preformatted, Table
 from profiler.evidence import formatting
 from profiler.sass import AlignedRow, Alignment, HotRow, HotSpot, HotSpotChange, Listing
 from profiler.sass.alignment import CHANGED, EQUAL, KINDS, ONLY_A, ONLY_B, RENAMED, UNCHANGED, UNREAD
@@ -15,6 +15,7 @@ _WAITING_FOR = "waiting for"
 _COUNTS = ("samples", _WAITING_FOR, "executed", "excess wavefronts")
 _CONTEXT = 3  # rows printed around each that differs or is hot
 _MOVED = 10  # places printed that moved
+_REASONS_NAMED = 3  # of a place
 _SIGNS = {EQUAL: " ", RENAMED: "≈", ONLY_A: "-", ONLY_B: "+", UNREAD: "?"}  # by a row's kind
 
 _Hot = Mapping[int, tuple[int, HotRow]]  # rank and counts by the position of a function's row
@@ -130,25 +131,43 @@ def moved_blocks(changes: Sequence[HotSpotChange]) -> Iterator[Block]:
     if not changes:
         return
     yield Heading("waiting samples that moved")
-    rows = [
-        (
-            change.location_a.words if change.location_a else "–",
-            change.location_b.words if change.location_b else "–",
-            count_words(change.a),
-            count_words(change.b),
-            _reasons(change) + (" (counting noise)" if change.is_counting_noise else ""),
-            (change.text or "???").strip(),
-        )
-        for change in changes[:_MOVED]
-    ]
-    yield Table(("A at", "B at", "A", "B", "by reason", "code"), rows, right=(2, 3))
+    yield moved_table(changes[:_MOVED])
     if len(changes) > _MOVED:
         yield Line(f"and {len(changes) - _MOVED} more places: --json has all")
 
 
-def _reasons(change: HotSpotChange) -> str:
-    largest = list(change.by_reason.items())[:2]
-    return ", ".join(
-        f"{reason} {'+' if count > 0 else formatting.MINUS}{count_words(abs(count))}"
-        for reason, count in largest
-    )
+def moved_table(changes: Sequence[HotSpotChange], reason: str = "") -> Table:
+    """A row a place: its samples of waiting warps on both sides, and the reasons that moved most.
+
+    `reason` is the stall that these samples waited for, which is then not named.
+    """
+    places = [
+        [Name(location.words) if location else "–" for location in (change.location_a, change.location_b)]
+        for change in changes
+    ]
+    rows = [
+        (
+            a,
+            b if a != b else "same",
+            Name(change.text.strip()) if change.text else Gap("no text in the report"),
+            count_words(change.a) or "–",
+            count_words(change.b) or "–",
+            _signed(change.change),
+            _reasons(change, reason),
+        )
+        for (a, b), change in zip(places, changes, strict=True)
+    ]
+    head = ("A at", "B at", "code", "A", "B", "change", "" if reason else "by reason")
+    return Table(head, rows, right=(3, 4, 5), wide=(1,))
+
+
+def _reasons(change: HotSpotChange, reason: str) -> str:
+    largest = [item for item in change.by_reason.items() if item[0] != reason][:_REASONS_NAMED]
+    words = [f"{name} {_signed(count)}" for name, count in largest]
+    return ", ".join([*words, *(["within counting noise"] if change.is_counting_noise else [])])
+
+
+def _signed(count: float) -> str:
+    if not round(count):
+        return "±0"
+    return f"{'+' if count > 0 else formatting.MINUS}{count_words(abs(count))}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import location
 from profiler.compare import Pairing
-from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
+from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Phrase, Table, VerdictText
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, MetricTable
@@ -49,6 +49,7 @@ _HEAD = (
     *("kernel", "verdict", "size (95 %)", "level", "since", "can lie in"),
     *("machine code", "environment", "due to"),
 )
+_WIDE = (3, 5, 6, 7)  # columns that a phone leaves out
 
 
 @dataclass(frozen=True, repr=False)
@@ -148,7 +149,7 @@ class HistoryDocument(Document):
             histories = list(group)
             yield Heading(heading)
             if rows := [_step_cells(history, step) for history in histories for step in history.steps]:
-                yield Table(_HEAD, rows)
+                yield Table(_HEAD, rows, wide=_WIDE)
             yield Notes(_notes(histories))
 
     def shared_run(self, step: LevelStep) -> str | None:
@@ -236,10 +237,28 @@ def _heading(history: History) -> str:
     return f"{series.family}: {series.label}{version} {over} ({where})"
 
 
-def _step_cells(history: History, step: LevelStep) -> tuple[str, ...]:
+def step_table(histories: Sequence[History], names: Mapping[tuple[str, str], str], most: int) -> Table:
+    """The newest steps of several histories, each with its line and metric.
+
+    `names` says what a series is called by its part and mode.
+    """
+    steps = [(history, step) for history in histories for step in history.steps]
+    steps.sort(key=lambda pair: pair[1].likeliest.created, reverse=True)
+    rows = []
+    for history, step in steps[:most]:
+        series = history.series
+        line = " ".join(filter(None, (history.version, names[series.part, series.mode])))
+        rows.append((Name(line), series.label, *_step_cells(history, step)[1:]))
+    return Table(("line", "metric", *_HEAD[1:]), rows, wide=(1, *(index + 1 for index in _WIDE)))
+
+
+def _step_cells(history: History, step: LevelStep) -> tuple[Phrase, ...]:
+    verdict: Phrase = verdict_words(step)
+    if step.equal is None:
+        verdict = VerdictText(step.verdict, reason=step.reason)
     return (
         Name(_kernel(history)),
-        verdict_words(step),
+        verdict,
         size_words(step),
         level_words(step),
         moment(step.likeliest),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -20,10 +19,25 @@ from profiler.compare import (
 )
 from profiler.compare.resolve_code import open_report_of_launch
 from profiler.documents.asking import side_of
-from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Name, Notes, Table, plain
+from profiler.documents.blocks import (
+    Block,
+    Findings,
+    Fold,
+    Gap,
+    Heading,
+    Hinted,
+    Item,
+    Line,
+    Name,
+    Notes,
+    Number,
+    Phrase,
+    Table,
+    plain,
+)
 from profiler.documents.document import Document
 from profiler.documents.insights import kind_words, share_words
-from profiler.documents.launch_inside import HotPlaces, InsideLaunch, dominant_stall, inside_launch
+from profiler.documents.launch_inside import HotPlaces, InsideLaunch, dominant_stall, hot_table, inside_launch
 from profiler.documents.launches import select_launches
 from profiler.errors import CannotJudge, ProfilerError, UnknownName
 from profiler.evidence import (
@@ -39,7 +53,14 @@ from profiler.evidence import (
     is_library_launch,
     place_of_most_time,
 )
-from profiler.explain import LaunchNumber, LaunchSections, MemoryLink, MemoryTraffic, launch_sections
+from profiler.explain import (
+    LaunchNumber,
+    LaunchSections,
+    MemoryLink,
+    MemoryTraffic,
+    OccupancyAnalysis,
+    launch_sections,
+)
 from profiler.reports import launch_detail, rank_rules
 from profiler.reports.rule_changes import plain_message, rule_title
 
@@ -48,7 +69,6 @@ if TYPE_CHECKING:
 
 _OPCODES_SHOWN = 12
 _RULES_SHOWN = 12  # JSON has all
-_TEXT_SHOWN = 70  # letters of a source line
 
 
 @dataclass(frozen=True)
@@ -453,10 +473,18 @@ def _blocks(document: LaunchDocument, *, everything: bool) -> Iterator[Block]:
         if statement.lever:
             yield Line(f"→ {statement.lever}")
     yield Fold("sections", [*_section_blocks(document, everything)])
-    if missing := document.sections.missing:
+    if document.sections.missing:
         yield Heading("not here")
-        rows = [(section.what, section.state, section.command, section.note) for section in missing]
-        yield Table(("what", "state", "what collects it", ""), rows)
+        yield missing_table(document)
+
+
+def missing_table(document: LaunchDocument) -> Table:
+    """What the answer has no numbers for, why, and the command that collects it."""
+    rows = [
+        (section.what, Gap(section.state), Name(section.command), section.note)
+        for section in document.sections.missing
+    ]
+    return Table(("what", "state", "what collects it", ""), rows)
 
 
 def _section_blocks(document: LaunchDocument, everything: bool) -> Iterator[Block]:
@@ -504,19 +532,29 @@ def _number_row(number: LaunchNumber, *, has_baseline: bool) -> tuple[str, ...]:
 
 
 def _occupancy_blocks(document: LaunchDocument) -> Iterator[Block]:
-    occupancy = document.sections.occupancy
-    if occupancy is None:
-        return
-    yield Heading("occupancy")
-    rows = [
-        ("achieved", str(formatting.quantity(occupancy.achieved)), ""),
-        ("theoretical", str(formatting.quantity(occupancy.theoretical)), ""),
-        *(
-            (f"limit: {limiter.name}", str(formatting.quantity(limiter.blocks)), "binds" * limiter.binds)
-            for limiter in occupancy.limiters
-        ),
+    if document.sections.occupancy is not None:
+        yield Heading("occupancy")
+        yield occupancy_table(document.sections.occupancy)
+
+
+def occupancy_table(occupancy: OccupancyAnalysis) -> Table:
+    """Achieved and theoretical occupancy, then how many blocks an SM each resource allows."""
+    is_measured = occupancy.evidence is Evidence.MEASURED
+    percent, max_warps = occupancy.theoretical.number, occupancy.max_warps
+    warps = ""
+    if percent is not None and max_warps is not None:
+        warps = f"{formatting.digits(percent * max_warps / 100)} of {formatting.digits(max_warps)} warps"
+    rows: list[Sequence[Phrase]] = [
+        ("achieved", Number(occupancy.achieved) if is_measured else Gap("not measured"), ""),
+        ("theoretical", Number(occupancy.theoretical), warps),
     ]
-    yield Table(("", "value", ""), rows, right=(1,))
+    limits = "limits, tied" if len(occupancy.binding) > 1 else "limits"
+    for limiter in occupancy.limiters:
+        word = limits if limiter.binds else ""
+        if limiter.blocks.number is None and occupancy.binding:  # it may be the lowest
+            word = "may limit as well"
+        rows.append((Hinted(f"blocks by {limiter.name}", limiter.metric), Number(limiter.blocks), word))
+    return Table(("", "", ""), rows, right=(1,))
 
 
 def _inside_blocks(inside: InsideLaunch) -> Iterator[Block]:
@@ -529,14 +567,7 @@ def _inside_blocks(inside: InsideLaunch) -> Iterator[Block]:
     if inside.hot is None:
         return
     yield Heading(f"hot places, of {formatting.digits(inside.hot.samples)} samples")
-    rows = []
-    for spot in inside.hot.places:
-        stall = dominant_stall(spot)
-        waits = f"{stall[0]} {100 * stall[1]:.0f} %" if stall else "–"
-        text = textwrap.shorten(spot.text or "", _TEXT_SHOWN, placeholder=" …")
-        share = f"{100 * (spot.samples or 0) / inside.hot.samples:.1f} %"
-        rows.append((spot.location.words, share, waits, text))
-    yield Table(("place", "samples", "waits for", "text"), rows, right=(1,))
+    yield hot_table(inside.hot)
     if inside.hot.hidden:
         yield Notes([f"and {inside.hot.hidden} places with fewer: profiler sass"])
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from profiler.documents.blocks import Hinted, Name, Share, Table
 from profiler.evidence import Value, formatting
 from profiler.reports import LaunchDetail
 from profiler.reports.instances import Timeline
@@ -13,6 +15,7 @@ from profiler.sass.hotspots import spots_by_line
 
 HOT_PLACES = 8  # source lines, or instructions where the report knows no lines
 _PM_SAMPLING = "pmsampling:"
+_TEXT_SHOWN = 70  # letters of a source line
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,15 @@ def sampling_words(inside: InsideLaunch, duration: Value) -> str:
     if duration.number is not None and duration.number < 2 * float(interval.number or 0):
         words += f", of a launch of {formatting.quantity(duration)}: too few to see its phases"
     return words
+
+
+def hot_table(hot: HotPlaces) -> Table:
+    """The places with most samples, each with what its warps wait for."""
+    rows = []
+    for spot in hot.places:
+        stall = dominant_stall(spot)
+        waits = f"{stall[0]} {100 * stall[1]:.0f} %" if stall else "–"
+        text = textwrap.shorten(spot.text or "", _TEXT_SHOWN, placeholder=" …")
+        place = Hinted(Name(spot.location.words), spot.location.file or "")
+        rows.append((place, Share((spot.samples or 0) / hot.samples), waits, Name(text)))
+    return Table(("place", "samples", "waits for", "text"), rows, right=(1,), wide=(3,))

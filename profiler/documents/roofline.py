@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from profiler.compare import refuse_unused_filters, resolve_measured
 from profiler.documents.asking import Subject, names_among, side_of
-from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
+from profiler.documents.blocks import (
+    Block,
+    Heading,
+    Hinted,
+    Line,
+    Name,
+    Notes,
+    Number,
+    Phrase,
+    Share,
+    Table,
+    plain,
+)
 from profiler.documents.document import Document
 from profiler.documents.launches import LaunchSelection, hidden_blocks, launch_heading, select_launches
 from profiler.errors import Exit
 from profiler.evidence import MetricTable, Rate, Value, chip_of, formatting
 from profiler.explain import Roof, Roofline, RooflinePoint, roofline_of
-from profiler.explain.roofline import UNUSED, collect_command
+from profiler.explain.roofline import LEVELS, UNUSED, collect_command
 from profiler.history.without_results import versions_without_results_explained
 
 if TYPE_CHECKING:
@@ -50,7 +62,7 @@ class RooflineDocument(Document):
         for (label, launch), roofline in zip(self.selection.launches, self.rooflines, strict=True):
             if (nearest := roofline.nearest_known) is not None:
                 words = roofline.rank_words(nearest)
-                sentences.append(f"{label}: {words} {nearest.name}, {percent(nearest.share)} of it reached")
+                sentences.append(f"{label}: {words} {nearest.name}, {Share(nearest.share)} of it reached")
             if reason := why_no_point(roofline):
                 kernels_by_reason.setdefault(reason, []).append(launch.base_name)
         for reason, kernels in kernels_by_reason.items():
@@ -110,7 +122,7 @@ class RooflineDocument(Document):
         """A table of roofs and one of points for each launch; what several have in common once, below."""
         selection = self.selection
         yield Heading(self.title, 1)
-        notes = [_notes(roofline) for roofline in self.rooflines]
+        notes = [[line.replace("`", "") for line in _notes(roofline)] for roofline in self.rooflines]
         shared = (
             [line for line in notes[0] if all(line in lines for lines in notes)] if len(notes) > 1 else []
         )
@@ -165,11 +177,6 @@ def rooflines_of_name(
     return RooflineDocument(selection, tuple(rooflines))
 
 
-def percent(share: float | None) -> str:
-    """A share from 0 to 1 in per cent; a dash where there is none."""
-    return "–" if share is None else str(formatting.quantity(Value(100 * share, "%")))
-
-
 def why_no_point(roofline: Roofline) -> str:
     """What a launch lacks for a point under its roofs; "" for one that has a point.
 
@@ -202,8 +209,23 @@ def _reached_any(roofline: Roofline) -> bool:
 
 def _tables(roofline: Roofline) -> Iterator[Block]:
     """The roofs, then the points under them."""
-    if roofs := _roof_cells(roofline):
-        yield Table(("roof", "reached", "peak", "of peak", ""), roofs, right=(1, 2, 3))
+    if roofline_cells := _roof_cells(roofline):
+        yield _roof_table(roofline_cells)
+    if roofline.points:
+        yield point_table(roofline)
+
+
+def roof_table(roofline: Roofline) -> Table:
+    """A row a roof: what was reached of its peak. A precision that the launch does not use is none of it."""
+    return _roof_table(_roof_cells(roofline))
+
+
+def _roof_table(rows: Sequence[Sequence[Phrase]]) -> Table:
+    return Table(("roof", "reached", "peak at its clocks", "of peak", ""), rows, right=(1, 2, 3))
+
+
+def point_table(roofline: Roofline) -> Table:
+    """A row a precision and level: intensity, where the two roofs meet, which of them limits."""
     points = [
         (
             point.precision,
@@ -211,21 +233,30 @@ def _tables(roofline: Roofline) -> Iterator[Block]:
             formatting.digits(point.intensity, whole=False),
             "–" if point.knee is None else formatting.digits(point.knee, whole=False),
             point.bound or "unknown",
-            percent(point.share),
+            Share(point.share),
         )
         for point in roofline.points
     ]
-    if points:
-        head = ("precision", "level", "operations/byte", "knee at", "limited by", "of attainable")
-        yield Table(head, points, right=(2, 3, 5))
+    head = ("precision", "level", "operations/byte", "roofs meet at", "limited by", "of attainable")
+    return Table(head, points, right=(2, 3, 5), wide=(3,))
 
 
-def _roof_cells(roofline: Roofline) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
+def missing_blocks(roofline: Roofline, chip: str | None, levels: Sequence[str] = LEVELS) -> Iterator[Block]:
+    """What the roofs lack, of the levels of memory that are asked for, and the command that collects it."""
+    levels_shown = tuple(roof for roof in roofline.levels if roof.name in levels)
+    shown = replace(roofline, levels=levels_shown)
+    yield Notes(_notes(shown))
+    if shown.missing:
+        yield Line(Name(collect_command(chip)), label="to collect all that is missing")
+
+
+def _roof_cells(roofline: Roofline) -> list[tuple[Phrase, ...]]:
+    rows: list[tuple[Phrase, ...]] = []
     for roof in roofline.roofs:
         if roof.rate.number or (roof.peak.number and roof.state != UNUSED):
-            numbers = (_quantity(roof.rate, roof.unit), _quantity(roof.peak, roof.unit), percent(roof.share))
-            rows.append((roof.name, *numbers, roofline.rank_words(roof)))
+            names = ", ".join((*roof.rate.names, *roof.peak.names))
+            rates = (_quantity(roof.rate, roof.unit), _quantity(roof.peak, roof.unit))
+            rows.append((Hinted(roof.name, names), *rates, Share(roof.share), roofline.rank_words(roof)))
     return rows
 
 
@@ -234,26 +265,26 @@ def _pointless_blocks(reason: str, same: Sequence[str], launches: Sequence[_Poin
     yield Heading(f"no point for {counted_kernels([kernel for _, kernel, _ in launches])}: {reason}")
     label, _, roofline = launches[0]
     cells = [] if _reached_any(roofline) else _roof_cells(roofline)
-    peaks = ", ".join(f"{name} {peak}" for name, _, peak, *_ in cells)
+    peaks = ", ".join(f"{plain(name)} {plain(peak)}" for name, _, peak, *_ in cells)
     yield Notes([*same, *([f"peaks, of {label}: {peaks}"] if peaks else [])])
 
 
 def _notes(roofline: Roofline) -> list[str]:
-    """The metrics that each roof lacks, by their state, and what a reader has to know of the roofs."""
+    """The metrics that each roof lacks, by their state, and what a reader has to know; code in backticks."""
     metrics: dict[tuple[str, str], list[str]] = {}
     for roof, missing in roofline.missing.items():
         for metric, state in missing:
             metrics.setdefault((roof, state), []).append(metric)
     opcodes = {roof.name: f" (its code has {roof.opcodes})" for roof in roofline.precisions if roof.opcodes}
     lacking = (
-        f"{roof}{opcodes.get(roof, '')}: {state}: {', '.join(names)}"
+        f"{roof}{opcodes.get(roof, '')}: {state}: {', '.join(f'`{name}`' for name in names)}"
         for (roof, state), names in metrics.items()
     )
-    return [line.replace("`", "") for line in (*lacking, *roofline.notes)]
+    return [*lacking, *roofline.notes]
 
 
-def _quantity(rate: Rate, unit: str) -> str:
-    return "–" if rate.number is None else str(formatting.quantity(Value(rate.number, unit)))
+def _quantity(rate: Rate, unit: str) -> Phrase:
+    return "–" if rate.number is None else Number(Value(rate.number, unit))
 
 
 def _roof_row(roof: Roof, kind: str) -> tuple[object, ...]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from profiler.bundles import Root
-from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
+from profiler.documents.blocks import Block, Heading, Line, Name, Notes
 from profiler.documents.document import Document
 from profiler.documents.prediction import time_words
+from profiler.documents.search_blocks import RefusedStage, effect_table, elite_table, refused_table
 from profiler.search import (
     Archive,
     Journal,
@@ -26,7 +27,6 @@ from profiler.search.effects import InsightEffect, insight_effects
 from profiler.statistics import Verdict
 
 TENSOR_SHARE = 0.5  # of the tensor cores' time: the owner's target
-_REASON_SHOWN = 120  # letters
 PARTS = ("generator", "screening", "judge")
 
 
@@ -37,16 +37,6 @@ class Target:
     name: str
     reached: bool | None  # None: not known
     now: str
-
-
-@dataclass(frozen=True)
-class RefusedStage:
-    """What one stage refused."""
-
-    stage: str
-    count: int
-    reasons: tuple[tuple[str, int], ...]  # most frequent first
-    newest: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,44 +171,26 @@ class SearchDocument(Document):
         for target in self.targets:
             word = {True: "reached", False: "not yet", None: "not known"}[target.reached]
             sentences.append(f"Target {target.name}: {word} ({target.now}).")
-        for effect in self.effects:
-            difference = effect.difference
-            counts = (
-                f"{effect.better_with} of {effect.shown} with, "
-                f"{effect.better_without} of {effect.withheld} without"
-            )
-            said = (
-                f"{effect.word} by {100 * difference.difference:+.0f} points "
-                f"({100 * difference.low:+.0f} to {100 * difference.high:+.0f})"
-                if difference
-                else "unknown"
-            )
-            sentences.append(f"Insight {effect.kind}: {said}; children better than their parent: {counts}.")
+        sentences += map(_effect_words, self.effects)
         minutes = sum(self.seconds.values()) / 60
         sentences.append(f"Cost: {minutes:.1f} minutes of workers; no GPU was used.")
         return sentences
 
     def blocks(self, *, everything: bool = False) -> Iterator[Block]:
-        """What is worked on, the elites, the answer in words, and what was refused."""
+        """What is worked on, the elites, the answer in words, what insights brought and what was refused."""
         yield Heading((self.title, " (", Name(self.journal.settings.id), ")"), 1)
         working = [f"c{one.number}: {one.doing or 'starting'}" for one in self.working]
         yield Notes([*working, *self.is_stopping * ["stopping: workers end after their candidate"]])
-        rows = [
-            (
-                Name(elite.name),
-                time_words(mean_time_ns(elite)),
-                str(elite.evidence),
-                str(elite.facts.get("registers", "–")),
-                str(elite.facts.get("bank_conflicts", "–")),
-                " ".join(f"{name}={value}" for name, value in elite.macros.items())
-                or ", ".join(elite.levers),
-            )
-            for elite in self.archive.elites
-        ]
-        yield Table(("elite", "mean time", "", "registers", "conflicts", ""), rows, right=(1, 3, 4))
-        yield from map(Line, self.sentences)
-        for row in self.refused:
-            yield Line(f"refused by {row.stage}: {row.count}; {row.reasons[0][0][:_REASON_SHOWN]}")
+        if self.archive.elites:
+            yield elite_table(self.journal, self.archive)
+        of_effects = set(map(_effect_words, self.effects))
+        yield from (Line(sentence) for sentence in self.sentences if sentence not in of_effects)
+        if self.effects:
+            yield Heading("what insights brought")
+            yield effect_table(self.effects)
+        if self.refused:
+            yield Heading("refused")
+            yield refused_table(self.refused)
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a candidate, in their order."""
@@ -321,6 +293,18 @@ class SearchDocument(Document):
             },
             "seconds": dict(record.seconds),
         }
+
+
+def _effect_words(effect: InsightEffect) -> str:
+    difference = effect.difference
+    counts = (
+        f"{effect.better_with} of {effect.shown} with, {effect.better_without} of {effect.withheld} without"
+    )
+    said = "unknown"
+    if difference is not None:
+        points = (100 * difference.difference, 100 * difference.low, 100 * difference.high)
+        said = f"{effect.word} by " + "{:+.0f} points ({:+.0f} to {:+.0f})".format(*points)
+    return f"Insight {effect.kind}: {said}; children better than their parent: {counts}."
 
 
 def search_document(journal: Journal) -> SearchDocument:

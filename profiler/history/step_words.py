@@ -107,15 +107,6 @@ def where_words(step: LevelStep) -> str:
     return _range([moment(point) for point in step.possible])
 
 
-def short_where_words(step: LevelStep) -> str:
-    """As `where_words`, by versions alone, or by time where a version has several of these runs."""
-    versions = {point.version for point in (step.before, *step.possible)}
-    names = [point.version for point in step.possible]
-    if len(versions) < 1 + len(names):
-        names = [f"{point.created:%Y-%m-%d %H:%M}" for point in step.possible]
-    return _range(names)
-
-
 def code_words(step: LevelStep) -> str:
     """Whether the machine code changed, and how that is known."""
     code = step.circumstances.code

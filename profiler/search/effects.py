@@ -33,14 +33,19 @@ class InsightEffect:
         return newcombe_difference(self.better_with, self.shown, self.better_without, self.withheld, _LEVEL)
 
     @property
-    def word(self) -> str:
-        """`better` or `worse` where the interval leaves zero, else `unclear`; `unknown` with too few."""
+    def verdict(self) -> Verdict | None:
+        """Better or worse where the interval leaves zero, else unclear; None with too few."""
         difference = self.difference
         if difference is None:
-            return "unknown"
+            return None
         if difference.low > 0:
-            return str(Verdict.BETTER)
-        return str(Verdict.WORSE) if difference.high < 0 else str(Verdict.UNCLEAR)
+            return Verdict.BETTER
+        return Verdict.WORSE if difference.high < 0 else Verdict.UNCLEAR
+
+    @property
+    def word(self) -> str:
+        """The verdict, or `unknown` with too few."""
+        return str(self.verdict or "unknown")
 
     def to_dict(self) -> dict[str, Any]:
         """The effect by name; shares in points of 1."""

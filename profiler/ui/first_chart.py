@@ -7,16 +7,15 @@ another page must not wait for this one.
 
 from __future__ import annotations
 
-import re
 import secrets
 import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.requests import Request
+    from starlette.routing import Route
 
 LONGEST_S = 5.0  # for a browser that says nothing, or is slow
-_ADDRESS = re.compile(r".*/drawn/([0-9a-f]{32})")  # below any folder, as behind a proxy
 
 _expected: dict[str, threading.Event] = {}  # by token
 
@@ -38,21 +37,18 @@ def forget(token: str) -> None:
     _expected.pop(token, None)
 
 
-class WithFirstChart:
-    """An ASGI application that takes the word of browsers for their charts."""
+def route() -> Route:
+    """What takes the word of browsers for their charts, below any folder, as behind a proxy.
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+    A browser that comes too late has done nothing wrong.
+    """
+    from starlette.responses import Response
+    from starlette.routing import Route
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; a browser that comes too late has done nothing wrong."""
-        is_asked = scope["type"] == "http" and scope["method"] == "GET"
-        said = _ADDRESS.fullmatch(scope["path"]) if is_asked else None
-        if said is None:
-            await self._app(scope, receive, send)
-            return
-        drawn = _expected.get(said[1])
-        if drawn is not None:
-            drawn.set()
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
+    async def drawn(request: Request) -> Response:
+        event = _expected.get(request.path_params["token"])
+        if event is not None:
+            event.set()
+        return Response(status_code=204)
+
+    return Route("/{folder:path}drawn/{token}", drawn)

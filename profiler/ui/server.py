@@ -138,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from streamlit.starlette import App
     from streamlit.web.bootstrap import load_config_options
 
-    from profiler.ui.first_chart import WithFirstChart
+    from profiler.ui import first_chart
     from profiler.ui.origins import WithOrigins, parse_origin
     from profiler.ui.preloads import WithPreloads
     from profiler.ui.static_files import WithStaticFiles
@@ -166,12 +166,16 @@ def main(argv: Sequence[str] | None = None) -> None:
         Middleware(WithHeaders),
         Middleware(WithOrigins, origins=origins),
         Middleware(WithSocketLimit),
-        Middleware(WithFirstChart),
         Middleware(WithStaticFiles),
         Middleware(WithUploadLimits, limits=limits),
         Middleware(WithPreloads),
     ]
-    app = App(arguments.app, middleware=middleware, lifespan=warming_up(arguments.app))
+    app = App(
+        arguments.app,
+        middleware=middleware,
+        routes=[first_chart.route()],
+        lifespan=warming_up(arguments.app),
+    )
     port = listener.getsockname()[1]
     load_config_options(
         {

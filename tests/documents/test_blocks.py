@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 from profiler.cli.output import text_of
-from profiler.documents.blocks import Fold, Heading, Line, Preformatted, Table, to_html, to_markdown
+from profiler.documents.blocks import (
+    Fold,
+    Gap,
+    Heading,
+    Hinted,
+    Line,
+    Name,
+    Number,
+    Preformatted,
+    Share,
+    Table,
+    VerdictText,
+    plain,
+    to_html,
+    to_markdown,
+)
+from profiler.evidence import NOT_COLLECTED, Value
+from profiler.statistics import Verdict
 
 FACTS = (Table(("", ""), [("GPU", "H100"), ("driver", "580")]), Line("That is all."))
 
@@ -42,3 +59,21 @@ def test_what_stands_between_two_backticks_is_code_in_html_too() -> None:
     assert to_html([Line("one ` alone")]) == "<p>one ` alone</p>"
     head = Table(("name", "µs"), [("a", "1")], right=(1,))
     assert '<th align="left">name</th><th align="right">µs</th>' in to_html([head])
+
+
+def test_cells_that_a_page_draws_are_words_in_every_other_format() -> None:
+    cells = (
+        VerdictText(Verdict.WORSE, "+3 %", "beyond the floor"),
+        Number(Value(1234.0, "ns"), "gpu__time_duration.sum"),
+        Number(NOT_COLLECTED),
+        Share(0.25),
+        Share(None),
+        Hinted(Name("k<1>"), "file.cu"),
+        Gap("not measured"),
+    )
+    table = Table(("",) * len(cells), [cells], wide=(1,))
+    words = ["! worse +3 %", "1.23 µs", "not collected", "25.0 %", "–", "k<1>", "not measured"]
+    assert [plain(cell) for cell in cells] == words
+    assert text_of([table]).split("  ") == [*"  ".join(words).split("  ")[:-1], "not measured\n"]
+    assert "| ! worse +3 % | 1.23 µs | not collected | 25.0 % | – |" in to_markdown([table])
+    assert "beyond the floor" not in to_html([table])

@@ -30,7 +30,7 @@ def test_a_step_is_printed_and_is_a_row(store: Store, capsys: pytest.CaptureFixt
     assert isinstance(table, Table)
     assert isinstance(notes, Notes)
     ((kernel, verdict, size, *_, due_to),) = table.rows
-    assert (kernel, verdict, due_to) == ("total", "! worse", row["cause"])
+    assert (kernel, str(verdict), due_to) == ("total", "! worse", row["cause"])
     assert str(size).startswith("+5.")
     assert "profiler compare 20260311T120000-flash-v1 " in str(notes.lines[-1])
 

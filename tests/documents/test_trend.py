@@ -27,7 +27,8 @@ def test_a_trend_over_time_has_a_row_a_run(store: Store, capsys: pytest.CaptureF
 
 def test_a_trend_over_versions_has_a_row_a_version(store: Store) -> None:
     document = load_trend("static_registers", load_metrics(), store)
-    assert [row[6] for row in document.rows()] == ["v1"]
+    assert [row[8] for row in document.rows()] == ["v1"]
+    assert [row[6] for row in document.rows()] == ["static_registers"], "the concept"
 
 
 def trends(*rows: tuple[str, tuple[Value | float | None, ...]]) -> tuple[Trend, ...]:

@@ -59,7 +59,10 @@ def test_the_command_prints_the_status_and_stops(
     said = capsys.readouterr().out
     document = search_document(journal)
     assert said == text_of(document.blocks())
-    assert all(sentence in said.splitlines() for sentence in document.sentences)
+    in_words = [sentence for sentence in document.sentences if not sentence.startswith("Insight ")]
+    assert set(in_words) <= set(said.splitlines())
+    assert len(in_words) + len(document.effects) == len(document.sentences), "effects are a table"
+    assert all(effect.kind in said for effect in document.effects)
     assert all(f"| `{elite.name}` |" in document.to_markdown() for elite in document.archive.elites)
     assert main(["search", "stop", "attention"]) == 0
     assert journal.is_stopping

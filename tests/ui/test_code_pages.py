@@ -383,7 +383,7 @@ class TestDrillDown:
         asked = {"a": a, "b": b, "drill": "waiting", "reason": "long_scoreboard"}
         app = page("diff", full_data, monkeypatch, **asked)
         shown = text(app).partition("Waiting for long_scoreboard")[2].partition("What next")[0]
-        assert "in A in B code A B change" in shown
+        assert "A at B at code A B change" in shown
         assert "by reason" not in shown
         assert "lg_throttle" not in shown
         assert app.query_params["reason"] == "long_scoreboard"
@@ -421,11 +421,11 @@ class TestDrillDown:
         shown = self.drill(full_data, monkeypatch, "waiting", "ncar")
         table = shown.partition("by reason")[2]
         first, moved, others = (
-            ("v1.cu:81 same O_rmem[e] += P_smem[n]", "76.0 k 45.1 k −30.9 k", 21)
+            ("v1.cu:81 same O_rmem[e] += P_smem[n]", "76 010 45 148 −30 862", 21)
             if is_made(reports)
             else (
                 "miniWeather_mpi_openacc.F90:288 same vals(ll) = (-stencil(1)",
-                "137 k 82.4 k −54.8 k wait −21.7 k",
+                "137 185 82 355 −54 830 wait −21 677",
                 148,
             )
         )

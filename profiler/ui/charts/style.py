@@ -9,7 +9,6 @@ from profiler.ui.charts.labels import plotly_text, shorten
 from profiler.ui.theme import HATCH, light
 
 Figure = dict[str, Any]  # of Plotly: {"data": traces, "layout": …}, or a part of one
-CONFIG = {"displayModeBar": False, "responsive": True}
 FONT = {"family": '"Source Sans", "Source Sans 3", sans-serif', "size": 12.5, "color": light("ink")}
 MUTED_FONT = {**FONT, "size": 12, "color": light("muted")}
 TRANSPARENT = "rgba(0,0,0,0)"

@@ -6,10 +6,10 @@ import streamlit as st
 
 from profiler.documents.version_table import LATENCY
 from profiler.ui import addresses, controls, markup
-from profiler.ui.charts import style
 from profiler.ui.data import index, lineages, trend_choice, version_tables
 from profiler.ui.errors import errors_shown
 from profiler.ui.sections import notes, version_table_choice
+from profiler.ui.sections.chart import show_chart
 from profiler.ui.views import version_table
 
 CHARTS = ("lines", "bars")
@@ -104,7 +104,7 @@ with st.container(key="compare_picture"):
     st.html(markup.section_head(f"The same as {chart}", version_table.chart_caption(view, chart)))
     figure, alt = version_table.chart(view, chart)
     if figure["data"]:  # none where a filter leaves nothing
-        st.plotly_chart(figure, theme=None, config=style.CONFIG, key="compare_figure", alt=alt)
+        show_chart(figure, key="compare_figure", alt=alt)
 st.html(markup.section_head("Notes", "on what is compared"))
 notes.show("compare_notes", {name: version_tables.short_label(name) for name in names})
 filters.write_url()

@@ -11,11 +11,11 @@ from streamlit.delta_generator import DeltaGenerator
 from profiler.compare import LatencyComparison
 from profiler.explain import Explanation
 from profiler.ui import controls, markup
-from profiler.ui.charts import style
 from profiler.ui.data import advice as advice_data
 from profiler.ui.data import comparisons, index, launches
 from profiler.ui.data.cells import shared_workloads_on_gpus
 from profiler.ui.data.diff import OpenedDiff
+from profiler.ui.sections.chart import show_chart
 from profiler.ui.views import advice, drilldown, latency_verdict, launch_pairs, pair_elsewhere, time_split
 from profiler.ui.views.drilldown import Drill
 
@@ -37,7 +37,7 @@ def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> De
             st.html(launch_pairs.verdict(opened.comparison, opened.pair))
         if chart := launch_pairs.duration_chart(opened.pair):
             alt = launch_pairs.duration_alt(opened.pair)
-            st.plotly_chart(chart, theme=None, config=style.CONFIG, key="diff_ticks", alt=alt)
+            show_chart(chart, key="diff_ticks", alt=alt)
         if opened.pair is not None:
             sections = launches.view_of_pair(opened.data_version, opened.comparison, opened.pair)
             st.html(launch_pairs.sections_link(sections))
@@ -89,7 +89,7 @@ def _show_latency(opened: OpenedDiff, timed: LatencyComparison, filters: control
     if latency_verdict.has_samples(timed):
         spread = filters.switch("distribution", latency_verdict.SPREADS, "spread")
         chart, alt = latency_verdict.chart(timed, spread), latency_verdict.alt(timed)
-        st.plotly_chart(chart, theme=None, config=style.CONFIG, key="diff_samples", alt=alt)
+        show_chart(chart, key="diff_samples", alt=alt)
         st.html(latency_verdict.chart_note(timed, spread))
     if comparison.a.launches or comparison.b.launches:
         st.html(markup.section_head("Under the profiler", "ncu duration, not latency"))
@@ -147,14 +147,12 @@ def show_waterfall(
         return
     # A chart that keeps its selection says nothing of a second click on the same bar: each has its own key.
     key = f"diff_why_{st.session_state.setdefault(_CLICKS, 0)}"
-    box.plotly_chart(
+    show_chart(
         chart,
-        theme=None,
-        config=style.CONFIG,
         key=key,
         alt=opened.explanation.sentence,
-        selection_mode="points",
-        on_select=lambda: _open_bar(st.session_state[key].selection.points, drill, filters),
+        on_click=lambda: _open_bar(st.session_state[key].selection.points, drill, filters),
+        box=box,
     )
 
 

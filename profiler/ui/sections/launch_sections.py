@@ -10,18 +10,21 @@ from typing import Any
 import streamlit as st
 
 from profiler.documents import LaunchDocument
+from profiler.documents.launch import missing_table
 from profiler.errors import ProfilerError
 from profiler.evidence import Evidence, RuleResult
 from profiler.reports import address_of, place_of, stall_of
 from profiler.sass import CodeLocation
 from profiler.ui import addresses, controls, markup
-from profiler.ui.charts import launch_timeline, style
+from profiler.ui.charts import launch_timeline
 from profiler.ui.data import launches, lineages, machine_code, predictions, results
 from profiler.ui.data.index import DataVersion
 from profiler.ui.errors import errors_shown
 from profiler.ui.markup import Html
+from profiler.ui.sections.chart import show_chart
 from profiler.ui.sections.launch_choice import LaunchChoice
 from profiler.ui.views import (
+    answer,
     launch_bars,
     launch_head,
     launch_inside,
@@ -55,7 +58,7 @@ def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoi
         _show_unmeasured(document)
     if document.sections.missing:
         st.html(markup.section_head("What is missing", "with the command that collects it"))
-        st.html(launch_inside.missing(document))
+        st.html(answer.table(missing_table(document), "what is missing"))
 
 
 def _show_measured(document: LaunchDocument, code: addresses.LaunchCode | None) -> None:
@@ -167,10 +170,8 @@ def _show_inside(
             names = ", ".join(inside.timelines)
             st.html(markup.note(f"nothing to draw: 0 throughout, or too few samples: {names}"))
             return
-        st.plotly_chart(
+        show_chart(
             launch_timeline.figure(lines),
-            theme=None,
-            config=style.CONFIG,
             key="launch_timeline",
             alt=f"{len(lines)} metrics over the time of the launch: {', '.join(lines)}",
         )

@@ -11,9 +11,9 @@ from profiler.history import LATENCY, BestVersion, Lineage
 from profiler.model.stored_predictions import StoredPredictions
 from profiler.regressions import WorseNow
 from profiler.ui import markup
-from profiler.ui.charts import style
 from profiler.ui.data import current_state, lineages, predictions
 from profiler.ui.data.index import DataVersion
+from profiler.ui.sections.chart import show_chart
 from profiler.ui.views import best_versions, known_facts, lineage_summary, lineage_versions, worse_now
 
 
@@ -79,7 +79,7 @@ def _show_known_facts(
     if facts is not None:
         with st.container(key="overview_known"):
             st.html(markup.section_head("Known without a GPU", known_facts.caption()))
-            st.plotly_chart(facts.figure, theme=None, config=style.CONFIG, alt=facts.alt, key="known_facts")
+            show_chart(facts.figure, alt=facts.alt, key="known_facts")
 
 
 def _show_measuring(lineage: Lineage) -> None:

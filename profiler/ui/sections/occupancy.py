@@ -6,16 +6,17 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from profiler.documents.launch import occupancy_table
 from profiler.evidence import Launch
 from profiler.explain import OccupancyAnalysis, measured_occupancy, static_occupancy
 from profiler.reports import LaunchDetail
 from profiler.store import ResultInfo
 from profiler.ui import controls, markup
-from profiler.ui.charts import style
 from profiler.ui.data import results
 from profiler.ui.data.index import DataVersion
 from profiler.ui.errors import errors_shown
-from profiler.ui.views import occupancy_limits
+from profiler.ui.sections.chart import show_chart
+from profiler.ui.views import answer, occupancy_limits
 
 
 def show_measured(launch: Launch, detail: LaunchDetail | None) -> None:
@@ -44,11 +45,11 @@ def show_static(data_version: DataVersion, facts: Sequence[ResultInfo], filters:
 
 def _show(occupancy: OccupancyAnalysis, key: str) -> None:
     table_box, *curve_boxes = st.columns([1.15, 1, 1, 1], gap="medium")
-    table_box.html(occupancy_limits.table(occupancy))
+    table_box.html(answer.table(occupancy_table(occupancy), "occupancy"))
     # A report has a curve for each resource, or for some of them.
     for box, curve in zip(curve_boxes, occupancy.curves, strict=False):
         chart, alt = occupancy_limits.chart(curve, occupancy.max_warps)
-        box.plotly_chart(chart, theme=None, config=style.CONFIG, key=f"{key}_{curve.name}", alt=alt)
+        show_chart(chart, key=f"{key}_{curve.name}", alt=alt, box=box)
     st.html(markup.note(occupancy_limits.sentence(occupancy)))
     for line in occupancy_limits.notes(occupancy):
         st.html(line)

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from profiler.documents.roofline import missing_blocks, point_table, roof_table, why_no_point
 from profiler.evidence import Evidence, Launch, chip_of
 from profiler.explain import roofline_of
+from profiler.explain.roofline import UNUSED
 from profiler.store import RunInfo
 from profiler.ui import controls, markup
-from profiler.ui.charts import style
 from profiler.ui.data import index, lineages, results, series
 from profiler.ui.data.cells import workloads_on_gpus
 from profiler.ui.data.index import DataVersion
 from profiler.ui.data.trend_choice import paths_by_kernel
-from profiler.ui.views import roofline_points, roofline_steps
+from profiler.ui.sections.chart import show_chart
+from profiler.ui.views import answer, roofline_points, roofline_steps
+
+NO_ROOF = "No roof: neither a peak nor a rate is in the report."
 
 
 def show_launch(data_version: DataVersion, run: RunInfo, launch: Launch) -> None:
@@ -24,16 +28,18 @@ def show_launch(data_version: DataVersion, run: RunInfo, launch: Launch) -> None
     roofline = roofline_of(launch, index.metric_table(data_version), chip, run.ncu_version)
     roofs_box, points_box = st.columns([1, 1], gap="medium")
     roofs_box.html(markup.section_head("Roofs", "reached rates and this GPU's peaks at the launch's clocks"))
-    roofs_box.html(roofline_points.roofs(roofline))
+    roofs = roof_table(roofline)
+    roofs_box.html(answer.table(roofs, "roofs") if roofs.rows else markup.note(NO_ROOF))
+    if unused := [roof.name for roof in roofline.precisions if roof.state == UNUSED]:
+        roofs_box.html(markup.note(f"not used by this launch: {', '.join(unused)}"))
     points_box.html(markup.section_head("Points", "operations for each byte that crosses a level"))
     if roofline.points:
-        points_box.html(roofline_points.points(roofline))
+        points_box.html(answer.table(point_table(roofline), "points under the roofs"))
         chart, alt = roofline_points.chart(roofline)
-        st.plotly_chart(chart, theme=None, config=style.CONFIG, key="runs_roofline", alt=alt)
+        show_chart(chart, key="runs_roofline", alt=alt)
     else:
-        points_box.html(markup.note(roofline_points.NO_POINT))
-    for line in roofline_points.notes(roofline, chip):
-        st.html(line)
+        points_box.html(markup.note(f"No point to draw: {why_no_point(roofline)}."))
+    st.html(answer.html(missing_blocks(roofline, chip)))
 
 
 def show_path(
@@ -59,7 +65,7 @@ def show_path(
         path = paths[filters.select("kernel", list(paths), "kernel")]
     if drawn := roofline_steps.chart(path, level):
         chart, alt = drawn
-        st.plotly_chart(chart, theme=None, config=style.CONFIG, key="trends_roofline", alt=alt)
+        show_chart(chart, key="trends_roofline", alt=alt)
     st.html(markup.section_head("Path", f"each version's leading precision, seen from {level}"))
     st.html(roofline_steps.table(path, level))
     for line in roofline_steps.notes(path, level):

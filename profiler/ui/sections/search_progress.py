@@ -6,13 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.documents import SearchDocument
+from profiler.documents import SearchDocument, search_blocks
 from profiler.errors import ProfilerError
 from profiler.search import SearchRecord
 from profiler.ui import controls, markup
-from profiler.ui.charts import search_progress, search_tree, style
+from profiler.ui.charts import search_progress, search_tree
 from profiler.ui.data import index, predictions, searches
-from profiler.ui.views import search_summary
+from profiler.ui.sections.chart import show_chart
+from profiler.ui.views import answer, search_summary
 
 ALL, ELITES, REFUSED = "all", "elites", "refused"
 _EVERY_S, _IDLE_S = 4.0, 20.0
@@ -62,7 +63,8 @@ def _draw_descent(search_id: str, view: str, selected: str, filters: controls.Fi
         caption = f"{count} of {len(document.children)}, by the stage that caught them"
         st.html(markup.section_head("Refused", caption))
         if document.refused:
-            st.html(search_summary.refused(document, href))
+            stages = {row.newest: href[row.newest] for row in document.refused}
+            st.html(answer.table(search_blocks.refused_table(document.refused), "refused", stages))
         else:
             st.html(markup.note("Nothing was refused yet."))
 
@@ -90,15 +92,7 @@ def _show_chart(document: SearchDocument) -> None:
         search_summary.steps(document),
         search_summary.levels(document, _lineage_times(document)),
     )
-    st.plotly_chart(
-        figure,
-        theme=None,
-        config=style.CONFIG,
-        key=_CHART,
-        on_select=_take_click,
-        selection_mode="points",
-        alt=" ".join(document.sentences[:2]),
-    )
+    show_chart(figure, key=_CHART, on_click=_take_click, alt=" ".join(document.sentences[:2]))
 
 
 def _lineage_times(document: SearchDocument) -> dict[str, float]:
@@ -134,17 +128,20 @@ def _show_tree(document: SearchDocument, selected: str, href: dict[str, str]) ->
         caption += f"; {folded} without children folded"
     st.html(markup.section_head("Who came from whom", caption))
     st.markdown(search_tree.picture(nodes), unsafe_allow_html=True)  # SVG, which only st.markdown keeps
-    st.html(search_summary.path_list(document))
+    if document.best is not None:  # what stands for the tree on a phone
+        way = search_blocks.path_table(document.journal, document.archive, document.best, document.workload)
+        st.html(answer.table(way, "the way to the best", css="k-path"))
 
 
 def _show_elites(document: SearchDocument, selected: str, href: dict[str, str]) -> None:
     settings = document.journal.settings
     st.html(markup.section_head("Elites", f"top {settings.seats}"))
-    st.html(search_summary.elites(document, href, selected))
+    seats = search_blocks.elite_table(document.journal, document.archive)
+    st.html(answer.table(seats, "elites", href, selected))
     st.html(markup.note("An elite is replaced only by a better one, not on a tie."))
     st.html(markup.section_head("What insights brought"))
     if document.effects:
-        st.html(search_summary.insights(document.effects))
+        st.html(answer.table(search_blocks.effect_table(document.effects), "what insights brought"))
         st.html(markup.note(search_summary.INSIGHT_NOTE))
     else:
         st.html(markup.note("No child of a candidate with insights yet."))
@@ -157,7 +154,8 @@ def _show_candidate(document: SearchDocument, record: SearchRecord) -> None:
     st.html(markup.section_head(title, ", ".join(record.levers)))
     st.html(markup.paragraph(search_summary.candidate_words(document, record)))
     left, right = st.columns([1, 2], gap="large")
-    left.html(search_summary.facts(document, record, parent))
+    known = search_blocks.facts_table(record, parent, document.journal.settings.workloads)
+    left.html(answer.table(known, "facts"))
     if record.is_valid and record.number:
         left.code(
             f"profiler search promote {document.journal.settings.family} {record.name} "

@@ -12,10 +12,11 @@ import plotly.graph_objects
 import streamlit as st
 
 from profiler.compare import NoiseModel
+from profiler.documents import TrendDocument
 from profiler.evidence import Cell, Evidence
 from profiler.history import LATENCY, RunSpread, TrendPoint, opcode_mix, stall_mix
 from profiler.ui import addresses, controls, late_fields, markup
-from profiler.ui.charts import share_areas, style
+from profiler.ui.charts import share_areas
 from profiler.ui.charts.style import Figure
 from profiler.ui.data import index, series, trend_choice, trend_point, trend_view
 from profiler.ui.data.cache import cached
@@ -24,13 +25,13 @@ from profiler.ui.data.index import DataVersion
 from profiler.ui.data.readable_names import Fit
 from profiler.ui.data.run_axis import TIME, VERSIONS, RunAxis
 from profiler.ui.errors import errors_shown
+from profiler.ui.sections.chart import show_chart
 from profiler.ui.views import (
     history_steps,
     mix_areas,
     point_card,
     trend_numbers,
     trend_panels,
-    trends_csv,
     version_grid,
 )
 from profiler.ui.views.trend_panels import ChosenLines, Look
@@ -129,15 +130,7 @@ def _show_chart(
         zoom = drawing.choice.zoom
         # Of another part of the axis it is another chart, on which nothing is selected yet.
         chart_key = f"{_CHART}{many}_{zoom[0]:%Y%m%d%H%M}_{zoom[1]:%Y%m%d%H%M}" if zoom else f"{_CHART}{many}"
-        st.plotly_chart(
-            chart,
-            theme=None,
-            config=style.CONFIG,
-            key=chart_key,
-            alt=alt,
-            on_select=partial(_take_click, chart_key, isolated),
-            selection_mode="points",
-        )
+        show_chart(chart, key=chart_key, alt=alt, on_click=partial(_take_click, chart_key, isolated))
         late_fields.wait_for_chart()
         _show_point(data_version, choice, filters, drawing, dict(spreads))
         if zoom:
@@ -150,7 +143,7 @@ def _show_chart(
         mix, alt = trend_panels.opcode_mix(
             loaded.lineage, choice.versions, choice.workload, choice.gpu, picture.gutter
         )
-        st.plotly_chart(mix, theme=None, config=style.CONFIG, key="trends_mix", alt=alt)
+        show_chart(mix, key="trends_mix", alt=alt)
         st.html(markup.note(trend_panels.OPCODE_MIX_NOTE))
     if too_many:
         st.html(markup.note(too_many))
@@ -240,7 +233,7 @@ def _show_mixes(
 def _draw_mix(drawn: tuple[Figure, str] | None, key: str) -> None:
     if drawn is not None:
         figure, alt = drawn
-        st.plotly_chart(figure, theme=None, config=style.CONFIG, key=key, alt=alt)
+        show_chart(figure, key=key, alt=alt)
 
 
 def _longest(loaded: FamilySeries, version: str | None, parts: Collection[str]) -> str:
@@ -336,6 +329,6 @@ def _show_numbers(
         trends = loaded.by_metric[filters.select("numbers of", metrics, "numbers", format_option=label)]
     head.html(markup.section_head("Numbers", trend_numbers.caption(trends, choice.versions)))
     st.html(trend_numbers.table(trends, choice.versions, choice.family, loaded.ranking))
-    every_trend = [trend for trends in loaded.by_metric.values() for trend in trends]
-    content = partial(trends_csv.as_csv, every_trend)
+    every_trend = tuple(trend for trends in loaded.by_metric.values() for trend in trends)
+    content = TrendDocument(", ".join(metrics), every_trend).to_csv
     st.download_button("Download as CSV", content, f"{choice.family}.csv", on_click="ignore")

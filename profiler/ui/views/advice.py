@@ -57,7 +57,7 @@ def _by_lever(statements: Sequence[Statement]) -> list[list[Statement]]:
 def _row(group: Sequence[Statement], *, has_share_column: bool) -> Row:
     first = group[0]
     lines = [
-        markup.tag("span", markup.backticks_as_code(statement.text), "m", _numbers(statement))
+        markup.tag("span", markup.backticks_as_code(statement.text), "m", numbers(statement))
         for statement in group
     ]
     if first.lever:
@@ -87,7 +87,7 @@ def _question(statement: Statement) -> Html:
     return markup.backticks_as_code(statement.question or statement.text)
 
 
-def _numbers(statement: Statement) -> str:
+def numbers(statement: Statement) -> str:
     """The numbers that a statement rests on, and how far it can be believed."""
     numbers = [f"{metric.label}: {_number(metric)}" for metric in statement.inputs[:_NUMBERS_NAMED]]
     more = len(statement.inputs) - _NUMBERS_NAMED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.compare import PairComparison
+from profiler.documents.code_blocks import moved_table
 from profiler.evidence import NOT_COLLECTED, Value, formatting
 from profiler.explain import BankConflicts, Explanation, OpcodeClassChange, WaterfallStep, drilldown
 from profiler.explain.sentence import format_change
@@ -15,7 +16,7 @@ from profiler.sass import HotSpot, HotSpotChange, Listing, hotspots
 from profiler.ui import addresses, markup
 from profiler.ui.addresses import LaunchKey
 from profiler.ui.markup import Column, Html, Row
-from profiler.ui.views import metric_changes
+from profiler.ui.views import answer, metric_changes
 
 Drill = tuple[str, str]  # a view, and a stall reason or ""
 WORK, WAITING, SHARED, TENSOR = "work", "waiting", "shared memory", "tensor cores"
@@ -28,7 +29,6 @@ HOTTEST_CAPTION = "where most warps of B wait: share of all samples of waiting w
 CHANGES_SHOWN = 20
 LINES_SHOWN = 12
 OPCODES_NAMED = 6
-_REASONS_NAMED = 3
 NO_CODE = (
     "a side has no instructions; a report has them with --set full or --section SourceCounters, a CSV never"
 )
@@ -182,22 +182,12 @@ def waiting(
         what = f"No sample that waited for {reason} moved." if reason else "No waiting sample moved."
         words = what if has_samples else markup.state("a report holds no samples")
         return [head, *notes, markup.note(words)]
-    largest = max(abs(change.change) for change in changes) or 1.0
-    rows = [_change_row(change, largest, reason) for change in changes[:CHANGES_SHOWN]]
+    table = answer.table(moved_table(changes[:CHANGES_SHOWN], reason), "where the waiting moved")
     if rest := changes[CHANGES_SHOWN:]:
         words = f"{len(rest)} more places moved less, together"
         together = _signed(sum(change.change for change in rest))
-        line = markup.join((words, together, "· profiler sass A B --json has all"))
-        rows.append(markup.closing_row(markup.muted(line)))
-    columns = (
-        Column("in A"),
-        Column("in B", wide=True),
-        Column("code", wrap=True),
-        *_SIDES,
-        Column("", wide=True),
-        Column("" if reason else "by reason", wrap=True),
-    )
-    return [head, *notes, markup.table("where the waiting moved", columns, rows)]
+        notes.append(markup.note(markup.join((words, together, "· profiler sass A B --json has all"))))
+    return [head, *notes, table]
 
 
 def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
@@ -268,29 +258,6 @@ def _class_row(change: OpcodeClassChange, largest: float) -> Row:
             *_counts_and_change(change.a, change.b),
             markup.change_bar((change.b - change.a) / largest),
             markup.join(lists, " · "),
-        )
-    )
-
-
-def _change_row(change: HotSpotChange, largest: float, reason: str) -> Row:
-    reasons = [
-        markup.join((markup.code(name), _signed(moved)))
-        for name, moved in list(change.by_reason.items())[:_REASONS_NAMED]
-        if name != reason
-    ]
-    if change.is_counting_noise:
-        reasons.append(markup.muted("within counting noise"))
-    a, b = (location.words if location else "–" for location in (change.location_a, change.location_b))
-    return Row(
-        (
-            markup.code(a),
-            markup.code(b) if a != b else markup.muted("same"),
-            _code(change.text),
-            _count(change.a),
-            _count(change.b),
-            _signed(change.change),
-            markup.change_bar(change.change / largest),
-            markup.join(reasons, " · "),
         )
     )
 

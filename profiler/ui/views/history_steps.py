@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from profiler.documents.history import step_table
 from profiler.evidence import brief_list
 from profiler.history import History, LevelStep, find_shared_steps, step_words
 from profiler.history.change_points import VERSIONS, describe_too_few
@@ -16,22 +17,12 @@ from profiler.ui.charts.small_multiples import Panel, PanelLine
 from profiler.ui.charts.style import Figure
 from profiler.ui.data.part_names import line_names
 from profiler.ui.data.run_axis import RunAxis
-from profiler.ui.markup import Column, Html, Row
+from profiler.ui.markup import Html
+from profiler.ui.views import answer
 from profiler.ui.views.trend_panels import LineKey, Picture
 
 ROWS_SHOWN = 30
 CALLOUTS_SHOWN = 3  # steps named on the chart; the table has all
-_COLUMNS = (
-    Column("line", cut=1),
-    Column("metric", wide=True),
-    Column("verdict"),
-    Column("size (95 %)", right=True),
-    Column("level", right=True, wide=True),
-    Column("can lie in"),
-    Column("machine code", wrap=True, wide=True),
-    Column("environment", wrap=True, wide=True),
-    Column("due to"),
-)
 
 
 def with_callouts(
@@ -102,14 +93,8 @@ def mark(picture: Picture, histories: Sequence[History], axis: RunAxis) -> Figur
 
 def table(histories: Sequence[History]) -> Html:
     """One row per step, the newest first."""
-    steps = [(history, step) for history in histories for step in history.steps]
-    steps.sort(key=lambda pair: pair[1].likeliest.created, reverse=True)
     names = line_names([history.series for history in histories])
-    rows = [
-        _row(history, step, names[history.series.part, history.series.mode])
-        for history, step in steps[:ROWS_SHOWN]
-    ]
-    return markup.table("steps", _COLUMNS, rows)
+    return answer.table(step_table(histories, names, ROWS_SHOWN), "steps")
 
 
 def caption(histories: Sequence[History]) -> str:
@@ -210,27 +195,3 @@ def _series_name(history: History, line: str) -> str:
     if history.version:
         return f"{history.version} {line}"
     return f"the newest of each version, {line}" if history.over == VERSIONS else line
-
-
-def _row(history: History, step: LevelStep, line: str) -> Row:
-    name = markup.code(f"{history.version} {line}" if history.version else line, title=history.series.part)
-    return Row(
-        (
-            name,
-            history.series.label,
-            _verdict(step),
-            step_words.size_words(step),
-            step_words.level_words(step),
-            markup.tag("span", step_words.short_where_words(step), title=step_words.where_words(step)),
-            step_words.code_words(step),
-            step_words.environment_words(step),
-            step_words.due_to_words(step),
-        )
-    )
-
-
-def _verdict(step: LevelStep) -> Html:
-    """The verdict; of a level that is not new what it is, which nobody judges."""
-    if step.equal is None:
-        return markup.verdict(step.verdict, reason=step.reason)
-    return markup.tag("span", step_words.verdict_words(step), "v quiet", step_words.level_kind_words(step))

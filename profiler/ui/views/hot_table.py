@@ -34,6 +34,12 @@ _EXCESS = (
     ("excess wavefronts", hotspots.EXCESS, _wavefronts),
     ("excess sectors", hotspots.EXCESS_SECTORS, _sectors),
 )
+_TRAFFIC_COLUMNS = (
+    GridColumn("conflicts", 78, right=True),
+    GridColumn("wavefronts", 84, right=True),
+    GridColumn("ideal", 64, wide=True, right=True),
+    GridColumn("access", 90, wide=True),
+)
 
 
 class CodeLinks:
@@ -103,16 +109,7 @@ def static(listing: Listing, lines: Sequence[StaticLine], window: code_grid.Wind
     columns = [
         GridColumn("at", 150),
         *([GridColumn("modelled time", 100, right=True)] if has_times else ()),
-        *(
-            [GridColumn("conflicts", 78, right=True), GridColumn("wavefronts", 84, right=True)]
-            if has_traffic
-            else ()
-        ),
-        *(
-            [GridColumn("ideal", 64, wide=True, right=True), GridColumn("access", 90, wide=True)]
-            if has_traffic
-            else ()
-        ),
+        *(_TRAFFIC_COLUMNS if has_traffic else ()),
         GridColumn("SASS", 60, right=True, wide=has_traffic),
         GridColumn("code", 280, grows=True, below=True),
         GridColumn("", 76, wide=True),

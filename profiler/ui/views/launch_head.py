@@ -16,9 +16,9 @@ from profiler.explain.roofline import collect_command
 from profiler.store import ResultInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views import advice
 
 _TILES = 7
-_NUMBERS_NAMED = 8  # of a statement, under the pointer
 
 
 def page_head(document: LaunchDocument, view: addresses.LaunchView, labels: Sequence[str]) -> Html:
@@ -127,17 +127,9 @@ def _statement_row(number: int, statement: Statement, chip: str | None) -> Row:
             title = " ".join(statement.to_collect)
             following = markup.code(collect_command(chip), title) if chip else markup.muted(title)
         return Row((markup.muted(number), kind, words, share, following))
-    words = markup.tag("span", markup.sentence(statement.text), title=_numbers(statement))
+    words = markup.tag("span", markup.sentence(statement.text), title=advice.numbers(statement))
     lever: object = markup.sentence(statement.lever) if statement.lever else ""
     return Row((markup.muted(number), kind, words, share, lever))
-
-
-def _numbers(statement: Statement) -> str:
-    """The numbers that a statement rests on, and how far it can be believed."""
-    shown = statement.inputs[:_NUMBERS_NAMED]
-    numbers = [f"{metric.label}: {metric.text if metric.valid else metric.state}" for metric in shown]
-    more = len(statement.inputs) - len(shown)
-    return "; ".join((*numbers, *([f"and {more} more"] if more > 0 else []), statement.confidence))
 
 
 def _duration(document: LaunchDocument) -> Html:

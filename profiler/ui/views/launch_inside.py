@@ -1,4 +1,4 @@
-"""The end of the Launch page: hot places in the code, and what is not there with what collects it."""
+"""The end of the Launch page: hot places in the code, timelines, and what was not collected."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping
 
 from profiler.documents import LaunchDocument
-from profiler.documents.launch_inside import HotPlaces, InsideLaunch, dominant_stall, sampling_words
+from profiler.documents.launch_inside import HotPlaces, InsideLaunch, hot_table, sampling_words
 from profiler.evidence import formatting
 from profiler.reports.instances import Timeline
 from profiler.ui import addresses, markup
 from profiler.ui.charts import launch_timeline
-from profiler.ui.markup import Column, Html, Row
+from profiler.ui.markup import Html
+from profiler.ui.views import answer
 
 _LEAST_SAMPLES = 2  # of a timeline
 # What a reader asks for first; the others follow in the report's order.
@@ -24,52 +25,17 @@ _FIRST_TIMELINES = (
 )
 
 
-def hot_places(hot: HotPlaces, code: addresses.LaunchCode | None) -> Html:
-    """The places with most samples, each with what its warps wait for."""
-    rows = []
-    for spot in hot.places:
-        stall = dominant_stall(spot)
-        waits = markup.join((stall[0], markup.muted(f"{100 * stall[1]:.0f} %"))) if stall else "–"
-        is_line = spot.location.file is not None
-        place: object = markup.cut_name(spot.location.words, spot.location.file or "")
-        if code is not None:
-            place = markup.link(code.at(view="source" if is_line else "sass"), place)
-        share = (spot.samples or 0.0) / hot.samples
-        rows.append(
-            Row(
-                (
-                    place,
-                    _share_bar(share),
-                    markup.quantity(f"{100 * share:.1f}", "%"),
-                    waits,
-                    markup.code(spot.text) if spot.text else markup.state("text not in the report"),
-                )
-            )
-        )
-    if hot.hidden:
-        words = f"{hot.hidden} places with fewer samples"
-        shown: object = markup.link(code.href, words) if code else words
-        rows.append(markup.closing_row(markup.muted(shown)))
-    columns = (
-        Column("place", cut=1),
-        Column("", wide=True),
-        Column("samples", right=True),
-        Column("waits for"),
-        Column("text", cut=3, wide=True),
-    )
-    return markup.table("hot places", columns, rows, "hot")
-
-
-def missing(document: LaunchDocument) -> Html:
-    """What the page has no numbers for, why, and the command that collects it."""
-    rows = []
-    for section in document.sections.missing:
-        parts = [markup.code(section.command)] if section.command else []
-        parts += [markup.muted(section.note)] if section.note else []
-        takes = markup.join(parts, " · ")
-        rows.append(Row((section.what, markup.state(section.state), takes)))
-    columns = (Column("not shown", wrap=True), Column("state"), Column("what it takes", wrap=True))
-    return markup.table("what is missing", columns, rows)
+def hot_places(hot: HotPlaces, code: addresses.LaunchCode) -> Html:
+    """The places with most samples, each with what its warps wait for and the way to the code."""
+    links = {
+        spot.location.words: code.at(view="sass" if spot.location.file is None else "source")
+        for spot in hot.places
+    }
+    table = answer.table(hot_table(hot), "hot places", links, css="hot")
+    if not hot.hidden:
+        return table
+    words = f"{hot.hidden} places with fewer samples"
+    return markup.join((table, markup.note(markup.link(code.href, words))), "")
 
 
 def measure_command(document: LaunchDocument) -> str:
@@ -93,10 +59,6 @@ def not_collected(document: LaunchDocument, what: str) -> Html:
 def samples_caption(hot: HotPlaces) -> str:
     """How many samples all places have."""
     return f"of {formatting.digits(hot.samples)} samples of warps"
-
-
-def _share_bar(share: float) -> Html:
-    return Html(f'<span class="lbar"><i style="width:{100 * min(share, 1.0):.2f}%"></i></span>')
 
 
 def timeline_lines(timelines: Mapping[str, Timeline]) -> dict[str, launch_timeline.Line]:

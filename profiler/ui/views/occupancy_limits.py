@@ -1,4 +1,4 @@
-"""How full an SM is and why: a table of limits, a sentence, and a small chart for each resource."""
+"""How full an SM is and why: a sentence, and a small chart for each resource."""
 
 from __future__ import annotations
 
@@ -10,27 +10,9 @@ from profiler.store import ResultInfo
 from profiler.ui import markup
 from profiler.ui.charts import occupancy_curve
 from profiler.ui.charts.style import Figure
-from profiler.ui.markup import Column, Html, Row
+from profiler.ui.markup import Html
 
 _KIB = 1024.0  # shared memory is allocated and documented in KiB
-
-
-def table(occupancy: OccupancyAnalysis) -> Html:
-    """Achieved and theoretical occupancy, then how many blocks each resource allows, and which one limits."""
-    rows = [
-        Row(("achieved", _achieved(occupancy), "")),
-        Row(("theoretical", markup.value(occupancy.theoretical), _warps(occupancy))),
-        markup.group_row("blocks per SM that each resource allows"),
-    ]
-    limits = "limits, tied" if len(occupancy.binding) > 1 else "limits"
-    for limiter in occupancy.limiters:
-        word = limits if limiter.binds else ""
-        # A limit that the report does not have may be the lowest.
-        if limiter.blocks.number is None:
-            word = "may limit as well" if occupancy.binding else ""
-        name = markup.tag("span", limiter.name, title=limiter.metric)
-        rows.append(Row((name, markup.value(limiter.blocks), markup.tag("b", word) if word else "")))
-    return markup.table("occupancy", (Column(""), Column("", right=True), Column("")), rows)
 
 
 def sentence(occupancy: OccupancyAnalysis) -> str:
@@ -85,17 +67,3 @@ def functions_by_label(facts: Sequence[ResultInfo]) -> dict[str, ResultInfo]:
             label = " · ".join(filter(None, (result.version, part, result.gpu, result.workload)))
             by_label.setdefault(label, result)
     return by_label
-
-
-def _achieved(occupancy: OccupancyAnalysis) -> Html:
-    if occupancy.evidence is Evidence.STATIC:
-        return markup.state("not measured")
-    return markup.value(occupancy.achieved)
-
-
-def _warps(occupancy: OccupancyAnalysis) -> Html:
-    percent, max_warps = occupancy.theoretical.number, occupancy.max_warps
-    if percent is None or max_warps is None:
-        return Html("")
-    warps = formatting.digits(percent * max_warps / 100)
-    return markup.muted(f"{warps} of {formatting.digits(max_warps)} warps")

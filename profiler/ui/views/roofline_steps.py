@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from profiler.documents.roofline import missing_blocks
 from profiler.evidence import Value, formatting
 from profiler.explain import PathStep, RooflinePath
 from profiler.explain.roofline import LEVELS
@@ -12,7 +13,7 @@ from profiler.ui.charts.labels import shorten
 from profiler.ui.charts.roofline_chart import SYMBOLS, Arrow, KernelMark
 from profiler.ui.charts.style import Figure
 from profiler.ui.markup import Column, Html, Row
-from profiler.ui.views import roofline_points
+from profiler.ui.views import answer, roofline_points
 
 SEEN_FROM = tuple(reversed(LEVELS))  # DRAM first
 
@@ -95,7 +96,7 @@ def notes(path: RooflinePath, level: str) -> list[Html]:
     newest = next((step for step in reversed(path.steps) if step.roofline is not None), None)
     if newest is None or newest.roofline is None:
         return notes_of_path
-    return notes_of_path + roofline_points.notes(newest.roofline, newest.chip, (level,))
+    return [*notes_of_path, answer.html(missing_blocks(newest.roofline, newest.chip, (level,)))]
 
 
 def _mark(step: PathStep, level: str, *, is_newest: bool) -> KernelMark:

@@ -1,31 +1,22 @@
-"""What the page Search says of a search: tiles, marks of the chart, the tree, elites, insights, refused."""
+"""What the page Search says of a search beside its tables: tiles, marks of the chart, the tree."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from profiler.documents import SearchDocument
 from profiler.documents.prediction import time_words
-from profiler.search import SearchRecord, Status, best_so_far, candidate_name, mean_time_ns, path_to
-from profiler.search.effects import ENOUGH, InsightEffect
-from profiler.statistics import Verdict
+from profiler.documents.search_blocks import levers_of, stage_words
+from profiler.search import SearchRecord, Status, best_so_far, candidate_name, path_to
+from profiler.search.effects import ENOUGH
 from profiler.ui import markup
 from profiler.ui.charts.search_progress import CandidateMark, Level, RecordStep
 from profiler.ui.charts.search_tree import CandidateNode
-from profiler.ui.markup import Column, Html, Row, Tile
+from profiler.ui.markup import Html, Tile
 
 REFUSED = (Status.REFUSED, Status.UNKNOWN, Status.NO_CANDIDATE)
 SAME = (Status.SAME_CODE, Status.SAME_SOURCE)
-_STAGE_WORDS = {
-    "generator": "no candidate",
-    "budget": "budgets and static facts",
-    "unseen": "right, shapes not shown",
-    "acceptance": "right, shapes shown",
-    "races": "races and waits",
-    "binary": "forbidden content of the binary",
-    "modelled_time": "sanity",
-}
 _MOST_NODES = 60  # of the tree
 
 
@@ -147,7 +138,7 @@ def _us(ns: object) -> float | None:
 
 
 def _hover(document: SearchDocument, record: SearchRecord, is_elite: bool) -> list[str]:
-    lines = [", ".join(record.levers) or document.journal.settings.version]
+    lines = [levers_of(document.journal, record)]
     time_ns = record.time_ns(document.workload)
     if time_ns is not None:
         lines.append(f"{time_words(time_ns)}, {record.evidence}")
@@ -238,152 +229,7 @@ def _below(document: SearchDocument, record: SearchRecord) -> str:
     return time_words(record.time_ns(document.workload))
 
 
-def path_list(document: SearchDocument) -> Html:
-    """The way to the best as a list of levers with times: what stands for the tree on a phone."""
-    best = document.best
-    if best is None:
-        return Html("")
-    rows = [
-        Row(
-            (
-                markup.code(record.name),
-                ", ".join(record.levers) or document.journal.settings.version,
-                time_words(record.time_ns(document.workload)),
-            )
-        )
-        for record in path_to(document.archive, best)
-    ]
-    columns = (Column("candidate"), Column("levers", wrap=True), Column("modelled", right=True))
-    return markup.table("the way to the best", columns, rows, "k-path")
-
-
-def elites(document: SearchDocument, href: Mapping[str, str], selected: str) -> Html:
-    """The seats."""
-    seed = document.archive.seed
-    rows = []
-    for elite in document.archive.elites:
-        verdict = elite.verdicts.get(seed.content_id) if seed is not None else None
-        against: object = markup.muted("the seed") if elite.number == 0 else markup.muted("–")
-        then, now = (mean_time_ns(r) if r else None for r in (seed, elite))
-        if elite.number and then and now:
-            against = f"× {now / then:.2f}"
-            if verdict is not None:
-                against = markup.verdict(verdict.verdict, f"× {now / then:.2f}")
-        rows.append(
-            Row(
-                (
-                    markup.link(href.get(elite.name, ""), markup.code(elite.name)),
-                    time_words(now),
-                    against,
-                    _count(elite.facts.get("registers")),
-                    _count(elite.facts.get("bank_conflicts")),
-                    ", ".join(elite.levers) or document.journal.settings.version,
-                ),
-                selected=elite.name == selected,
-            )
-        )
-    columns = (
-        Column("elite"),
-        Column(f"mean, {document.best.evidence}" if document.best else "mean", right=True),
-        Column(f"against {document.journal.settings.version}"),
-        Column("registers", right=True, wide=True),
-        Column("conflicts", right=True, wide=True),
-        Column("levers", wrap=True),
-    )
-    return markup.table("elites", columns, rows)
-
-
-def _count(value: object) -> object:
-    return f"{value:,.0f}" if isinstance(value, (int, float)) else markup.state("not known")
-
-
-def insights(effects: Sequence[InsightEffect]) -> Html:
-    """What insights brought, each with its interval."""
-    rows = []
-    for effect in effects:
-        difference = effect.difference
-        if difference is None:
-            shown: object = markup.state("too few")
-            word: object = markup.state("unknown")
-        else:
-            points = (100 * difference.difference, 100 * difference.low, 100 * difference.high)
-            shown = "{:+.0f} ({:+.0f} to {:+.0f})".format(*points)
-            word = markup.verdict({str(v): v for v in Verdict}[effect.word])
-        rows.append(
-            Row(
-                (
-                    effect.kind,
-                    f"{effect.better_with} of {effect.shown}",
-                    f"{effect.better_without} of {effect.withheld}",
-                    shown,
-                    word,
-                )
-            )
-        )
-    columns = (
-        Column("insight shown", wrap=True),
-        Column("with", right=True),
-        Column("without", right=True),
-        Column("better than parent, pp, CI95", right=True, wide=True),
-        Column(""),
-    )
-    return markup.table("what insights brought", columns, rows)
-
-
 INSIGHT_NOTE = f"Shown or withheld at random: the control arm. {ENOUGH} of each are needed."
-
-
-def stage_words(stage: str) -> str:
-    """A stage as the table of what was refused calls it."""
-    return _STAGE_WORDS.get(stage, stage or "not known")
-
-
-def refused(document: SearchDocument, href: Mapping[str, str]) -> Html:
-    """What was refused, by the stage that caught it."""
-    rows = []
-    for row in document.refused:
-        reasons = [f"{count} {reason[:110]}" for reason, count in row.reasons[:3]]
-        if len(row.reasons) > len(reasons):
-            reasons.append(f"{len(row.reasons) - len(reasons)} more reasons")
-        rows.append(
-            Row(
-                (
-                    stage_words(row.stage),
-                    row.count,
-                    "; ".join(reasons),
-                    markup.link(href.get(row.newest, ""), markup.code(row.newest)),
-                )
-            )
-        )
-    columns = (
-        Column("stage"),
-        Column("refused", right=True),
-        Column("reasons", wrap=True, wide=True),
-        Column("newest"),
-    )
-    return markup.table("refused", columns, rows)
-
-
-def facts(document: SearchDocument, record: SearchRecord, other: SearchRecord | None) -> Html:
-    """What is known of a candidate, beside another."""
-    rows: list[tuple[object, ...]] = []
-    for workload in document.journal.settings.workloads:
-        rows.append((workload, *(time_words(r.time_ns(workload)) if r else "" for r in (other, record))))
-    for name in (
-        "registers",
-        "spill_bytes",
-        "shared_bytes",
-        "bank_conflicts",
-        "shared_wavefronts",
-        "limiter",
-    ):
-        values = [r.facts.get(name) if r else None for r in (other, record)]
-        if any(value is not None for value in values):
-            words = [f"{v:,.0f}" if isinstance(v, (int, float)) else str(v or "–") for v in values]
-            rows.append((name.replace("_", " "), *words))
-    heads = (other.name if other else "–", record.name)
-    columns = (Column(""), Column(heads[0], right=True), Column(heads[1], right=True))
-    return markup.table("facts", columns, [Row(row) for row in rows])
 
 
 def candidate_words(document: SearchDocument, record: SearchRecord) -> str:

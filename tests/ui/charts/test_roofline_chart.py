@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from profiler.documents.roofline import missing_blocks, point_table, roof_table
 from profiler.evidence import metric_table
 from profiler.explain import roofline_of
 from profiler.ui.charts import labels, roofline_chart
-from profiler.ui.views import roofline_points
+from profiler.ui.views import answer, roofline_points
 from tests.explain.test_roofline import PEAK, launch, whole
 
 TABLE = metric_table.load_metrics()
@@ -96,14 +97,15 @@ def test_a_roof_that_is_not_known_is_not_drawn_and_its_metric_is_named() -> None
     slopes, ceilings = roofline_points.slopes_and_ceilings(roofline)
     assert [slope.label for slope in slopes] == ["DRAM"]
     assert ceilings == []
-    words_of_notes = " ".join(roofline_points.notes(roofline, "sm_80"))
+    words_of_notes = answer.html(missing_blocks(roofline, "sm_80"))
     assert PEAK.format("ffma") in words_of_notes
     assert "failed (NaN)" in words_of_notes
     assert "profiler metrics --chip sm_80" in words_of_notes
-    assert "peak missing" in roofline_points.points(roofline)
+    (cells,) = point_table(roofline).rows
+    assert cells[3] == "–", "where the roofs meet"
 
 
 def test_a_launch_with_nothing_has_no_table_of_zeros() -> None:
     roofline = roofline_of(launch({}), TABLE, "sm_80")
-    assert "No roof" in roofline_points.roofs(roofline)
-    assert "<td" not in roofline_points.roofs(roofline)
+    assert not roof_table(roofline).rows
+    assert not point_table(roofline).rows

@@ -8,6 +8,7 @@ import numpy as np
 
 from profiler.bundles import location
 from profiler.compare import NoiseModel
+from profiler.documents import TrendDocument
 from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
 from profiler.history import LATENCY, Trend, TrendPoint, load_lineages
 from profiler.history.trend import ABSENT
@@ -16,7 +17,7 @@ from profiler.store import open_store
 from profiler.ui.charts.small_multiples import FAILED, gaps_of_all_lines
 from profiler.ui.data import run_axis, trend_choice
 from profiler.ui.data.run_axis import RunAxis
-from profiler.ui.views import trend_numbers, trend_panels, trends_csv
+from profiler.ui.views import trend_numbers, trend_panels
 from tests import lineages
 
 NAN = Value(None, "ns", state=State.FAILED)
@@ -196,7 +197,7 @@ def test_the_table_links_each_version_to_the_diff_with_the_one_before() -> None:
 
 def test_the_csv_holds_every_point_in_base_units_and_no_number_for_a_failure() -> None:
     trend = kernel("k", point("v1", ns(5e6)), point("v2", NAN, "failed", ""))
-    head, first, second = trends_csv.as_csv([trend]).splitlines()
+    head, first, second = TrendDocument("duration", (trend,)).to_csv().splitlines()
     cells = dict(zip(head.split(","), first.split(","), strict=True))
     assert (cells["value"], cells["unit"], cells["state"]) == ("5000000.0", "ns", "")
     cells = dict(zip(head.split(","), second.split(","), strict=True))
