@@ -46,7 +46,7 @@ def item(number: int, samples: int) -> tuple[Run, dict[str, Report], None]:
     """One run: the next point of one of the configurations."""
     config, point = number % CONFIGS, number // CONFIGS
     chance = np.random.default_rng(number)
-    values = Values(SET, chance.uniform(1.0, 1e6, METRICS).view("<u8"), np.zeros(METRICS, np.uint8), {})
+    values = Values(SET, chance.uniform(1.0, 1e6, METRICS).tobytes(), bytes(METRICS), {})
     launch = Launch(
         f"kernel_{config % 10}",
         f"void kernel_{config % 10}(float*)",

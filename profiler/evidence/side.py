@@ -5,14 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from profiler.errors import UnknownName
 from profiler.evidence.launch import Launch, Session, only
 from profiler.evidence.naming import brief_list
 from profiler.evidence.values import Evidence
+
+if TYPE_CHECKING:  # whoever reads reports alone need not wait for numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def _no_processes() -> NDArray[np.uint16]:
+    import numpy as np
+
+    return np.empty(0, np.uint16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +36,7 @@ class Latency:
     created: datetime | None = None  # when the run was made
     build: str | None = None  # source and flags: equal ones are one build; None where nobody said
     # The process that each sample is from, or none where the run does not say.
-    processes: NDArray[np.uint16] = field(default_factory=lambda: np.empty(0, np.uint16))
+    processes: NDArray[np.uint16] = field(default_factory=_no_processes)
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:  # numpy takes longer to import than all that is needed before the first value is read
-    import numpy as np
-    from numpy.typing import NDArray
+from struct import Struct
+from typing import NamedTuple
 
 SLOT = "<u8"  # numpy's word for the 8 bytes of a value: float64 bits, or an unsigned integer, by its kind
 SLOT_BYTES = 8
+# One slot, as its kind says. Without numpy, which takes longer to import than most reports take to read.
+_FLOAT, _UNSIGNED = Struct("<d"), Struct("<Q")
 
 
 class State(IntEnum):
@@ -124,15 +123,18 @@ class MetricSet:
 
 
 class Values(Mapping[str, Value]):
-    """The values of one launch by exact ncu metric name, packed: a slot and a state each, texts apart."""
+    """The values of one launch by exact ncu metric name, packed: texts apart.
+
+    slots: SLOT_BYTES a metric; states: a byte a metric, one of State.
+    """
 
     __slots__ = ("metric_set", "slots", "states", "texts")
 
     def __init__(
         self,
         metric_set: MetricSet,
-        slots: NDArray[np.uint64],
-        states: NDArray[np.uint8],
+        slots: bytes,
+        states: bytes,
         texts: Mapping[int, str],
     ) -> None:
         self.metric_set = metric_set
@@ -143,15 +145,14 @@ class Values(Mapping[str, Value]):
     def __getitem__(self, name: str) -> Value:
         position = self.metric_set.position[name]
         unit = self.metric_set.units[position]
-        state = _STATES[self.states.item(position)]
+        state = _STATES[self.states[position]]
         if state is not State.PRESENT:
             return Value(None, unit, state=state)
         kind = self.metric_set.kinds[position]
         if kind == "s":
             return Value(None, unit, text=self.texts.get(position, ""))
-        if kind == "u":
-            return Value(self.slots.item(position), unit)
-        return Value(self.slots.view("<f8").item(position), unit)
+        slot = _UNSIGNED if kind == "u" else _FLOAT
+        return Value(slot.unpack_from(self.slots, position * SLOT_BYTES)[0], unit)
 
     def __contains__(self, name: object) -> bool:
         return name in self.metric_set.position
@@ -202,26 +203,25 @@ def is_over_peak(name: str, value: Value) -> bool:
 
 def pack_values(values: Mapping[str, Value]) -> Values:
     """Pack loose values, keeping their order. NaN becomes FAILED, an infinity INFINITE."""
-    import numpy as np
-
     names, units, kinds, texts = [], [], [], {}
-    slots = np.zeros(len(values), SLOT)
-    states = np.zeros(len(values), np.uint8)
+    slots: list[bytes] = []
+    states = bytearray()
     for index, (name, value) in enumerate(values.items()):
         names.append(name)
         units.append(value.unit)
-        states[index] = value.state
+        kind, slot, state = "f", bytes(SLOT_BYTES), value.state
         if value.text is not None:
-            kinds.append("s")
+            kind = "s"
             texts[index] = value.text
         elif isinstance(value.number, int) and 0 <= value.number < 2**64:
-            kinds.append("u")
-            slots[index] = value.number
+            kind, slot = "u", _UNSIGNED.pack(value.number)
+        elif value.number is None or not math.isfinite(value.number):
+            is_infinite = value.number is not None and math.isinf(value.number)
+            state = value.state or (State.INFINITE if is_infinite else State.FAILED)
         else:
-            kinds.append("f")
-            if value.number is None or not math.isfinite(value.number):
-                is_infinite = value.number is not None and math.isinf(value.number)
-                states[index] = value.state or (State.INFINITE if is_infinite else State.FAILED)
-            else:
-                slots[index] = np.float64(value.number).view(np.uint64)
-    return Values(MetricSet(tuple(names), tuple(units), "".join(kinds)), slots, states, texts)
+            slot = _FLOAT.pack(value.number)
+        kinds.append(kind)
+        slots.append(slot)
+        states.append(state)
+    metric_set = MetricSet(tuple(names), tuple(units), "".join(kinds))
+    return Values(metric_set, b"".join(slots), bytes(states), texts)

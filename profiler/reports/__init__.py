@@ -6,7 +6,6 @@ from profiler import lazy
 
 if TYPE_CHECKING:
     from profiler.reports.instances import LaunchDetail as LaunchDetail
-    from profiler.reports.instances import source_lines as source_lines
     from profiler.reports.memory_limit import parse_size as parse_size
     from profiler.reports.read import is_report as is_report
     from profiler.reports.read import launch_detail as launch_detail
@@ -23,5 +22,6 @@ if TYPE_CHECKING:
     from profiler.reports.rule_places import address_of as address_of
     from profiler.reports.rule_places import place_of as place_of
     from profiler.reports.rule_places import stall_of as stall_of
+    from profiler.reports.source_text import source_lines as source_lines
 
 __getattr__ = lazy(__name__)

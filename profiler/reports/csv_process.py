@@ -35,7 +35,7 @@ def answer(request: Json) -> tuple[Json, bytes]:
         if id(metric_set) not in sets:
             sets[id(metric_set)] = len(shared)
             shared.append({"names": metric_set.names, "units": metric_set.units, "kinds": metric_set.kinds})
-        columns += (values.slots.tobytes(), values.states.tobytes())
+        columns += (values.slots, values.states)
         launches.append(
             {
                 "set": sets[id(metric_set)],

@@ -90,12 +90,6 @@ class LaunchDetail:
         ]
 
 
-def source_lines(text: str) -> list[str]:
-    """The lines of a source file as compilers count them: no form feed and no U+2028 ends one."""
-    lines = text.split("\n")
-    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
-
-
 def read_detail(path: Path, ordinal: int, cache_dir: Path | None, timeout_s: float) -> LaunchDetail:
     """Extract one launch's detail in a process apart, or take it from the cache; raises UnreadableReport."""
     framed = file_format.check_framing(path)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from profiler.errors import UnreadableReport
 from profiler.evidence import Launch, MetricSet, Report, RuleResult, Session, State, Values
 from profiler.evidence.launch import one_line
-from profiler.evidence.values import SLOT, SLOT_BYTES, is_placeholder, may_be_placeholder
+from profiler.evidence.values import SLOT_BYTES, is_placeholder, may_be_placeholder
 from profiler.reports import file_format, memory_limit, reader_client, report_parts
 from profiler.reports.reader_client import Answer, ReaderWorker, WorkerLost, borrow_csv_worker, borrow_worker
 from profiler.reports.selected_file import SelectedFile
@@ -358,8 +358,6 @@ class _Assembly:
         return Report(path.name, framed.sha256, size_bytes, "ncu-rep", framed.session, launches, path=path)
 
     def _read(self, head: dict[str, Any], blob: bytes) -> list[Launch]:
-        import numpy as np  # the worker is asked before this process loads what it takes to hold an answer
-
         if self._framed is None:
             self._form = (head["sha256"], head["size_bytes"], head["form"], tuple(head["warnings"]))
         sets = []
@@ -375,9 +373,9 @@ class _Assembly:
         for body in head["launches"]:
             metric_set = sets[body["set"]]
             count = len(metric_set.names)
-            slots = np.frombuffer(blob, SLOT, count, at)
-            states = np.frombuffer(blob, np.uint8, count, at + count * SLOT_BYTES)
-            at += count * (SLOT_BYTES + 1)
+            middle, end = at + count * SLOT_BYTES, at + count * (SLOT_BYTES + 1)
+            slots, states = blob[at:middle], blob[middle:end]
+            at = end
             texts = {index: self._shared(text) for index, text in zip(*body["texts"], strict=True)}
             values = Values(metric_set, slots, states, texts)
             launch = self._launch(body, values, len(self._launches) + len(launches))
@@ -386,11 +384,11 @@ class _Assembly:
                 name = metric_set.names[index]
                 number = values.number(name)
                 if number is not None and is_placeholder(name, number, has_block):
-                    values.states = values.states.copy()  # what was read is read-only
-                    values.states[index] = State.FAILED
+                    states = values.states
+                    values.states = states[:index] + bytes([State.FAILED]) + states[index + 1 :]
             launches.append(launch)
         if at != len(blob):
-            raise ValueError("columns left over")
+            raise ValueError("columns do not fit")
         return launches
 
     def _launch(self, body: dict[str, Any], values: Values, ordinal: int) -> Launch:

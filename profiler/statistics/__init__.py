@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from profiler.statistics.counters import are_equal as are_equal
     from profiler.statistics.counters import counter_noise as counter_noise
     from profiler.statistics.counters import judge_counter as judge_counter
+    from profiler.statistics.decision import MIN_SAMPLES as MIN_SAMPLES
     from profiler.statistics.decision import Decision as Decision
     from profiler.statistics.decision import Interval as Interval
     from profiler.statistics.decision import change_text as change_text
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from profiler.statistics.facts import excess_over_budget as excess_over_budget
     from profiler.statistics.facts import judge_facts as judge_facts
     from profiler.statistics.facts import note_same_code as note_same_code
-    from profiler.statistics.launch_samples import MIN_SAMPLES as MIN_SAMPLES
     from profiler.statistics.launch_samples import judge_samples as judge_samples
     from profiler.statistics.live_pair import LIVE_PAIR as LIVE_PAIR
     from profiler.statistics.live_pair import judge_live_pair as judge_live_pair

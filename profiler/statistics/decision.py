@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from profiler.statistics.verdict import Verdict
 
+MIN_SAMPLES = 3  # launches a side; of fewer nothing says how far they lie apart
 UNITS_FACTOR = 20.0  # a larger change is more likely a mix of ns and µs than a change
 
 

@@ -14,12 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.statistics.counters import MIN_NOISE
-from profiler.statistics.decision import Decision, Interval, change_text, share_text, verdict_of_change
+from profiler.statistics.decision import (
+    MIN_SAMPLES,
+    Decision,
+    Interval,
+    change_text,
+    share_text,
+    verdict_of_change,
+)
 from profiler.statistics.ratios import t_quantile
 from profiler.statistics.verdict import Verdict
 
 LAUNCH_SAMPLES = "launch samples"
-MIN_SAMPLES = 3  # a side; of fewer nothing says how far launches lie apart
 _CONFIDENCE = 0.99
 _TRIMMED = 0.2  # share left out at each end
 _MEDIAN_ERROR = math.sqrt(math.pi / 2)  # of a median beside a mean's, for normal noise

@@ -8,11 +8,9 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-
 from profiler.bundles import Json
 from profiler.evidence import Launch, MetricSet, RuleResult, Session, Values
-from profiler.evidence.values import SLOT
+from profiler.evidence.values import SLOT_BYTES
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _SESSION_FIELDS = tuple(field.name for field in fields(Session))
@@ -47,8 +45,8 @@ def pack_launch(launch: Launch) -> Packed:
         "rules": [_rule_row(rule) for rule in launch.rules],
     }
     return Packed(
-        slots=np.ascontiguousarray(values.slots, SLOT).tobytes(),
-        states=values.states.astype(np.uint8).tobytes() if values.states.any() else b"",
+        slots=values.slots,
+        states=values.states if any(values.states) else b"",
         texts=compact_json({str(position): text for position, text in values.texts.items()})
         if values.texts
         else None,
@@ -60,14 +58,13 @@ def pack_launch(launch: Launch) -> Packed:
 
 def unpack_values(metric_set: MetricSet, packed: Packed) -> Values:
     """The values of a payload row."""
-    slots = np.frombuffer(packed.slots, SLOT)
-    states = np.frombuffer(packed.states, np.uint8) if packed.states else np.zeros(len(slots), np.uint8)
+    states = packed.states or bytes(len(packed.slots) // SLOT_BYTES)
     texts = (
         {}
         if packed.texts is None
         else {int(position): text for position, text in json.loads(packed.texts).items()}
     )
-    return Values(metric_set, slots, states, texts)
+    return Values(metric_set, packed.slots, states, texts)
 
 
 def unpack_extras(packed: Packed) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 from profiler.errors import UnreadableReport
 from profiler.reports import file_format, instances, read, reader_process
 from profiler.reports.reader_client import Answer, ReaderWorker
+from profiler.reports.source_text import source_lines
 from tests.reportfiles import instances as made_instances
 from tests.reportfiles import is_made, machine_code
 from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar
@@ -93,9 +94,9 @@ def test_an_instruction_that_no_metric_names_is_in_the_listing(reports: Path) ->
 
 
 def test_source_lines_are_counted_as_compilers_do() -> None:
-    assert instances.source_lines("a\r\nb\fc\u2028d\x85e\n\nf") == ["a", "b\fc\u2028d\x85e", "", "f"]
-    assert instances.source_lines("a\n") == ["a"]
-    assert instances.source_lines("") == []
+    assert source_lines("a\r\nb\fc\u2028d\x85e\n\nf") == ["a", "b\fc\u2028d\x85e", "", "f"]
+    assert source_lines("a\n") == ["a"]
+    assert source_lines("") == []
 
 
 @pytest.mark.slow

@@ -52,7 +52,7 @@ def test_a_wobble_is_learned_from_equal_builds() -> None:
     assert judged(100, 100.7, noise).verdict is Verdict.SAME
     decision = judged(100, 106, noise)
     assert decision.verdict is Verdict.WORSE
-    assert "wobble" in decision.reason
+    assert decision.rule == "counter"
     assert decision.p is not None
     assert decision.p < 0.002
 
