@@ -32,9 +32,10 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profiler.advice import ComparedSide, Insights, Statement, Subject, find_insights, load_subject
-from profiler.advice.insights import choose_launch, launch_statements
+from profiler.advice.insights import Insights, choose_launch, find_insights, launch_statements
 from profiler.advice.rules import rules_digest
+from profiler.advice.statement import Statement
+from profiler.advice.subject import ComparedSide, Subject, load_subject
 from profiler.advice.techniques import (
     ATOMICS,
     BANK_CONFLICTS,
@@ -56,12 +57,16 @@ from profiler.advice.techniques import (
     techniques_of,
 )
 from profiler.cli.output import open_store
-from profiler.compare import side_of_report
 from profiler.compare.comparison import compare
-from profiler.evidence import ARCHITECTURES, Launch, Side, load_metrics
-from profiler.explain import explain
+from profiler.compare.resolve_names import side_of_report
+from profiler.evidence.gpu_arch import ARCHITECTURES
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.explain.explanation import explain
 from profiler.explain.time_identity import BALANCE, FULL, PARALLELISM, WAITING, WAITING_UNDIVIDED, WORK
-from profiler.reports import rank_rules, read
+from profiler.reports import read
+from profiler.reports.rule_changes import rank_rules
 
 TABLE = load_metrics()
 MAIN_QUESTIONS = ("limit", "waiting")  # by the id of the statement

@@ -26,11 +26,14 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profiler.bundles import COLLECT, NOISE, Facts, Result, Run, Samples, bundle, location
-from profiler.documents import list_regressions
-from profiler.evidence import Evidence, Value, load_metrics
-from profiler.regressions import Regression, shared_run
-from profiler.store import open_store
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, NOISE, Facts, Result, Run, Samples
+from profiler.documents.regressions import list_regressions
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import Evidence, Value
+from profiler.regressions.regression import Regression
+from profiler.regressions.shared_regressions import shared_run
+from profiler.store.readable_index import open_store
 
 VERSIONS, WORKLOADS, NIGHTS, AFTER = 12, 5, 40, 5
 SIGMA, MEMORY = 0.006, 0.3  # of the logarithm from night to night

@@ -86,8 +86,9 @@ def medians(ask: Callable[[], Any], rounds: int) -> tuple[float, float, float]:
 
 def queries(folder: Path, rounds: int) -> None:
     """What pages ask the store."""
-    from profiler.evidence import Evidence, load_metrics
-    from profiler.store import open_store
+    from profiler.evidence.metric_table import load_metrics
+    from profiler.evidence.values import Evidence
+    from profiler.store.readable_index import open_store
 
     names = [
         name for metric in load_metrics().of(Evidence.MEASURED) for name in metric.names_for("sm_90")[:1]

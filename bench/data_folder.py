@@ -25,13 +25,16 @@ from pathlib import Path
 
 import numpy as np
 
-from profiler.bundles import IMPORT, Capture, Result, Run, Samples, bundle, location
-from profiler.catalog import load_catalog
-from profiler.catalog.catalog import PROJECT_KERNELS
-from profiler.evidence import Evidence, Report, load_metrics
+from profiler.bundles import bundle, location
+from profiler.bundles.run import IMPORT, Capture, Result, Run, Samples
+from profiler.catalog.catalog import PROJECT_KERNELS, load_catalog
+from profiler.evidence.launch import Report
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import Evidence
 from profiler.reports.csv_export import read_csv
-from profiler.store import open_store, sync_index
+from profiler.store.readable_index import open_store
 from profiler.store.report_values import cache_report
+from profiler.store.sync import sync_index
 
 WORKLOADS = ("1x8x512x64", "1x8x512x64 causal", "2x8x2048x64", "2x8x2048x64 causal", "2x8x2048x128")
 METRICS = 60

@@ -19,9 +19,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profiler.bundles import EXAMPLE, IMPORT, Capture, LocalRoot, Result, Run, bundle, hash_file
-from profiler.evidence import Launch, Report, State
-from profiler.reports import read_report
+from profiler.bundles import bundle
+from profiler.bundles.bundle import hash_file
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import EXAMPLE, IMPORT, Capture, Result, Run
+from profiler.evidence.launch import Launch, Report
+from profiler.evidence.values import State
+from profiler.reports.read import read_report
 
 ROOT = Path(__file__).resolve().parent.parent
 _HEAD = ("ID", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC")

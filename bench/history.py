@@ -31,8 +31,13 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profiler.statistics import ChangePoint, LevelKind, change_points, change_points_of
-from profiler.statistics.changepoint import CONFIDENCE
+from profiler.statistics.changepoint import (
+    CONFIDENCE,
+    ChangePoint,
+    LevelKind,
+    change_points,
+    change_points_of,
+)
 
 Series = NDArray[np.float64]
 Finder = Callable[[Series], list[int]]

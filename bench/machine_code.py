@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from profiler.build import BuiltLibrary, build
-from profiler.catalog import ATTENTION, AttentionWorkload, Catalog, Version, load_catalog
-from profiler.emulator import check
-from profiler.model import LaunchRun, run_version
+from profiler.build.library import BuiltLibrary, build
+from profiler.catalog.attention import ATTENTION, AttentionWorkload
+from profiler.catalog.catalog import Catalog, load_catalog
+from profiler.catalog.version import Version
+from profiler.emulator.cpu_check import check
+from profiler.model.version_run import LaunchRun, run_version
 from tests.model.test_version_run import bytes_by_hand, tensor_instructions_by_hand
 
 LENGTHS = ((128, 128), (97, 65))  # whole tiles, and ragged ones

@@ -32,14 +32,14 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import ATTENTION, Version, load_catalog
+from profiler.catalog.attention import ATTENTION
 from profiler.catalog.cases import version_workloads
-from profiler.catalog.catalog import PROJECT_KERNELS
-from profiler.emulator import Emulator, Schedule
+from profiler.catalog.catalog import PROJECT_KERNELS, load_catalog
+from profiler.catalog.version import Version
 from profiler.emulator.contract_check import check_contract
 from profiler.emulator.cpu_check import SEEDS_GOOD
 from profiler.emulator.cpu_library import build_cpu_library
-from profiler.emulator.emulator import SHARED_BUDGET_BYTES
+from profiler.emulator.emulator import SHARED_BUDGET_BYTES, Emulator, Schedule
 from profiler.errors import BuildFailed
 
 TIME_LIMIT_S = 30.0  # of a run; the slowest right one takes about 5 s, and a busy machine stops none of these

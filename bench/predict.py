@@ -44,7 +44,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from profiler.errors import ProfilerError
-from profiler.evidence import ARCHITECTURES, Launch
+from profiler.evidence.gpu_arch import ARCHITECTURES
+from profiler.evidence.launch import Launch
 from profiler.model.control_words import read_code_words
 from profiler.model.error_table import TABLE_FILE, Known, model_digest
 from profiler.model.instructions import NoModel
@@ -58,7 +59,7 @@ from profiler.model.launch_model import (
 )
 from profiler.model.pipes import Pipe
 from profiler.model.report_inputs import ReportLaunch, counted_hit_rates, report_launch
-from profiler.reports import launch_detail, read_report
+from profiler.reports.read import launch_detail, read_report
 from profiler.sass.listing import SAMPLES
 
 TUNED, DEVELOPMENT, UNSEEN = "tuned", "development", "unseen"

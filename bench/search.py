@@ -14,12 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from profiler.evidence import Evidence
-from profiler.search import CandidateProposal, Journal, PairVerdict, Request, SearchRecord, Status, replay
-from profiler.search.archive import confirmed
+from profiler.evidence.values import Evidence
+from profiler.search.archive import confirmed, replay
+from profiler.search.generator import CandidateProposal, Request
+from profiler.search.journal import Journal
+from profiler.search.record import PairVerdict, SearchRecord, Status
 from profiler.search.variants import macro_words, write_manifest
-from profiler.statistics import Verdict
 from profiler.statistics.live_pair import judge_live_pair
+from profiler.statistics.verdict import Verdict
 from tests.search.simulated import WORKLOAD, landscape, make_search, run_search
 
 CANDIDATES = 200

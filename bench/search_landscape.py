@@ -11,9 +11,10 @@ import itertools
 import json
 from pathlib import Path
 
-from profiler.bundles import scratch_folder
-from profiler.catalog import load_catalog
-from profiler.search import CandidateJudge, SearchSettings
+from profiler.bundles.scratch import scratch_folder
+from profiler.catalog.catalog import load_catalog
+from profiler.search.evaluation import CandidateJudge
+from profiler.search.settings import SearchSettings
 from profiler.search.variants import space_of, write_manifest
 
 FILE = Path(__file__).with_name("search_landscape.json")

@@ -23,11 +23,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from profiler.build import BuiltLibrary, build, find_tool
-from profiler.catalog import AttentionWorkload, Catalog, Version, load_catalog, load_problem
+from profiler.build.library import BuiltLibrary, build
+from profiler.build.toolchain import find_tool
+from profiler.catalog.attention import AttentionWorkload
+from profiler.catalog.catalog import Catalog, load_catalog
+from profiler.catalog.sources import load_problem
+from profiler.catalog.version import Version
 from profiler.errors import ProfilerError
-from profiler.model import AccessCounts, LaunchRun, find_swizzle, run_version
-from profiler.sass import count_live_registers, extract_cubin, make_listing
+from profiler.model.accesses import AccessCounts
+from profiler.model.shared_layout import find_swizzle
+from profiler.model.version_run import LaunchRun, run_version
+from profiler.sass.disassembly import extract_cubin
+from profiler.sass.listing import make_listing
+from profiler.sass.live_registers import count_live_registers
 
 # Whole tiles, ragged ones with a mask, many tiles of keys: between them more of the code is reached.
 WORKLOADS = (((128, 128), False), ((97, 65), True), ((20, 260), False))

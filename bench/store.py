@@ -28,9 +28,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profiler.bundles import IMPORT, Capture, ReportFile, Result, Run, Samples
-from profiler.evidence import Launch, MetricSet, Report, Session, Values
-from profiler.store import Store
+from profiler.bundles.run import IMPORT, Capture, ReportFile, Result, Run, Samples
+from profiler.evidence.launch import Launch, Report, Session
+from profiler.evidence.values import MetricSet, Values
+from profiler.store.index import Store
 
 METRICS = 60
 CONFIGS = 100

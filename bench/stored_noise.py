@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.statistics import counters, exceedance, floor_of_ratios
+from profiler.statistics import counters, exceedance
 from profiler.statistics.multiple_testing import discoveries
-from profiler.statistics.noise_floor import CHANGED_P, NoiseFloor
+from profiler.statistics.noise_floor import CHANGED_P, NoiseFloor, floor_of_ratios
 
 Floats = NDArray[np.float64]
 Line = tuple[str, str, float, str, float]  # as in bench/verdicts.py

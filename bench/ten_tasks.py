@@ -29,10 +29,10 @@ import numpy as np
 from dashboard import free_port, server
 from data_folder import CAPABILITY, CATALOGUED, GPU, WORKLOADS, csv_text, metric_names
 
-from profiler.bundles import COLLECT, Capture, ReportFile, Result, Run, Samples, bundle, location
-from profiler.catalog import load_catalog
-from profiler.catalog.catalog import PROJECT_KERNELS
-from profiler.store import sync_index
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, Capture, ReportFile, Result, Run, Samples
+from profiler.catalog.catalog import PROJECT_KERNELS, load_catalog
+from profiler.store.sync import sync_index
 
 ROOT = Path(__file__).resolve().parent.parent
 START = datetime(2026, 11, 5, 2, tzinfo=UTC)  # the newest night is before the run with the catalogue

@@ -26,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.live_pair_noise import live_noise
 from bench.simulator import SCENARIOS, alone, in_turn, paired
 from bench.stored_noise import stored_noise
-from profiler.statistics import MIN_FLOOR_PAIRS, exceedance, ratios, typical_ns
+from profiler.statistics import exceedance, ratios
 from profiler.statistics.multiple_testing import which_stand
-from profiler.statistics.noise_floor import CHANGED_P
+from profiler.statistics.noise_floor import CHANGED_P, MIN_FLOOR_PAIRS, typical_ns
 
 ROUNDS, SAMPLES = 25, 4
 DESIGNS = {"25 processes": 25, "a process a turn": 0}

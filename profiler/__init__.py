@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -19,28 +18,26 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from typing import TypeAlias, TypeGuard, TypeVar
 
-    from profiler.compare import StoreOpener
-    from profiler.documents import (
-        BackupDocument,
-        CheckDocument,
-        ComparisonDocument,
-        ExplanationDocument,
-        GateDocument,
-        GivenLaunch,
-        InsightsDocument,
-        JudgementDocument,
-        LaunchDocument,
-        PredictionDocument,
-        PruneDocument,
-        ReportDocument,
-        RooflineDocument,
-        UnmeasuredDocument,
-        VerifyDocument,
-        VersionReportDocument,
-        VersionTableDocument,
-    )
-    from profiler.evidence import MetricTable, Report, Side
-    from profiler.store import Store
+    from profiler.compare.resolve_names import StoreOpener
+    from profiler.documents.backup import BackupDocument
+    from profiler.documents.check import CheckDocument
+    from profiler.documents.comparison import ComparisonDocument
+    from profiler.documents.explanation import ExplanationDocument, UnmeasuredDocument
+    from profiler.documents.gate import GateDocument
+    from profiler.documents.insights import InsightsDocument
+    from profiler.documents.judgement import JudgementDocument
+    from profiler.documents.launch import LaunchDocument
+    from profiler.documents.prediction import GivenLaunch, PredictionDocument
+    from profiler.documents.prune import PruneDocument
+    from profiler.documents.report import ReportDocument
+    from profiler.documents.roofline import RooflineDocument
+    from profiler.documents.verify import VerifyDocument
+    from profiler.documents.version_report import VersionReportDocument
+    from profiler.documents.version_table import VersionTableDocument
+    from profiler.evidence.launch import Report
+    from profiler.evidence.metric_table import MetricTable
+    from profiler.evidence.side import Side
+    from profiler.store.index import Store
 
     Name: TypeAlias = str | os.PathLike[str]  # a report file, run id, family/version or version
     Subject: TypeAlias = Report | Side | Name
@@ -102,8 +99,8 @@ def read_report(path: Name) -> ReportDocument:
         report.launches[0].values.number("gpu__time_duration.sum")
         report.to_frame()[["kernel", "metric", "value", "unit"]]
     """
-    from profiler.documents import ReportDocument
-    from profiler.reports import read_report as read
+    from profiler.documents.report import ReportDocument
+    from profiler.reports.read import read_report as read
 
     return ReportDocument.of(read(Path(path)))
 
@@ -141,7 +138,7 @@ def compare(
         c.verdict, c.sentence
         c.to_frame().query("verdict == 'worse'")[["kernel", "metric", "a", "b", "change_pct"]]
     """
-    from profiler.documents import compare_names
+    from profiler.documents.comparison import compare_names
 
     return _ask(compare_names, locals())
 
@@ -171,7 +168,7 @@ def compare_many(
         t = profiler.compare_many(["v2d_a", "v2d_b", "v2d_c"], against="v2d_a")
         t.to_frame().pivot(index="version", columns=["workload", "gpu", "concept"], values="value")
     """
-    from profiler.documents import compare_many as table_of_names
+    from profiler.documents.version_table_cells import compare_many as table_of_names
 
     return _ask(table_of_names, locals(), metrics=concepts)
 
@@ -200,7 +197,7 @@ def report(
         page = profiler.report(["v2d_a", "v2d_b", "v2d_c"], against="v2d_a")
         Path("report.html").write_text(page.to_html(), encoding="utf-8")
     """
-    from profiler.documents import report_versions
+    from profiler.documents.version_report import report_versions
 
     return _ask(report_versions, locals(), metrics=concepts)
 
@@ -226,7 +223,7 @@ def launch(
         launch.sections.warp_states.states[0].label
         launch.to_frame()[["section", "metric", "value", "unit", "baseline"]]
     """
-    from profiler.documents import launch_of_name
+    from profiler.documents.launch import launch_of_name
 
     return _ask(launch_of_name, locals())
 
@@ -256,7 +253,8 @@ def explain(
         e.sentence
         e.to_frame()[["kernel", "cause", "us"]]
     """
-    from profiler.documents import ComparisonDocument, explain_comparison, explain_names
+    from profiler.documents.comparison import ComparisonDocument
+    from profiler.documents.explanation import explain_comparison, explain_names
 
     if isinstance(a, ComparisonDocument):
         if b is not None or any((workload, gpu, kernel, across, top, pairs, not guess)):
@@ -287,7 +285,7 @@ def roofline(
         r.sentences
         r.rooflines[0].points
     """
-    from profiler.documents import rooflines_of_name
+    from profiler.documents.roofline import rooflines_of_name
 
     return _ask(rooflines_of_name, locals(), name=subject)
 
@@ -310,7 +308,7 @@ def insights(
 
         profiler.insights("b.ncu-rep", against="a.ncu-rep").to_frame()[["kind", "statement", "lever"]]
     """
-    from profiler.documents import insights_of_name
+    from profiler.documents.insights import insights_of_name
 
     return _ask(insights_of_name, locals(), name=subject)
 
@@ -343,7 +341,7 @@ def gate(
         g = profiler.gate(["attention/v2d_c"], baseline="parent")
         g.exit_code, g.title
     """
-    from profiler.documents import gate_versions
+    from profiler.documents.gate import gate_versions
 
     for name in (names, baseline) if _is_name(names) else (*cast("Sequence[Name]", names), baseline):
         if name is not None and not _is_name(name):
@@ -372,7 +370,7 @@ def check(
 
         profiler.check("v2d_c", seeds=1).to_frame()[["version", "passed", "max_abs_error"]]
     """
-    from profiler.documents import check_names
+    from profiler.documents.check import check_names
 
     return _ask(check_names, locals(), names=versions)
 
@@ -399,7 +397,7 @@ def predict(
 
         profiler.predict("v2d_c", gpus="L4", macros={"WARPS": 8}).sentences
     """
-    from profiler.documents import predict_names
+    from profiler.documents.prediction import predict_names
 
     built_with = [f"{name}={value}" for name, value in (macros or {}).items()]
     return _ask(predict_names, locals(), macros=built_with, with_what_ifs=what_ifs)
@@ -425,7 +423,7 @@ def judge(
 
         profiler.judge("my_kernel", against="v2d_b").sentences
     """
-    from profiler.documents import judge_name
+    from profiler.documents.judgement import judge_name
 
     return _ask(judge_name, locals())
 
@@ -440,7 +438,7 @@ def open_store(data: Data | None = None, db: str | None = None, *, sync: bool = 
         with profiler.open_store("data") as store:
             [version.version for version in store.versions()]
     """
-    from profiler.store import open_store as open_index
+    from profiler.store.readable_index import open_store as open_index
 
     folder = _folder(None, data)
     if folder is not None:
@@ -451,7 +449,7 @@ def open_store(data: Data | None = None, db: str | None = None, *, sync: bool = 
 def _refuse_folder_of_reports(folder: str) -> None:
     """Raise UnknownName for a folder of report files alone: an index of it would be empty."""
     from profiler.errors import UnknownName
-    from profiler.reports import is_report
+    from profiler.reports.read import is_report
 
     if "://" in folder or os.path.isdir(os.path.join(folder, "runs")):
         return
@@ -469,7 +467,7 @@ def backup(out: Name, *, data: Data | None = None) -> BackupDocument:
 
         profiler.backup("backup.tar.gz").sentences
     """
-    from profiler.documents import write_backup
+    from profiler.documents.backup import write_backup
 
     return write_backup(Path(out), data=_folder(None, data))
 
@@ -482,7 +480,7 @@ def verify(*, quick: bool = False, data: Data | None = None) -> VerifyDocument:
 
         profiler.verify(quick=True).to_frame()
     """
-    from profiler.documents import verify_data
+    from profiler.documents.verify import verify_data
 
     return verify_data(quick=quick, data=_folder(None, data))
 
@@ -502,7 +500,7 @@ def prune(
 
         profiler.prune(365).to_frame()["report_bytes"].sum()
     """
-    from profiler.documents import prune_reports
+    from profiler.documents.prune import prune_reports
 
     return prune_reports(older_days, family=family, why=why, do_it=do_it, data=_folder(None, data))
 
@@ -524,7 +522,7 @@ def _ask(answer: Callable[..., _Answer], given: Mapping[str, Any], **named: obje
 
     What it raises names arguments in place of the options of the command line.
     """
-    from profiler.documents import ask
+    from profiler.documents.asking import ask
 
     store = given.get("store")
     folder = _folder(store, given.get("data"))
@@ -557,7 +555,7 @@ def _index(store: Store | None, data: str | None) -> Iterator[StoreOpener]:
 
 
 def _table(metrics: Metrics | None) -> MetricTable:
-    from profiler.evidence import MetricTable, load_metrics
+    from profiler.evidence.metric_table import MetricTable, load_metrics
 
     if isinstance(metrics, MetricTable):
         return metrics
@@ -566,31 +564,6 @@ def _table(metrics: Metrics | None) -> MetricTable:
 
 def _is_name(subject: object) -> TypeGuard[Name]:
     return isinstance(subject, str | os.PathLike)
-
-
-def lazy(room: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a room: what its `__init__` imports for type checkers, imported on first use.
-
-    Importing a room costs nothing until a name of it is used (PEP 562), so that a command loads what it needs
-    and a bare GPU machine never meets a library that only the dashboard has. An exported name is written
-    once, as `from MODULE import NAME as NAME`.
-    """
-    import re
-
-    package = sys.modules[room]
-    source = package.__loader__.get_source(room)  # type: ignore[union-attr]
-    places = {name: module for module, name in re.findall(r"from (\S+) import \(?\s*(\w+) as \2\b", source)}
-    package.__dict__["__all__"] = list(places)
-    package.__dict__["__dir__"] = lambda: sorted({*package.__dict__, *places})
-
-    def attribute(name: str) -> Any:
-        if name not in places:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        value = getattr(import_module(places[name]), name)
-        package.__dict__[name] = value
-        return value
-
-    return attribute
 
 
 def shipped(name: str) -> Path:

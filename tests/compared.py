@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from profiler.compare import UNKNOWN_NOISE, Judge, NoiseModel, Pairing
-from profiler.documents import ComparisonDocument
-from profiler.evidence import MetricTable, Side
+from profiler.compare.judged import Judge
+from profiler.compare.kernel_pairs import Pairing
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.documents.comparison import ComparisonDocument
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Side
 
 
 def compare_sides(

@@ -192,7 +192,7 @@ def committed_data(made_once: Callable[[str, Callable[[Path], object]], Path]) -
     """The committed runs and decisions with their index, to be copied: to make that takes half a second."""
 
     def make(data: Path) -> None:
-        from profiler.store import open_store
+        from profiler.store.readable_index import open_store
 
         for name in ("runs", "decisions"):
             shutil.copytree(ROOT / "data" / name, data / name)

@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
-from profiler.bundles import COLLECT, Attachment, Facts, Result, Run, Samples, bundle, location
-from profiler.evidence import Evidence, State, Value
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, Attachment, Facts, Result, Run, Samples
+from profiler.evidence.values import Evidence, State, Value
 
 FAMILY = "mine"
 CATALOG = """

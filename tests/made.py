@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
-from profiler.bundles import IMPORT, Capture, ReportFile, Result, Run
-from profiler.evidence import Launch, Report, RuleResult, Session, State, Value
-from profiler.evidence.values import pack_values
-from profiler.store import Store
+from profiler.bundles.run import IMPORT, Capture, ReportFile, Result, Run
+from profiler.evidence.launch import Launch, Report, RuleResult, Session
+from profiler.evidence.values import State, Value, pack_values
+from profiler.store.index import Store
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
 DURATION = "gpu__time_duration.sum"

@@ -12,21 +12,18 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import LocalRoot, Run, load_run
-from profiler.catalog import load_catalog
-from profiler.collect import (
-    Collection,
-    Gpu,
-    Machine,
-    Ncu,
-    Settings,
-    begin_run,
-    gpu_process,
-    resume_run,
-    seal,
-    subprocesses,
-)
+from profiler.bundles.bundle import load_run
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import Run
+from profiler.catalog.catalog import load_catalog
+from profiler.collect import gpu_process, seal, subprocesses
+from profiler.collect.collection import Collection
 from profiler.collect.gpu.messages import Program, RequestT, ResultT
+from profiler.collect.gpu.properties import Gpu
+from profiler.collect.machine import Machine
+from profiler.collect.ncu_command import Ncu
+from profiler.collect.run_inputs import begin_run, resume_run
+from profiler.collect.settings import Settings
 from profiler.collect.subprocesses import ProcessResult
 from tests import stand_in_program
 

@@ -14,11 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import FunctionResources, VersionResources, library, resources, template_integer
-from profiler.bundles import COLLECT, Facts, LocalRoot, Result, Run, bundle
+from profiler.build import library, resources
+from profiler.build.kernel_names import template_integer
+from profiler.build.resources import FunctionResources, VersionResources
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import COLLECT, Facts, Result, Run
 from profiler.catalog import catalog, sources
 from profiler.emulator import cpu_check
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.sass import bundle_file, stored_code
 from tests.conftest import ROOT
 from tests.toolchain import needs_gxx, needs_nvcc, needs_sass

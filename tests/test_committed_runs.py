@@ -12,12 +12,16 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import EXAMPLE, LocalRoot, list_runs, load_run
+from profiler.bundles.bundle import list_runs, load_run
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import EXAMPLE
 from profiler.bundles.run_json import RUN_FILE, dump_run
-from profiler.catalog import load_catalog, load_problem
+from profiler.catalog.catalog import load_catalog
+from profiler.catalog.sources import load_problem
 from profiler.cli import main
-from profiler.history import load_lineage, load_snapshot
-from profiler.store import open_store
+from profiler.history.catalog_snapshot import load_snapshot
+from profiler.history.lineage import load_lineage
+from profiler.store.readable_index import open_store
 from tests.conftest import ROOT
 
 EVERY_RUN = list_runs(LocalRoot(ROOT / "data"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import load_catalog
+from profiler.catalog.catalog import load_catalog
 from profiler.cli import parser
 from profiler.errors import Exit
 

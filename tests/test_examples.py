@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import check_output, load_catalog
+from profiler.catalog.catalog import load_catalog
+from profiler.catalog.problem import check_output
 from profiler.catalog.sources import load_object, load_problem
 from profiler.cli import main
 from tests.conftest import ROOT

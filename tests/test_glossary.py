@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import PairedBy
-from profiler.evidence import Evidence, State
-from profiler.gate import Outcome
-from profiler.judge import StageState
-from profiler.statistics import LevelKind, Verdict
+from profiler.compare.match_launches import PairedBy
+from profiler.evidence.values import Evidence, State
+from profiler.gate.finding import Outcome
+from profiler.judge.judgement import StageState
+from profiler.statistics.changepoint import LevelKind
+from profiler.statistics.verdict import Verdict
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TEXT = (DOCS / "glossary.md").read_text("utf-8")

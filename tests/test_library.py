@@ -19,15 +19,17 @@ import pytest
 
 import profiler
 from profiler.cli import main
-from profiler.compare import Comparison, side_of_report
-from profiler.documents import ComparisonDocument, ExplanationDocument, UnmeasuredDocument
+from profiler.compare.comparison import Comparison
+from profiler.compare.resolve_names import side_of_report
+from profiler.documents.comparison import ComparisonDocument
+from profiler.documents.explanation import ExplanationDocument, UnmeasuredDocument
 from profiler.errors import Exit, ProfilerError, UnknownName
-from profiler.evidence import load_metrics
-from profiler.statistics import Verdict
+from profiler.evidence.metric_table import load_metrics
+from profiler.statistics.verdict import Verdict
 from tests.conftest import ROOT
 
 HEAVY = {"sqlalchemy", "numba", "pandas", "streamlit", "rich", "numpy", "scipy", "ncu_report", "fsspec"}
-ROOMS_AND_FUNCTIONS = {"compare": "Comparison", "explain": "Roofline", "gate": "Finding"}  # and an export
+ROOMS_AND_FUNCTIONS = {"compare": "comparison", "explain": "roofline", "gate": "judgement"}  # and a module
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +66,13 @@ def test_importing_loads_nothing_that_an_answer_needs() -> None:
     assert [name for name in loaded if name.startswith("profiler")] == ["profiler"]
 
 
-@pytest.mark.parametrize(("name", "exported"), ROOMS_AND_FUNCTIONS.items())
-def test_a_room_of_the_same_name_does_not_take_the_functions_place(name: str, exported: str) -> None:
+@pytest.mark.parametrize(("name", "module"), ROOMS_AND_FUNCTIONS.items())
+def test_a_room_of_the_same_name_does_not_take_the_functions_place(name: str, module: str) -> None:
     code = (
         f"import importlib, types, profiler; function = profiler.{name}; import profiler.{name}\n"
         f"assert profiler.{name} is function and isinstance(function, types.FunctionType)\n"
         f"room = importlib.import_module('profiler.{name}'); assert isinstance(room, types.ModuleType)\n"
-        f"from profiler.{name} import {exported}; assert room.{exported} is {exported}\n"
+        f"from profiler.{name} import {module}; assert room.{module} is {module}\n"
         f"import profiler.{name} as again; assert again is function"  # as the documentation says
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

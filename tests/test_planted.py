@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.catalog import Version, catalog, sources
+from profiler.catalog import catalog, sources
+from profiler.catalog.version import Version
 from profiler.emulator import cpu_check
 from tests.conftest import ROOT
 from tests.toolchain import needs_gxx

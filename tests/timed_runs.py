@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from profiler.bundles import COLLECT, NOISE, Facts, Result, Run, Samples, bundle, location
-from profiler.evidence import Evidence, Value
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, NOISE, Facts, Result, Run, Samples
+from profiler.evidence.values import Evidence, Value
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"

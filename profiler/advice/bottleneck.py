@@ -33,8 +33,10 @@ from profiler.advice.statement import (
     format_share,
 )
 from profiler.advice.techniques import FEWER_INSTRUCTIONS, PREFETCH, techniques_of
-from profiler.compare import SHORT_NS
-from profiler.evidence import Evidence, Metric, formatting
+from profiler.compare.metric_verdict import SHORT_NS
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import Metric
+from profiler.evidence.values import Evidence
 
 _Answers = Iterator[Statement | OpenQuestion]
 

@@ -22,23 +22,17 @@ from profiler.advice.statement import (
     format_share,
 )
 from profiler.advice.subject import ComparedSide, Subject
-from profiler.compare import Comparison, kernel_filter, launch_labels
+from profiler.compare.comparison import Comparison
+from profiler.compare.match_launches import kernel_filter, launch_labels
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import (
-    NOT_COLLECTED,
-    Evidence,
-    Launch,
-    MetricTable,
-    Side,
-    brief_list,
-    chip_of,
-    is_library_launch,
-    libraries_of,
-    library_kernels_alone,
-    place_of_most_time,
-)
-from profiler.explain import explain
-from profiler.explain.explanation import stall_metrics
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch, place_of_most_time
+from profiler.evidence.library_kernels import is_library_launch, libraries_of, library_kernels_alone
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.naming import brief_list
+from profiler.evidence.side import Side
+from profiler.evidence.values import NOT_COLLECTED, Evidence
+from profiler.explain.explanation import explain, stall_metrics
 from profiler.history.lineage import REFUSALS
 
 MAX_STATEMENTS = 6

@@ -13,7 +13,8 @@ from profiler.advice.statement import (
     format_share,
 )
 from profiler.build.occupancy import occupancy
-from profiler.evidence import ADU_OPCODES, ARCHITECTURES, XU_OPCODES, find_architecture
+from profiler.evidence.gpu_arch import ARCHITECTURES, find_architecture
+from profiler.evidence.opcodes import ADU_OPCODES, XU_OPCODES
 
 SWIZZLE = "swizzle or pad the shared-memory tile"
 LESS_DRAM = (

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from profiler.advice.insights import Insights
 from profiler.advice.statement import Statement, format_share
 from profiler.errors import ProfilerError
-from profiler.evidence import Value, formatting, operation
-from profiler.reports import LaunchDetail
+from profiler.evidence import formatting
+from profiler.evidence.opcodes import operation
+from profiler.evidence.values import Value
+from profiler.reports.instances import LaunchDetail
 
 
 class AccessNames(NamedTuple):

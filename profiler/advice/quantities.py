@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from profiler.advice.statement import MAX_PART, LaunchMetrics, MetricInput, all_valid, doubted, format_share
-from profiler.evidence import Value, formatting
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 
 DRAM_ROOF_PCT = 90.0  # of DRAM's peak: what good streaming kernels reach is 88 to 92 %
 LANES = 32.0  # of a warp

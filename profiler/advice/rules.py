@@ -62,7 +62,7 @@ from profiler.advice.techniques import (
     VECTORISED,
 )
 from profiler.advice.track_record import HELPED
-from profiler.evidence import ARCHITECTURES
+from profiler.evidence.gpu_arch import ARCHITECTURES
 
 BUSY_PCT = 30.0  # of its peak: a unit below it is not what a kernel's time goes into
 LIMIT_PCT = 60.0  # of its peak: from here on a unit limits; NVIDIA's own rules say so too

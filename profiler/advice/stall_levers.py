@@ -22,7 +22,8 @@ from profiler.advice.levers import (
 from profiler.advice.quantities import read_quantity
 from profiler.advice.rules import BUSY_PCT, LIMIT_PCT
 from profiler.advice.statement import MAX_PART, LaunchMetrics, MetricInput, all_valid, doubted, format_share
-from profiler.evidence import XU_OPCODES, find_architecture
+from profiler.evidence.gpu_arch import find_architecture
+from profiler.evidence.opcodes import XU_OPCODES
 
 
 class Advice(NamedTuple):

@@ -6,17 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from profiler.evidence import (
-    NOT_COLLECTED,
-    Evidence,
-    Launch,
-    MetricTable,
-    State,
-    Value,
-    formatting,
-    is_matrix_multiply,
-    operation,
-)
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.opcodes import is_matrix_multiply, operation
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 
 CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN = (
     "correctness",

@@ -8,22 +8,25 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.catalog import Version
-from profiler.compare import Comparison, Judge, find_facts, find_measured
-from profiler.compare.resolve_names import check_name
+from profiler.catalog.version import Version
+from profiler.compare.comparison import Comparison
+from profiler.compare.judged import Judge
+from profiler.compare.resolve_names import check_name, find_facts, find_measured
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, MetricTable, Side
-from profiler.history import VersionStatus, load_lineage
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.history.baselines import NoBaseline, for_advice
+from profiler.history.lineage import VersionStatus, load_lineage
 from profiler.history.without_results import (
     find_version_without_results,
     no_results_reason,
     versions_without_results_explained,
 )
-from profiler.sass import TrafficRow
+from profiler.sass.source_diff import TrafficRow
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 TrafficByWorkload = Mapping[str, Sequence[TrafficRow]]  # of CatalogSnapshot.shared_traffic
 

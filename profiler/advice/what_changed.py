@@ -16,12 +16,17 @@ from profiler.advice.statement import (
     all_valid,
     is_plausible,
 )
-from profiler.compare import Comparison, OpcodeChange, PairComparison
-from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value, formatting
-from profiler.explain import Explanation, Term
+from profiler.compare.comparison import Comparison
+from profiler.compare.pair_comparison import OpcodeChange, PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import Metric
+from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
+from profiler.explain.explanation import Explanation
 from profiler.explain.sentence import format_change, format_time
-from profiler.explain.time_identity import BALANCE, CLOCK, CYCLES, FULL, PARALLELISM, WAITING, WORK
-from profiler.statistics import STORED_BASELINE, Decision, Verdict, share_text
+from profiler.explain.time_identity import BALANCE, CLOCK, CYCLES, FULL, PARALLELISM, WAITING, WORK, Term
+from profiler.statistics.decision import Decision, share_text
+from profiler.statistics.noise_floor import STORED_BASELINE
+from profiler.statistics.verdict import Verdict
 
 MIN_CAUSE_SHARE = 0.1  # of the change: a cause below it gets no statement
 _UNCHANGED_WEIGHT = 0.05  # the rank of what did not change

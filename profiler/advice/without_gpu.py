@@ -33,20 +33,16 @@ from profiler.advice.statement import (
 from profiler.advice.subject import ComparedSide, TrafficByWorkload
 from profiler.advice.techniques import techniques_of
 from profiler.build.occupancy import occupancy
-from profiler.compare import MetricChange
-from profiler.evidence import (
-    ARCHITECTURES,
-    Evidence,
-    Launch,
-    MetricTable,
-    Side,
-    brief_list,
-    find_architecture,
-    formatting,
-    natural_key,
-)
+from profiler.compare.pair_comparison import MetricChange
+from profiler.evidence import formatting
+from profiler.evidence.gpu_arch import ARCHITECTURES, find_architecture
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.naming import brief_list, natural_key
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.history.lineage import MAIN
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 LOW_OCCUPANCY_PCT = 25.0  # theoretical occupancy at which room for another block is worth a word
 MAX_CUT = 0.25  # a cut in registers or shared memory that is larger than this is another kernel

@@ -18,7 +18,7 @@ from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.agents.roots import Roots
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 Arguments = Mapping[str, Any]
 _MOST_HASHED = 64 << 20  # bytes of a report whose content is named
@@ -137,7 +137,7 @@ class _Index:
         self.opened: Store | None = None
 
     def __call__(self) -> Store:
-        from profiler.store import open_store
+        from profiler.store.readable_index import open_store
 
         if self.opened is None:
             self.opened = open_store()
@@ -180,8 +180,9 @@ def _find(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _show(arguments: Arguments, roots: Roots) -> Draft:
-    from profiler.compare import is_file_name
-    from profiler.documents import ask, launches_of_name
+    from profiler.compare.resolve_names import is_file_name
+    from profiler.documents.asking import ask
+    from profiler.documents.launches import launches_of_name
 
     with _store() as opener:
         options = _given(arguments, "name", "workload", "gpu", "kernel")
@@ -206,7 +207,8 @@ def _show(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _compare(arguments: Arguments, roots: Roots) -> Draft:
-    from profiler.documents import ask, compare_names
+    from profiler.documents.asking import ask
+    from profiler.documents.comparison import compare_names
 
     with _store() as opener:
         document = ask(compare_names, arguments, opener)
@@ -220,8 +222,9 @@ def _compare(arguments: Arguments, roots: Roots) -> Draft:
 
 def _explain(arguments: Arguments, roots: Roots) -> Draft:
     from profiler.agents.modelled_change import modelled_change
-    from profiler.documents import UnmeasuredDocument, ask, explain_names
+    from profiler.documents.asking import ask
     from profiler.documents.comparison_text import undecided_reasons
+    from profiler.documents.explanation import UnmeasuredDocument, explain_names
 
     a, b = arguments["a"], arguments["b"]
     with _store() as opener:
@@ -253,7 +256,8 @@ def _explain(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _insights(arguments: Arguments, roots: Roots) -> Draft:
-    from profiler.documents import ask, insights_of_name
+    from profiler.documents.asking import ask
+    from profiler.documents.insights import insights_of_name
 
     with _store() as opener:
         document = ask(insights_of_name, arguments, opener)
@@ -275,7 +279,7 @@ def _source_lines(arguments: Arguments, roots: Roots) -> Draft:
     from profiler.agents.line_changes import line_changes
     from profiler.agents.modelled_change import modelled_lines
     from profiler.compare.resolve_code import CodeChoice
-    from profiler.documents import compare_code, show_code
+    from profiler.documents.sass import compare_code, show_code
 
     choice = CodeChoice(**_given(arguments, "kernel", "arch", "workload", "gpu"))
     by_line = arguments["by"] == "line"
@@ -305,9 +309,10 @@ def _source_lines(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _gate(arguments: Arguments, roots: Roots) -> Draft:
-    from profiler.compare import is_file_name
-    from profiler.documents import ask, gate_versions
-    from profiler.reports import read_report
+    from profiler.compare.resolve_names import is_file_name
+    from profiler.documents.asking import ask
+    from profiler.documents.gate import gate_versions
+    from profiler.reports.read import read_report
 
     names, baseline = arguments["names"], arguments.get("baseline")
     with _store() as opener:
@@ -321,7 +326,7 @@ def _gate(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _predict(arguments: Arguments, roots: Roots) -> Draft:
-    from profiler.documents import predict_names
+    from profiler.documents.prediction import predict_names
 
     names = [name if Path(name).is_file() else name.rpartition("/")[2] for name in arguments["names"]]
     against = arguments.get("against")
@@ -341,7 +346,7 @@ def _predict(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _judge(arguments: Arguments, roots: Roots) -> Draft:
-    from profiler.documents import judge_name
+    from profiler.documents.judgement import judge_name
 
     options: dict[str, Any] = _given(arguments, "workloads", "gpu")
     document = judge_name(arguments["candidate"], arguments.get("against"), **options)

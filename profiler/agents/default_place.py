@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.catalog import load_catalog, load_problem
+from profiler.catalog.catalog import load_catalog
 from profiler.catalog.problem import acceptance_workloads
+from profiler.catalog.sources import load_problem
 from profiler.compare.resolve_names import find_run, resolve_family_version
 from profiler.errors import ProfilerError
-from profiler.evidence import DEFAULT_PART, Cell, Evidence, find_part
+from profiler.evidence.cell import Cell
+from profiler.evidence.gpu_parts import DEFAULT_PART, find_part
+from profiler.evidence.values import Evidence
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 
 @dataclass(frozen=True)

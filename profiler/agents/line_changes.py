@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from profiler.agents.modelled_change import modelled_lines
 from profiler.compare.resolve_code import CodeChoice, SideCode, resolve_code, sample_scale
-from profiler.evidence import Evidence
-from profiler.sass import HotSpot
-from profiler.sass.hotspots import spots_by_line
+from profiler.evidence.values import Evidence
+from profiler.sass.hotspots import HotSpot, spots_by_line
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 Json = dict[str, Any]
 

@@ -6,18 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from profiler.bundles import open_root
+from profiler.bundles.location import open_root
 from profiler.compare import resolve_names
 from profiler.documents.prediction import time_words
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence
-from profiler.explain import TimeIdentity
-from profiler.explain.time_identity import split_time
+from profiler.evidence.values import Evidence
+from profiler.explain.time_identity import TimeIdentity, split_time
 from profiler.model.error_table import load_errors
 from profiler.model.stored_predictions import StoredPrediction, find_predictions, predicted_ratio
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 _TERMS = 6
 

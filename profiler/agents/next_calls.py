@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profiler.catalog import load_catalog
+from profiler.catalog.catalog import load_catalog
 
 if TYPE_CHECKING:
     from profiler.agents.modelled_change import ModelledChange
-    from profiler.documents import ComparisonDocument, ExplanationDocument
+    from profiler.documents.comparison import ComparisonDocument
+    from profiler.documents.explanation import ExplanationDocument
 
 Next = list[dict[str, Any]]
 Arguments = Mapping[str, Any]

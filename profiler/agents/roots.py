@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.agents.tool import RefusedArgument, echo
-from profiler.bundles import open_root
+from profiler.bundles.location import open_root
 
 _READ = (".ncu-rep", ".ncu-repz", ".csv", ".cubin", ".fatbin", ".so", ".o")  # what a name may lead to
 

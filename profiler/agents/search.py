@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from profiler.agents.tool import echo
 from profiler.agents.toolset import KINDS
-from profiler.evidence import load_metrics
+from profiler.evidence.metric_table import load_metrics
 
 if TYPE_CHECKING:
     from profiler.agents.roots import Roots
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 _REPORT_SUFFIXES = (".ncu-rep", ".ncu-repz")
 _MOST_VISITED, _MOST_SECONDS, _DEEPEST = 20_000, 2.0, 8  # of a walk through folders

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from profiler.agents.size_budget import Selected, holds_words
-from profiler.evidence import Evidence, formatting
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence
 
 if TYPE_CHECKING:
     from profiler.agents.modelled_change import ModelledLines
-    from profiler.documents import ComparisonDocument
-    from profiler.statistics import Verdict
+    from profiler.documents.comparison import ComparisonDocument
+    from profiler.statistics.verdict import Verdict
 
 Json = dict[str, Any]
 
@@ -465,8 +466,9 @@ def gate(whole: Json) -> Json:
 
 def first_workload(name: str) -> list[str]:
     """The first workload that a catalogue's version is measured on; none where the name is of no version."""
-    from profiler.catalog import load_catalog, load_problem
     from profiler.catalog.cases import call_problem
+    from profiler.catalog.catalog import load_catalog
+    from profiler.catalog.sources import load_problem
 
     catalog = load_catalog()
     version = catalog.by_id.get(name)
@@ -536,6 +538,6 @@ def _minus_duration(launch: Mapping[str, Any]) -> float:
 
 
 def _time(ns: float) -> str:
-    from profiler.evidence import Value
+    from profiler.evidence.values import Value
 
     return str(formatting.quantity(Value(ns, "ns")))

@@ -42,9 +42,9 @@ def _load() -> None:
     gc.disable()
     with contextlib.suppress(ProfilerError, ImportError, OSError):
         from profiler.agents import answers  # noqa: F401
-        from profiler.documents import launches_of_name  # noqa: F401
-        from profiler.evidence import load_metrics
-        from profiler.reports import start_reader
+        from profiler.documents.launches import launches_of_name  # noqa: F401
+        from profiler.evidence.metric_table import load_metrics
+        from profiler.reports.reader_client import start_reader
 
         start_reader()
         load_metrics()

@@ -22,7 +22,7 @@ from profiler.build.elf import (
     section_name,
 )
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
-from profiler.evidence import brief_list
+from profiler.evidence.naming import brief_list
 
 if sys.version_info >= (3, 14):
     from compression import zstd

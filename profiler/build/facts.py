@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from profiler.build.opcode_counts import OPCODE_CLASSES
 from profiler.build.resources import FunctionResources
-from profiler.bundles import Facts
-from profiler.evidence import Evidence, State, Value
+from profiler.bundles.run import Facts
+from profiler.evidence.values import Evidence, State, Value
 
 
 def static_facts(function: FunctionResources) -> Facts:

@@ -19,8 +19,9 @@ from pathlib import Path
 
 from profiler import build_folder
 from profiler.build.toolchain import ToolkitProgram, require_tool
-from profiler.catalog import Catalog, Version, source_sha256
-from profiler.catalog.sources import include_folders, without_include_flags
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.sources import include_folders, source_sha256, without_include_flags
+from profiler.catalog.version import Version
 
 TIME_LIMIT_S = 600
 DAY_S = 24 * 3600

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from profiler.catalog import Problem, Workload
-from profiler.evidence import State, Value, architecture_of
+from profiler.catalog.problem import Problem, Workload
+from profiler.evidence.gpu_arch import architecture_of
+from profiler.evidence.values import State, Value
 
 TILE_ROWS = 64  # query rows of a block, for the bound of whole waves
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from profiler.errors import CannotJudge
-from profiler.evidence import ARCHITECTURES, Architecture, find_architecture
+from profiler.evidence.gpu_arch import ARCHITECTURES, Architecture, find_architecture
 
 _FEWEST_REGISTERS = 16  # that ptxas limits a thread to
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from profiler.build.code_images import choose_images
 from profiler.build.instruction_text import InstructionText, read_line, split_instruction
 from profiler.build.toolchain import require_tool
-from profiler.bundles import scratch_folder
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BuildFailed
 
 _WIDE = r"\b(?:\.\w+)*\.{}\b"  # bits of a lane: LDG.E.128.CONSTANT, LDG.E.ENL2.256, but not LDG.E.LTC128B

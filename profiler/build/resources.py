@@ -15,8 +15,11 @@ from profiler.build.kernel_names import function_name, template_integer
 from profiler.build.library import BuiltLibrary, FailedBuild, Progress, ResourceUsage
 from profiler.build.occupancy import Occupancy, no_block_words, occupancy
 from profiler.build.opcode_counts import CodeSummary
-from profiler.catalog import Catalog, Problem, Version, Workload, load_problem
 from profiler.catalog.cases import own_workloads
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Problem, Workload
+from profiler.catalog.sources import load_problem
+from profiler.catalog.version import Version
 from profiler.errors import ProfilerError
 
 WARPGROUP = 128  # threads

@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence, Launch, Session, Value
+from profiler.evidence.launch import Launch, Session
+from profiler.evidence.values import Evidence, Value
 
 Json = Any  # what json.loads gives
 

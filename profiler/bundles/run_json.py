@@ -25,8 +25,8 @@ from profiler.bundles.run import (
     check_label,
 )
 from profiler.errors import BadBundle, ProfilerError
-from profiler.evidence import Evidence, State, Value
 from profiler.evidence.launch import one_line
+from profiler.evidence.values import Evidence, State, Value
 
 RUN_FILE = "run.json"
 SCHEMA = 1

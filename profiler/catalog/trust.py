@@ -9,7 +9,7 @@ from pathlib import Path
 
 from profiler.catalog.catalog import PROJECT_KERNELS, Catalog
 from profiler.errors import ProfilerError
-from profiler.evidence import brief_list
+from profiler.evidence.naming import brief_list
 from profiler.evidence.plain_file import special_kind
 
 TRUST = "PROFILER_TRUST"  # folders whose catalogues are trusted whatever they say, as PATH has them

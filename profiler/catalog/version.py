@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profiler.evidence import ARCHITECTURES
-from profiler.evidence.gpu_arch import ARCH_PATTERN
+from profiler.evidence.gpu_arch import ARCH_PATTERN, ARCHITECTURES
 
 VERSION_STATES = ("good", "rejected", "baseline", "planned")
 # What can catch a rejected version: numbers out of tolerance, or the first words of a defect's kind.

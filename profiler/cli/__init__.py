@@ -20,7 +20,7 @@ import traceback
 from collections.abc import Sequence
 
 from profiler import __version__
-from profiler.bundles import sweep
+from profiler.bundles.scratch import sweep
 from profiler.cli.output import escape_controls, printable, standard_output
 from profiler.errors import Exit, ProfilerError
 

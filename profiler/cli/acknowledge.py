@@ -11,7 +11,7 @@ from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.gate import Acknowledgement
+    from profiler.gate.acknowledgement import Acknowledgement
 
 _DESCRIPTION = """\
 Let a known regression of a version pass: the gate lists it and does not fail. It is kept as a decision record
@@ -61,7 +61,7 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
     from profiler.cli.output import open_store
     from profiler.compare import resolve_names
     from profiler.evidence import metric_table
-    from profiler.gate import acknowledge, others_of
+    from profiler.gate.acknowledgement import acknowledge, others_of
 
     store, root = open_store(), location.open_root()
     values = ("why", "workload", "gpu", "concept", "until", "up_to")
@@ -86,7 +86,7 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
 
 def _list(arguments: argparse.Namespace) -> int:
     from profiler.bundles import decisions, location
-    from profiler.gate import list_acknowledgements
+    from profiler.gate.acknowledgement import list_acknowledgements
 
     acknowledgements = list_acknowledgements(decisions.load_decisions(location.open_root()))
     if arguments.json:
@@ -100,7 +100,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _undo(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
-    from profiler.gate import withdraw
+    from profiler.gate.acknowledgement import withdraw
 
     acknowledgement = withdraw(location.open_root(), arguments.undo, why=arguments.why)
     if arguments.json:
@@ -112,7 +112,7 @@ def _undo(arguments: argparse.Namespace) -> int:
 
 def _percent(text: str) -> float:
     """A share from a text such as 8% or 8, for argparse."""
-    from profiler.gate import parse_limit
+    from profiler.gate.acknowledgement import parse_limit
 
     try:
         return parse_limit(text)

@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the backup and say what it holds."""
-    from profiler.documents import write_backup
+    from profiler.documents.backup import write_backup
 
     with progress_bar() as progress:
         document = write_backup(arguments.out, progress=progress)

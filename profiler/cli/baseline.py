@@ -10,7 +10,7 @@ from profiler.cli.output import add_filters, add_json, print_json, print_table, 
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.history import Baseline, LostPin, Pin
+    from profiler.history.baselines import Baseline, LostPin, Pin
 
 _DESCRIPTION = """\
 A baseline is set for a family, or for one workload or GPU of it (--workload, --gpu), which then takes
@@ -53,7 +53,7 @@ def set_(arguments: argparse.Namespace) -> int:
     """Pin, and say what is pinned now."""
     from profiler.bundles import location
     from profiler.cli.output import open_store
-    from profiler.gate import set_baseline
+    from profiler.gate.pins import set_baseline
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
     root, store = location.open_root(), open_store()
@@ -65,7 +65,7 @@ def set_(arguments: argparse.Namespace) -> int:
 def unset(arguments: argparse.Namespace) -> int:
     """Take a pin away, and say which."""
     from profiler.bundles import location
-    from profiler.gate import unset_baseline
+    from profiler.gate.pins import unset_baseline
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
     pin = unset_baseline(location.open_root(), arguments.family, why=arguments.why, **place)
@@ -97,7 +97,7 @@ def show(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
     from profiler.cli.output import open_store
     from profiler.compare import resolve_names
-    from profiler.history import Baselines
+    from profiler.history.baselines import Baselines
 
     root, store = location.open_root(), open_store()
     family, version = resolve_names.resolve_family_version(store, arguments.name)

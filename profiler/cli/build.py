@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from profiler.cli.output import add_json, print_document
 
 if TYPE_CHECKING:
-    from profiler.build import FailedBuild
-    from profiler.catalog import Catalog
+    from profiler.build.library import FailedBuild
+    from profiler.catalog.catalog import Catalog
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Build, and print a line a version; a compiler's message goes to stderr whole."""
-    from profiler.documents import build_versions
+    from profiler.documents.build import build_versions
 
     trusted_catalog(arguments)
     options = {"catalog": arguments.catalog, "arches": arguments.arch, "stage": arguments.stage}
@@ -87,7 +87,8 @@ def add_catalog(command: argparse.ArgumentParser) -> None:
 
 def trusted_catalog(arguments: argparse.Namespace) -> Catalog:
     """The catalogue that was named, which may run its author's code; raises NotTrusted where it may not."""
-    from profiler.catalog import load_catalog, remember_trust, require_trust
+    from profiler.catalog.catalog import load_catalog
+    from profiler.catalog.trust import remember_trust, require_trust
 
     catalog = load_catalog(arguments.catalog)
     if arguments.trust:

@@ -76,7 +76,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check, print, judge."""
-    from profiler.documents import check_names
+    from profiler.documents.check import check_names
     from profiler.documents.check_blocks import named
 
     trusted_catalog(arguments)

@@ -13,9 +13,10 @@ from profiler.cli.output import add_json, positive, print_document
 from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.catalog import Catalog
+    from profiler.catalog.catalog import Catalog
     from profiler.cli.output import Commands
-    from profiler.collect import Collection, Listener, Settings
+    from profiler.collect.collection import Collection, Listener
+    from profiler.collect.settings import Settings
 
 INTERRUPTED = 130  # as a shell says it of a program that Ctrl-C ended
 _DESCRIPTION = """\
@@ -100,9 +101,10 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure, seal, print; or print what would be done."""
     from profiler.cli.collecting import TerminalListener, print_sealed
-    from profiler.collect import CollectionLimits, RunSummary, local_root, measure
+    from profiler.collect.measurement import CollectionLimits, local_root, measure
+    from profiler.collect.summary import RunSummary
     from profiler.compare.floor_coverage import calls_without_floor, floors_in
-    from profiler.documents import CollectionDocument
+    from profiler.documents.collection import CollectionDocument
 
     limits, root = CollectionLimits.parse(arguments.budget, arguments.out), local_root()
     if arguments.dry_run:
@@ -123,7 +125,7 @@ def split_list(text: str) -> list[str]:
 
 
 def _open(arguments: argparse.Namespace, listener: Listener, budget_s: float | None) -> Collection:
-    from profiler.collect import begin_collection, local_root, resume_collection
+    from profiler.collect.measurement import begin_collection, local_root, resume_collection
 
     if arguments.resume:
         return resume_collection(local_root(), arguments.resume, listener, seal_only=arguments.seal)
@@ -134,7 +136,8 @@ def _open(arguments: argparse.Namespace, listener: Listener, budget_s: float | N
 
 
 def _settings(arguments: argparse.Namespace, catalog: Catalog, budget_s: float | None) -> Settings:
-    from profiler.collect import collection_settings, fresh_processes, publishable_command_line
+    from profiler.collect.plan import fresh_processes
+    from profiler.collect.settings import collection_settings, publishable_command_line
 
     settings = collection_settings(
         catalog,
@@ -161,8 +164,9 @@ def _settings(arguments: argparse.Namespace, catalog: Catalog, budget_s: float |
 
 def _forecast(arguments: argparse.Namespace, budget_s: float | None) -> Exit:
     """--dry-run: nothing is built, run or written."""
-    from profiler.collect import detect_machine, forecast_run
-    from profiler.documents import ForecastDocument
+    from profiler.collect.forecast import forecast_run
+    from profiler.collect.machine import detect_machine
+    from profiler.documents.collection import ForecastDocument
 
     if arguments.resume:
         raise ProfilerError("--dry-run plans a new run: leave out --resume")

@@ -6,7 +6,9 @@ import argparse
 import sys
 
 from profiler.cli.output import escape_controls, say, write_styled
-from profiler.collect import Collection, Listener, Sealed, failed_jobs
+from profiler.collect.collection import Collection, Listener
+from profiler.collect.failure_logs import failed_jobs
+from profiler.collect.measurement import Sealed
 from profiler.collect.ncu_command import TIERS
 
 

@@ -24,7 +24,7 @@ from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import Document
+    from profiler.documents.document import Document
 
 _SUFFIXES = (".csv", ".parquet", ".md", ".json")
 _FOR_TWO_NAMES = {"--top": "top", "--fail": "fail", "--all": "all"}  # options that a table does not take
@@ -106,7 +106,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, write, and with --fail judge."""
-    from profiler.documents import compare_names
+    from profiler.documents.comparison import compare_names
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on selects what --fail judges: add --fail, or leave --on out")
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
     """Compare many with one."""
-    from profiler.documents import compare_many
+    from profiler.documents.version_table_cells import compare_many
 
     for option, name in _FOR_TWO_NAMES.items():
         if getattr(arguments, name):

@@ -98,7 +98,7 @@ def command_line(app: Path, *, port: int | None, browser: bool) -> list[str]:
 
 def web_options(arguments: argparse.Namespace) -> list[str]:
     """The server's options about visitors; it checks the origins itself."""
-    from profiler.reports import parse_size
+    from profiler.reports.memory_limit import parse_size
 
     words = [f"--origin={origin}" for origin in arguments.origin]
     if arguments.upload_size is not None:

@@ -13,7 +13,8 @@ from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.store import ImportSummary, SyncSummary
+    from profiler.store.import_files import ImportSummary
+    from profiler.store.sync import SyncSummary
 
 
 def add(commands: Commands) -> None:
@@ -96,13 +97,14 @@ def _about_a_run(commands: Commands, name: str, does: str) -> argparse.ArgumentP
 
 def import_(arguments: argparse.Namespace) -> int:
     """Import, and say what became of every file. One that is refused does not stop the others."""
-    from profiler.reports import parse_size, start_reader
+    from profiler.reports.memory_limit import parse_size
+    from profiler.reports.reader_client import start_reader
 
     memory = arguments.reader_memory
     memory_bytes = None if memory is None else parse_size(memory, "--reader-memory")
     if any(path.suffix.lower() not in (".csv", ".zip") for path in arguments.paths):
         start_reader(memory_bytes)  # which takes as long as to load what imports
-    from profiler.store import import_paths
+    from profiler.store.begin_import import import_paths
 
     with progress_bar() as progress:
         summary = import_paths(
@@ -127,7 +129,7 @@ def import_(arguments: argparse.Namespace) -> int:
 
 def index(arguments: argparse.Namespace) -> int:
     """Bring the index in step, or make it again."""
-    from profiler.store import rebuild_index, sync_index
+    from profiler.store.sync import rebuild_index, sync_index
 
     with progress_bar() as progress:
         summary = (rebuild_index if arguments.rebuild else sync_index)(progress=progress)
@@ -140,7 +142,7 @@ def index(arguments: argparse.Namespace) -> int:
 
 def relabel(arguments: argparse.Namespace) -> int:
     """Record the labels that are valid from now on, and say them."""
-    from profiler.store import relabel as relabel_runs
+    from profiler.store.run_decisions import relabel as relabel_runs
 
     changed = relabel_runs(
         arguments.run,
@@ -160,7 +162,7 @@ def relabel(arguments: argparse.Namespace) -> int:
 
 def forget(arguments: argparse.Namespace) -> int:
     """Record that a run is hidden, or shown again."""
-    from profiler.store import forget_run
+    from profiler.store.run_decisions import forget_run
 
     changed = forget_run(arguments.run, undo=arguments.undo, why=arguments.why)
     state = "shown" if arguments.undo else "hidden"
@@ -172,7 +174,7 @@ def forget(arguments: argparse.Namespace) -> int:
 def export(arguments: argparse.Namespace) -> int:
     """Write a run as a zip and say where it is."""
     from profiler.evidence.plain_file import special_kind
-    from profiler.store import export_run
+    from profiler.store.run_files import export_run
 
     if (kind := special_kind(arguments.out)) is not None:
         raise ProfilerError(f"--out {arguments.out}: {kind}, not a file")

@@ -30,7 +30,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Say what would be removed, or remove it."""
-    from profiler.store import delete_runs, plan_deletion
+    from profiler.store.deletion import delete_runs, plan_deletion
 
     if not arguments.yes:
         for deletion in plan_deletion(arguments.runs):

@@ -43,8 +43,8 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Dissect, keep, print."""
-    from profiler.collect import dissect, keep_dissection
-    from profiler.documents import DissectionDocument
+    from profiler.collect.without_gpu import dissect, keep_dissection
+    from profiler.documents.collection import DissectionDocument
 
     catalog = trusted_catalog(arguments)
     versions, line = catalog.pick(arguments.versions), _command_line(arguments)

@@ -34,6 +34,6 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Examine, print."""
     from profiler.collect import doctor
-    from profiler.documents import DoctorDocument
+    from profiler.documents.doctor import DoctorDocument
 
     return print_document(DoctorDocument(doctor.examine_machine()), arguments)

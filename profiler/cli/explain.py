@@ -59,7 +59,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
-    from profiler.documents import explain_names
+    from profiler.documents.explanation import explain_names
 
     document = ask(explain_names, arguments, with_gate=arguments.fail)
     if not arguments.fail:

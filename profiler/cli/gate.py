@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_across, add_filters, add_pairing, ask, destination, text_of, write_bytes
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import GateDocument
+    from profiler.documents.gate import GateDocument
 
 # The forms that an answer is printed in, and the suffix of a file of each. All but the text are written by
 # the document's method `to_FORM`.
@@ -97,7 +97,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
-    from profiler.documents import gate_versions
+    from profiler.documents.gate import gate_versions
 
     files = [destination(name, FORMATS.values()) for name in arguments.out]
     document = ask(gate_versions, arguments, dashboard=arguments.link.rstrip("/"))

@@ -43,6 +43,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find the steps and print them."""
-    from profiler.documents import find_history
+    from profiler.documents.history import find_history
 
     return print_document(ask(find_history, arguments), arguments)

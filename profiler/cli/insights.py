@@ -45,6 +45,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, and print."""
-    from profiler.documents import insights_of_name
+    from profiler.documents.insights import insights_of_name
 
     return print_document(ask(insights_of_name, arguments, name=arguments.version), arguments)

@@ -77,8 +77,8 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, print."""
-    from profiler.documents import judge_name
-    from profiler.evidence import DEFAULT_PART
+    from profiler.documents.judgement import judge_name
+    from profiler.evidence.gpu_parts import DEFAULT_PART
 
     document = judge_name(
         arguments.candidate,

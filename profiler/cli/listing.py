@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
 def runs_command(arguments: argparse.Namespace) -> int:
     """List the runs, newest first."""
     from profiler.cli.output import open_store
-    from profiler.documents import list_runs
+    from profiler.documents.listing import list_runs
 
     document = list_runs(open_store(), arguments.family, hidden=arguments.hidden)
     return print_document(document, arguments)
@@ -40,7 +40,7 @@ def runs_command(arguments: argparse.Namespace) -> int:
 def versions_command(arguments: argparse.Namespace) -> int:
     """List the versions of each family."""
     from profiler.cli.output import open_store
-    from profiler.documents import list_versions
+    from profiler.documents.listing import list_versions
 
     return print_document(list_versions(open_store(), arguments.family), arguments)
 
@@ -48,6 +48,6 @@ def versions_command(arguments: argparse.Namespace) -> int:
 def workloads_command(arguments: argparse.Namespace) -> int:
     """List the workloads of each family."""
     from profiler.cli.output import open_store
-    from profiler.documents import list_workloads
+    from profiler.documents.listing import list_workloads
 
     return print_document(list_workloads(open_store(), arguments.family), arguments)

@@ -9,7 +9,7 @@ from profiler.cli.output import add_json, port, positive, positive_seconds, prin
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.agents import Tool
+    from profiler.agents.tool import Tool
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
@@ -75,15 +75,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List the tools, or serve."""
-    from profiler.agents import (
-        ProfilerServer,
-        find_roots,
-        loopback,
-        offered,
-        serve_http,
-        serve_stdio,
-    )
+    from profiler.agents.roots import find_roots
+    from profiler.agents.server import ProfilerServer, loopback, serve_http, serve_stdio
     from profiler.agents.size_budget import DEFAULT_BUDGET, LEAST_BUDGET, MOST_BUDGET
+    from profiler.agents.toolset import offered
 
     budget = arguments.budget or DEFAULT_BUDGET
     if not LEAST_BUDGET <= budget <= MOST_BUDGET:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_json, print_document, say
-from profiler.evidence import ARCHITECTURES, metric_table
+from profiler.evidence import metric_table
+from profiler.evidence.gpu_arch import ARCHITECTURES
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -42,7 +43,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do one of the three."""
-    from profiler.documents import MetricsDocument, check_metrics, metrics_for_chip
+    from profiler.documents.metrics import MetricsDocument, check_metrics, metrics_for_chip
 
     if arguments.check is not None:
         path = Path(arguments.check) if arguments.check else None

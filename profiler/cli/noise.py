@@ -14,9 +14,10 @@ from profiler.cli.output import add_json, positive, print_document
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.catalog import Catalog
+    from profiler.catalog.catalog import Catalog
     from profiler.cli.output import Commands
-    from profiler.collect import Collection, Listener, Settings
+    from profiler.collect.collection import Collection, Listener
+    from profiler.collect.settings import Settings
 
 _DESCRIPTION = """\
 How far do two runs of the same build lie apart on this GPU? Each pair is two sessions of the version, each in
@@ -81,8 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
     """List; or measure, seal, print."""
     from profiler.cli.collecting import TerminalListener, print_sealed
     from profiler.cli.output import open_store
-    from profiler.collect import CollectionLimits, local_root, measure
-    from profiler.documents import floors_of_run, list_noise_floors
+    from profiler.collect.measurement import CollectionLimits, local_root, measure
+    from profiler.documents.noise import floors_of_run, list_noise_floors
 
     if arguments.list:
         return print_document(list_noise_floors(open_store()), arguments)
@@ -96,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _open(arguments: argparse.Namespace, listener: Listener) -> Collection:
-    from profiler.collect import begin_collection, local_root, resume_collection
+    from profiler.collect.measurement import begin_collection, local_root, resume_collection
 
     if not (arguments.versions or arguments.resume):
         raise ProfilerError("which version? `profiler noise VERSION`, or `profiler noise --list`")
@@ -111,7 +112,7 @@ def _open(arguments: argparse.Namespace, listener: Listener) -> Collection:
 
 
 def _settings(arguments: argparse.Namespace, catalog: Catalog) -> Settings:
-    from profiler.collect import noise_settings, publishable_command_line
+    from profiler.collect.settings import noise_settings, publishable_command_line
 
     workloads = split_list(arguments.workloads or "")
     return replace(

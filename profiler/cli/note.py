@@ -10,7 +10,7 @@ from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.history import Note
+    from profiler.history.notes import Note
 
 _DESCRIPTION = """\
 Keep a note on a version or a run, shown on the pages Lineage, Runs and Diff. It is kept as a decision record
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _keep(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
     from profiler.cli.output import open_store
-    from profiler.history import write_note
+    from profiler.history.notes import write_note
 
     note = write_note(location.open_root(), open_store(), arguments.name, " ".join(arguments.text))
     if arguments.json:
@@ -59,7 +59,7 @@ def _keep(arguments: argparse.Namespace) -> int:
 def _list(arguments: argparse.Namespace) -> int:
     from profiler.bundles import decisions, location
     from profiler.cli.output import open_store
-    from profiler.history import list_notes, note_subject
+    from profiler.history.notes import list_notes, note_subject
 
     subject = note_subject(open_store(), arguments.name) if arguments.name else None
     notes = list_notes(decisions.load_decisions(location.open_root()), subject)
@@ -75,7 +75,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _undo(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
-    from profiler.history import withdraw_note
+    from profiler.history.notes import withdraw_note
 
     note = withdraw_note(location.open_root(), arguments.undo)
     if arguments.json:

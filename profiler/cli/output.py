@@ -21,10 +21,12 @@ from profiler.errors import Exit, ProfilerError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from profiler.compare import KernelPair, StoreOpener
-    from profiler.documents import Document
+    from profiler.compare.kernel_pairs import KernelPair
+    from profiler.compare.resolve_names import StoreOpener
     from profiler.documents.blocks import Block
-    from profiler.store import Progress, Store
+    from profiler.documents.document import Document
+    from profiler.store.index import Store
+    from profiler.store.sync import Progress
 
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -44,7 +46,7 @@ def open_store() -> Store:
 
     Says on stderr how many runs it had to leave out, and where the index cannot be brought up to date.
     """
-    from profiler.store import open_store as open_index
+    from profiler.store.readable_index import open_store as open_index
 
     store = open_index()
     if store.behind and store.behind not in _said:
@@ -68,11 +70,12 @@ def prepare_answers() -> None:
     a machine measures on is not kept for one.
     Of a short history the first question is answered soon enough. What fails here is said when somebody asks.
     """
-    from profiler.bundles import list_runs, open_root
+    from profiler.bundles.bundle import list_runs
+    from profiler.bundles.location import open_root
 
     with contextlib.suppress(ProfilerError, OSError):
         if len(list_runs(open_root())) >= LONG_HISTORY:
-            from profiler.documents import prepare_regressions
+            from profiler.documents.regressions import prepare_regressions
 
             prepare_regressions()
 
@@ -87,9 +90,9 @@ def opener_of(arguments: argparse.Namespace) -> StoreOpener:
 
 def ask(answer: Callable[..., Answer], arguments: argparse.Namespace, **named: object) -> Answer:
     """The answer of a function to the options that it has; `named` are those that it calls otherwise."""
-    from profiler import documents
+    from profiler.documents import asking
 
-    return documents.ask(answer, {**vars(arguments), **named}, opener_of(arguments))
+    return asking.ask(answer, {**vars(arguments), **named}, opener_of(arguments))
 
 
 def note_forgotten(arguments: argparse.Namespace, *names: str | None) -> None:
@@ -453,7 +456,7 @@ def add_evidence(command: argparse.ArgumentParser) -> None:
 
 def _pair(text: str) -> KernelPair:
     """A pair of kernels, for argparse."""
-    from profiler.compare import parse_pair
+    from profiler.compare.kernel_pairs import parse_pair
 
     return parse_pair(text)
 

@@ -10,7 +10,7 @@ from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.compare import KeptPair
+    from profiler.compare.kernel_pairs import KeptPair
 
 _DESCRIPTION = """\
 Record that two kernels of a family are one under two names, such as gemm_v6 and gemm_v7. From then on
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _keep(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
     from profiler.cli.output import open_store
-    from profiler.compare import keep_pair, pairs_of
+    from profiler.compare.kernel_pairs import keep_pair, pairs_of
 
     pairs, root, store = pairs_of(arguments.pairs), location.open_root(), open_store()
     kept = [keep_pair(root, store, arguments.family, pair, why=arguments.why.strip()) for pair in pairs]
@@ -67,7 +67,7 @@ def _keep(arguments: argparse.Namespace) -> int:
 
 def _list(arguments: argparse.Namespace) -> int:
     from profiler.bundles import decisions, location
-    from profiler.compare import list_kept_pairs
+    from profiler.compare.kernel_pairs import list_kept_pairs
 
     kept = list_kept_pairs(decisions.load_decisions(location.open_root()))
     if arguments.family:
@@ -85,7 +85,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _undo(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
-    from profiler.compare import withdraw_pair
+    from profiler.compare.kernel_pairs import withdraw_pair
 
     pair = withdraw_pair(location.open_root(), arguments.undo, why=arguments.why.strip())
     if arguments.json:

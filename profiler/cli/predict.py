@@ -14,7 +14,7 @@ from profiler.cli.output import add_json, print_document
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import GivenLaunch
+    from profiler.documents.prediction import GivenLaunch
 
 _DESCRIPTION = """\
 How long a version would take on a GPU that you do not have: its machine code is run on the CPU for counts and
@@ -93,7 +93,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict, print."""
-    from profiler.documents import predict_names
+    from profiler.documents.prediction import predict_names
 
     trusted_catalog(arguments)
     with _stopped_by_sigterm():
@@ -127,7 +127,7 @@ def _stopped_by_sigterm() -> Iterator[None]:
 
 def _given_launch(arguments: argparse.Namespace) -> GivenLaunch | None:
     """The launch of a file of machine code, where one was given. Raises UnknownName for a part of one."""
-    from profiler.documents import GivenLaunch
+    from profiler.documents.prediction import GivenLaunch
     from profiler.errors import UnknownName
 
     if arguments.grid is None:

@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Say what would be dropped, or drop it; a line a family."""
-    from profiler.documents import prune_reports
+    from profiler.documents.prune import prune_reports
 
     options = {"family": arguments.family, "why": arguments.why, "do_it": arguments.yes}
     with progress_bar() as progress:

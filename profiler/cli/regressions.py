@@ -44,7 +44,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find what is worse, ask why, and print it."""
-    from profiler.documents import list_regressions
+    from profiler.documents.regressions import list_regressions
 
     document = ask(list_regressions, arguments)
     code = print_document(document, arguments)

@@ -55,7 +55,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the report and write it; with --json print what it holds instead."""
-    from profiler.documents import report_versions
+    from profiler.documents.version_report import report_versions
 
     path = destination(arguments.out, (".html", ".htm"))
     document = ask(report_versions, arguments, diffs=arguments.diff)

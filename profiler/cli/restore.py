@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Restore, and say what became of the runs."""
-    from profiler.documents import restore
+    from profiler.documents.backup import restore
 
     with progress_bar() as progress:
         document = restore(arguments.file, progress=progress)

@@ -30,7 +30,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the roofline of every launch asked for."""
-    from profiler.documents import rooflines_of_name
+    from profiler.documents.roofline import rooflines_of_name
 
     document = ask(rooflines_of_name, arguments)
     note_forgotten(arguments, arguments.name)

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print one listing, or two aligned."""
     from profiler.cli.output import open_store
     from profiler.compare.resolve_code import CodeChoice
-    from profiler.documents import compare_code, show_code
+    from profiler.documents.sass import compare_code, show_code
 
     if arguments.trust:
         trusted_catalog(arguments)  # where code is built; code of a run or report is only read

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from profiler.cli.output import add_json, positive, print_blocks, print_document, say
 
 if TYPE_CHECKING:
-    from profiler.bundles import Root
+    from profiler.bundles.location import Root
     from profiler.cli.output import Commands
-    from profiler.search import Journal
+    from profiler.search.journal import Journal
 
 _DESCRIPTION = """\
 Search for a faster kernel: a generator makes a child of one of the best three, `judge` decides whether it is
@@ -146,7 +146,7 @@ def _share(text: str) -> float:
 
 def run_start(arguments: argparse.Namespace) -> int:
     """Begin, start workers, say where."""
-    from profiler.bundles import open_root
+    from profiler.bundles.location import open_root
     from profiler.search.begin import LOG, start_worker
 
     root = open_root()
@@ -164,9 +164,11 @@ def run_start(arguments: argparse.Namespace) -> int:
 
 def run_run(arguments: argparse.Namespace) -> int:
     """Work here until a limit, a stop or Ctrl-C."""
-    from profiler.bundles import open_root
-    from profiler.documents import search_document
-    from profiler.search import CandidateJudge, Worker, WorkerLimits, load_generator
+    from profiler.bundles.location import open_root
+    from profiler.documents.search import search_document
+    from profiler.search.evaluation import CandidateJudge
+    from profiler.search.named_generator import load_generator
+    from profiler.search.worker import Worker, WorkerLimits
 
     root = open_root()
     journal = _find_or_new(root, arguments)
@@ -190,8 +192,8 @@ def run_run(arguments: argparse.Namespace) -> int:
 
 def run_status(arguments: argparse.Namespace) -> int:
     """Print where it stands."""
-    from profiler.bundles import open_root
-    from profiler.documents import search_status
+    from profiler.bundles.location import open_root
+    from profiler.documents.search import search_status
 
     document = search_status(open_root(), arguments.family, arguments.search)
     return print_document(document, arguments)
@@ -199,8 +201,8 @@ def run_status(arguments: argparse.Namespace) -> int:
 
 def run_stop(arguments: argparse.Namespace) -> int:
     """Ask workers to end."""
-    from profiler.bundles import open_root
-    from profiler.search import find_journal
+    from profiler.bundles.location import open_root
+    from profiler.search.journal import find_journal
 
     journal = find_journal(open_root(), arguments.family, arguments.search)
     journal.request_stop()
@@ -211,10 +213,10 @@ def run_stop(arguments: argparse.Namespace) -> int:
 
 def run_promote(arguments: argparse.Namespace) -> int:
     """Print or write the patch."""
-    from profiler.bundles import open_root
-    from profiler.catalog import load_catalog
+    from profiler.bundles.location import open_root
+    from profiler.catalog.catalog import load_catalog
     from profiler.cli.output import write_bytes
-    from profiler.search import find_journal
+    from profiler.search.journal import find_journal
     from profiler.search.promotion import promotion_patch
 
     journal = find_journal(open_root(), arguments.family, arguments.search)
@@ -237,7 +239,7 @@ def _say_now(line: str) -> None:
 
 
 def _new(root: Root, arguments: argparse.Namespace) -> Journal:
-    from profiler.evidence import DEFAULT_PART
+    from profiler.evidence.gpu_parts import DEFAULT_PART
     from profiler.search.begin import new_search
 
     return new_search(
@@ -258,8 +260,8 @@ def _new(root: Root, arguments: argparse.Namespace) -> Journal:
 
 
 def _find_or_new(root: Root, arguments: argparse.Namespace) -> Journal:
-    from profiler.search import find_journal
     from profiler.search.begin import matching_search
+    from profiler.search.journal import find_journal
 
     if arguments.search:
         return find_journal(root, arguments.family, arguments.search)

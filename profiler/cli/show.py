@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the launches of one report, run or version, or one of them by its sections."""
-    from profiler.documents import launches_of_name
+    from profiler.documents.launches import launches_of_name
     from profiler.errors import UnknownName
 
     if arguments.sections:
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_sections(arguments: argparse.Namespace) -> int:
-    from profiler.documents import launch_of_name
+    from profiler.documents.launch import launch_of_name
     from profiler.errors import UnknownName
 
     for option in ("all", "top"):

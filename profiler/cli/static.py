@@ -23,7 +23,8 @@ from profiler.cli.output import add_json, print_document, write_bytes
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.documents import CodeFilesDocument, StaticDocument
+    from profiler.documents.code_files import CodeFilesDocument
+    from profiler.documents.static import StaticDocument
 
 _DESCRIPTION = """\
 Facts about each kernel function from the compiler and the machine code, without a GPU: registers, spills,
@@ -72,7 +73,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Build, take apart, print, judge."""
-    from profiler.documents import examine_versions
+    from profiler.documents.static import examine_versions
 
     if paths := _paths(arguments.versions):
         return _run_files(paths, arguments)
@@ -109,7 +110,7 @@ def _is_folder_of_code(path: Path) -> bool:
 
 def _run_files(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
     """What files of machine code say of themselves."""
-    from profiler.documents import examine_files
+    from profiler.documents.code_files import examine_files
 
     document = examine_files(paths, arches=arguments.arch, with_lines=arguments.lines)
     _write_sarif(document, arguments)
@@ -122,7 +123,7 @@ def _run_files(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
 
 def _write_sarif(document: StaticDocument | CodeFilesDocument, arguments: argparse.Namespace) -> None:
     if arguments.sarif:
-        from profiler.documents import sarif_log
+        from profiler.documents.sarif import sarif_log
 
         log = json.dumps(sarif_log(document), indent=1) + "\n"
         write_bytes(log.encode(), arguments.sarif, "--sarif")

@@ -52,6 +52,6 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one metric over versions or runs."""
-    from profiler.documents import load_trend
+    from profiler.documents.trend import load_trend
 
     return print_document(ask(load_trend, arguments), arguments)

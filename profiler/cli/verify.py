@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, and print what was found."""
-    from profiler.documents import verify_data
+    from profiler.documents.verify import verify_data
 
     with progress_bar() as progress:
         document = verify_data(quick=arguments.quick, progress=progress)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from profiler.bundles import Samples
+from profiler.bundles.run import Samples
 from profiler.collect import check_and_time
 from profiler.collect.gpu.messages import LATENCY, LatencyRequest, TimingRequest
 from profiler.collect.jobs import JobContext

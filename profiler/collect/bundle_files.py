@@ -10,10 +10,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from profiler.build import BuiltLibrary
-from profiler.bundles import Attachment
-from profiler.catalog import Catalog, Version, source_files
-from profiler.emulator import VersionCheck
+from profiler.build.library import BuiltLibrary
+from profiler.bundles.run import Attachment
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.sources import source_files
+from profiler.catalog.version import Version
+from profiler.emulator.cpu_check import VersionCheck
 from profiler.errors import ProfilerError
 from profiler.sass import bundle_file
 

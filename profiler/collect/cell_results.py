@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from profiler.bundles import Capture, ReportFile, Result, Samples
+from profiler.bundles.run import Capture, ReportFile, Result, Samples
 from profiler.bundles.run_json import parse_result
 from profiler.collect import aa_sessions
 from profiler.collect.collection import Collection

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
-from profiler.build import FailedBuild, VersionResources, function_name, version_resources
+from profiler.build.kernel_names import function_name
+from profiler.build.library import FailedBuild
+from profiler.build.resources import VersionResources, version_resources
 from profiler.bundles.run_json import dump_result
-from profiler.catalog import Version
+from profiler.catalog.version import Version
 from profiler.collect import bundle_files, check_and_time, cpu_results, plan, sanitizer, subprocesses
 from profiler.collect.aa_sessions import AASessions
 from profiler.collect.counters import CounterCollector

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profiler.bundles import scratch_folder
+from profiler.bundles.scratch import scratch_folder
 from profiler.collect import gpu_process, ncu_command
 from profiler.collect.failure_streak import FailureStreak, interleaved
 from profiler.collect.gpu.messages import NCU_TARGET, CellRequest, CellResult, TargetRequest, TargetResult
@@ -19,7 +19,10 @@ from profiler.collect.outcomes import CounterOutcome, NoResults, ReportEntry, Ve
 from profiler.collect.plan import Job
 from profiler.collect.subprocesses import ProcessResult
 from profiler.errors import UnreadableReport
-from profiler.evidence import NCU_DURATION, Launch, chip_metrics, load_metrics
+from profiler.evidence import chip_metrics
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import NCU_DURATION
 from profiler.reports import csv_export, file_format, redact
 
 _TRIES = 5  # calls for one batch, each simpler than the one before

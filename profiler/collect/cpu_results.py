@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profiler.build import FunctionResources, VersionResources, static_facts
-from profiler.bundles import Result
-from profiler.catalog import Catalog, Problem, Version, Workload, source_sha256
-from profiler.emulator import CheckRun, VersionCheck, facts
+from profiler.build.facts import static_facts
+from profiler.build.resources import FunctionResources, VersionResources
+from profiler.bundles.run import Result
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Problem, Workload
+from profiler.catalog.sources import source_sha256
+from profiler.catalog.version import Version
+from profiler.emulator import facts
+from profiler.emulator.cpu_check import CheckRun, VersionCheck
 
 
 def bare_result(catalog: Catalog, version: Version) -> Result:

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.build import find_tool
-from profiler.build.toolchain import INSTALL_HINT
-from profiler.bundles import scratch_folder
+from profiler.build.toolchain import INSTALL_HINT, find_tool
+from profiler.bundles.scratch import scratch_folder
 from profiler.collect import find_tools, gpu_process, subprocesses
 from profiler.collect.gpu import device, launch_probe
 from profiler.collect.gpu.messages import TORCH_PROBE, ProbeRequest, TorchProbeResult

@@ -9,8 +9,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from profiler.build import ToolkitProgram
-from profiler.evidence import natural_key
+from profiler.build.toolchain import ToolkitProgram
+from profiler.evidence.naming import natural_key
 
 # Where the installers of NVIDIA and the distributions put them. The newest of several wins.
 _FOLDERS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profiler.catalog import Catalog
+from profiler.catalog.catalog import Catalog
 from profiler.collect import check_and_time, plan
 from profiler.collect.machine import Machine
 from profiler.collect.plan import BUILD_S, Job

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from profiler.catalog import Catalog
+from profiler.catalog.catalog import Catalog
 from profiler.collect import gpu_process, subprocesses
 from profiler.collect.gpu.messages import ProblemSetup, Program, RequestT, ResultT, VersionCode
 from profiler.collect.machine import Machine

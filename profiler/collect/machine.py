@@ -12,14 +12,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from profiler.build import find_tool
-from profiler.bundles import scratch_folder
+from profiler.build.toolchain import find_tool
+from profiler.bundles.scratch import scratch_folder
 from profiler.collect import find_tools, subprocesses
 from profiler.collect.gpu import device
 from profiler.collect.gpu.properties import Gpu
 from profiler.collect.gpu.typed_json import parse
 from profiler.collect.ncu_command import TIERS, Ncu
-from profiler.evidence import chip_of, nvperf
+from profiler.evidence import nvperf
+from profiler.evidence.gpu_arch import chip_of
 
 Json = dict[str, Any]
 
@@ -128,7 +129,8 @@ def main(argv: Sequence[str]) -> int:
         gpu = device.describe()
         print(json.dumps(gpu.as_json() if gpu else None))
     else:
-        from profiler.evidence import chip_metrics, load_metrics
+        from profiler.evidence import chip_metrics
+        from profiler.evidence.metric_table import load_metrics
 
         table, chip = load_metrics(), argv[1]
         names = {tier: list(chip_metrics.names_to_collect(table, chip, tier)) for tier in TIERS}

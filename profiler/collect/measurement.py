@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.bundles import LocalRoot, Run, load_run, open_root, pack
-from profiler.catalog import Catalog
+from profiler.bundles.bundle import load_run
+from profiler.bundles.location import LocalRoot, open_root
+from profiler.bundles.run import Run
+from profiler.bundles.zip_file import pack
+from profiler.catalog.catalog import Catalog
 from profiler.collect import checkpoint, seal
 from profiler.collect.collection import Collection, Listener
 from profiler.collect.machine import Machine, detect_machine

@@ -10,7 +10,10 @@ from functools import cache
 from pathlib import Path
 
 from profiler.errors import CannotJudge, ProfilerError
-from profiler.evidence import MetricTable, NcuRelease, find_architecture, ncu_names, ncu_release
+from profiler.evidence import ncu_names, ncu_release
+from profiler.evidence.gpu_arch import find_architecture
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.ncu_release import NcuRelease
 
 CLOCKS = ("none", "base", "boost")
 CACHES = ("none", "all")

@@ -7,7 +7,7 @@ from typing import Any
 
 from profiler import __version__
 from profiler.build import lower_bounds
-from profiler.bundles import NOISE
+from profiler.bundles.run import NOISE
 from profiler.collect.collection import Collection
 from profiler.collect.outcomes import FactsOutcome, Outcomes, SessionNote, TimeOutcome
 from profiler.collect.run_inputs import measured_on

@@ -12,9 +12,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from profiler.bundles import LocalRoot, bundle
-from profiler.catalog import Catalog, load_catalog, source_sha256
-from profiler.catalog.catalog import parse_catalog
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
+from profiler.catalog.catalog import Catalog, load_catalog, parse_catalog
+from profiler.catalog.sources import source_sha256
 from profiler.collect import bundle_files
 from profiler.collect.git_state import git_state
 from profiler.collect.machine import Machine, MachineFacts
@@ -22,7 +23,7 @@ from profiler.collect.outcomes import SessionNote
 from profiler.collect.settings import Settings
 from profiler.collect.staging import Staging
 from profiler.errors import BadBundle, BadCatalog, ProfilerError
-from profiler.evidence import load_metrics
+from profiler.evidence.metric_table import load_metrics
 
 Json = dict[str, Any]
 

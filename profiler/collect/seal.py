@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from profiler.bundles import COLLECT, LocalRoot, ReportFile, Root, Run, bundle
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot, Root
+from profiler.bundles.run import COLLECT, ReportFile, Run
 from profiler.bundles.run_json import dump_run
 from profiler.collect import bundle_files
 from profiler.collect.cell_results import results_of

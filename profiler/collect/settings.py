@@ -9,8 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from profiler.catalog import Catalog, Problem, Version, load_object, load_problem
-from profiler.catalog.problem import acceptance_workloads
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Problem, acceptance_workloads
+from profiler.catalog.sources import load_object, load_problem
+from profiler.catalog.version import Version
 from profiler.collect.sample_schedule import ROUNDS, SAMPLES
 from profiler.errors import CannotJudge, ProfilerError, UnknownName
 

@@ -14,7 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from profiler.bundles import LocalRoot, bundle, hash_file
+from profiler.bundles import bundle
+from profiler.bundles.bundle import hash_file
+from profiler.bundles.location import LocalRoot
 from profiler.collect.gpu.typed_json import parse
 from profiler.collect.outcomes import ENDED, CounterOutcome, JobOutcome, Outcomes, SessionNote, StaticOutcome
 from profiler.errors import BadBundle, ProfilerError, UnknownName

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from profiler.bundles import Result, Run
+from profiler.bundles.run import Result, Run
 from profiler.errors import Exit
 
 

@@ -15,16 +15,24 @@ from pathlib import Path
 from typing import Any
 
 from profiler import __version__
-from profiler.build import FailedBuild, VersionResources, resources, toolchain
-from profiler.build.library import remove_abandoned
-from profiler.bundles import COLLECT, LocalRoot, Result, Run, bundle, open_root, scratch_folder
-from profiler.catalog import Catalog, Problem, Version, load_problem
+from profiler.build import resources, toolchain
+from profiler.build.library import FailedBuild, remove_abandoned
+from profiler.build.resources import VersionResources
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot, open_root
+from profiler.bundles.run import COLLECT, Result, Run
+from profiler.bundles.scratch import scratch_folder
 from profiler.catalog.cases import call_problem
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Problem
+from profiler.catalog.sources import load_problem
+from profiler.catalog.version import Version
 from profiler.collect import bundle_files, cpu_results
 from profiler.collect.git_state import command_output, git_state
-from profiler.emulator import VersionCheck, cpu_check, facts
+from profiler.emulator import cpu_check, facts
+from profiler.emulator.cpu_check import VersionCheck
 from profiler.errors import CannotJudge, Exit
-from profiler.evidence import find_part
+from profiler.evidence.gpu_parts import find_part
 
 Progress = Callable[[str, str], None]  # version id, what happened
 PREDICTED_GPUS = ("H100-SXM", "A100-80GB", "L4")

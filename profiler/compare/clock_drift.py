@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from profiler.compare.wholes import DRAM_CONCEPTS
-from profiler.evidence import MetricTable, Value
-from profiler.statistics import Verdict, change_text
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Value
+from profiler.statistics.decision import change_text
+from profiler.statistics.verdict import Verdict
 
 # The concept whose verdict is that of a pair of launches. It is the duration under ncu, not the latency of a
 # call.

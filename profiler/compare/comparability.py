@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from profiler.evidence import Evidence, Side, is_one_measurement, library_kernels_alone
+from profiler.evidence.library_kernels import library_kernels_alone
+from profiler.evidence.one_measurement import is_one_measurement
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 
 CORRECTNESS = "correctness"
 OWN_KERNELS = "own kernels"

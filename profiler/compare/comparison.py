@@ -38,18 +38,15 @@ from profiler.compare.split_by_gpu import split_by_gpu
 from profiler.compare.wholes import Whole, find_whole
 from profiler.compare.workload_change import WorkloadChange, find_workload_change
 from profiler.errors import UnknownName
-from profiler.evidence import (
-    Evidence,
-    Launch,
-    Metric,
-    MetricTable,
-    Side,
-    Value,
-    brief_list,
-    chip_of,
-    formatting,
-)
-from profiler.statistics import Verdict, discoveries, heaviest
+from profiler.evidence import formatting
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import Metric, MetricTable
+from profiler.evidence.naming import brief_list
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, Value
+from profiler.statistics.multiple_testing import discoveries
+from profiler.statistics.verdict import Verdict, heaviest
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from profiler.bundles import ncu_mode
+from profiler.bundles.run import ncu_mode
 from profiler.compare.same_code import SameCodeLookup, same_code_lookup
-from profiler.evidence import Launch, Side, agreeing_digits
-from profiler.statistics import Wobble, counter_noise, share_text
+from profiler.evidence.launch import Launch
+from profiler.evidence.one_measurement import agreeing_digits
+from profiler.evidence.side import Side
+from profiler.statistics.counters import Wobble, counter_noise
+from profiler.statistics.decision import share_text
 
 if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
-    from profiler.store import ResultInfo, Store
+    from profiler.store.index import Store
+    from profiler.store.rows import ResultInfo
 
 MAX_PAIRS = 50  # newest pairs that the noise of one kernel is learned from
 MAX_RUNS = 100  # newest runs among which pairs of equal machine code are looked for

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.bundles import Json, Run
+from profiler.bundles.run import Json, Run
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, CodeChange, code_change
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 
 if TYPE_CHECKING:
-    from profiler.store import RunInfo
+    from profiler.store.rows import RunInfo
 
 _CLOCK_TOLERANCE = 0.01  # share of the SM clock: smaller differences are not reported
 _COMPILER_FIELDS = ("CUDA", "nvcc", "compile flags")  # all that static and modelled facts can depend on

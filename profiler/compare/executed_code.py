@@ -14,9 +14,10 @@ from profiler.compare.workload_change import (
     instructions_ratio,
 )
 from profiler.errors import UnreadableReport
-from profiler.evidence import Launch, Side
-from profiler.reports import launch_detail
-from profiler.statistics import Verdict
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
+from profiler.reports.read import launch_detail
+from profiler.statistics.verdict import Verdict
 
 _MOVED = 1.25  # times the instructions; data alone shift them a little
 _MOST_READ = 4  # pairs of a comparison whose code is read, the longest first: each takes a process a side

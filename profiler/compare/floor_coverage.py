@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler.bundles import NOISE, Root, Run, list_runs, load_run
+from profiler.bundles.bundle import list_runs, load_run
+from profiler.bundles.location import Root
+from profiler.bundles.run import NOISE, Run
 from profiler.compare.latency import noise_command
 from profiler.compare.noise_floor import FloorKey, StoredFloor, find_floor, floors_of_runs
 from profiler.errors import ProfilerError
-from profiler.statistics import MIN_FLOOR_PAIRS, shorter_ns
-from profiler.store import WORKLOAD_CLASSES, workload_class
+from profiler.statistics.noise_floor import MIN_FLOOR_PAIRS, shorter_ns
+from profiler.store.rows import WORKLOAD_CLASSES, workload_class
 
 
 @dataclass(frozen=True)

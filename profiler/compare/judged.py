@@ -28,23 +28,19 @@ from profiler.compare.kernel_pairs import NO_PAIRS, KernelPair, Pairing
 from profiler.compare.metric_verdict import SHORT_NS, Judgement, judge
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.compare.pair_comparison import MetricChange, PairComparison
-from profiler.evidence import Launch, MetricTable, Side, Value
-from profiler.statistics import (
-    LIVE_PAIR,
-    Decision,
-    Interval,
-    NoiseFloor,
-    Verdict,
-    discoveries,
-    judge_live_pair,
-    judge_stored_baseline,
-    judge_together,
-    typical_pair_ns,
-)
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Side
+from profiler.evidence.values import Value
+from profiler.statistics.decision import Decision, Interval
+from profiler.statistics.live_pair import LIVE_PAIR, judge_live_pair
+from profiler.statistics.multiple_testing import discoveries, judge_together
+from profiler.statistics.noise_floor import NoiseFloor, judge_stored_baseline, typical_pair_ns
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
-    from profiler.store import SampleArrays
+    from profiler.store.rows import SampleArrays
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,17 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler.bundles import DecisionRecord, Root, decisions, location
-from profiler.bundles.decisions import PAIR, UNPAIR
+from profiler.bundles import decisions, location
+from profiler.bundles.decisions import PAIR, UNPAIR, DecisionRecord
+from profiler.bundles.location import Root
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import (
-    BadPattern,
-    Expression,
-    Launch,
-    Side,
-    brief_list,
-    compile_expression,
-    compile_wildcards,
-    nearest_first,
-)
+from profiler.evidence.launch import Launch
+from profiler.evidence.name_pattern import BadPattern, Expression, compile_expression, compile_wildcards
+from profiler.evidence.naming import brief_list, nearest_first
+from profiler.evidence.side import Side
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 Captures = tuple[str, ...]
 

@@ -8,20 +8,19 @@ from dataclasses import dataclass, replace
 
 from profiler.compare.comparability import CORRECTNESS, Difference
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
-from profiler.evidence import Latency, Side
-from profiler.statistics import (
-    LIVE_PAIR,
+from profiler.evidence.side import Latency, Side
+from profiler.statistics.decision import Decision
+from profiler.statistics.facts import note_same_code
+from profiler.statistics.live_pair import LIVE_PAIR, judge_live_pair
+from profiler.statistics.noise_floor import (
     STORED_BASELINE,
-    Decision,
     NoiseFloor,
-    Verdict,
-    judge_live_pair,
     judge_stored_baseline,
-    note_same_code,
     shorter_ns,
     typical_ns,
     typical_pair_ns,
 )
+from profiler.statistics.verdict import Verdict
 
 # Properties that have to be equal for two latencies to be compared.
 _WITHIN_RUN = (CORRECTNESS, "GPU", "compute capability", "workload", "dtype", "evidence")

@@ -5,14 +5,8 @@ from __future__ import annotations
 import math
 
 from profiler.compare.latency import LatencyComparison, noise_command
-from profiler.statistics import (
-    MIN_FLOOR_PAIRS,
-    STORED_BASELINE,
-    Decision,
-    NoiseFloor,
-    change_text,
-    share_text,
-)
+from profiler.statistics.decision import Decision, change_text, share_text
+from profiler.statistics.noise_floor import MIN_FLOOR_PAIRS, STORED_BASELINE, NoiseFloor
 
 
 def change(decision: Decision) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from profiler.evidence import Launch
+from profiler.evidence.launch import Launch
 
 # What the compiler and the launch fixed: equal in every launch of one configuration.
 _BUILD = (

@@ -26,14 +26,10 @@ from profiler.compare.propose_pairs import (
     renamed_kernels,
 )
 from profiler.errors import UnknownName
-from profiler.evidence import (
-    BadPattern,
-    Launch,
-    compile_expression,
-    compile_wildcards,
-    plain_template_arguments,
-)
-from profiler.statistics import MIN_SAMPLES
+from profiler.evidence.launch import Launch
+from profiler.evidence.name_pattern import BadPattern, compile_expression, compile_wildcards
+from profiler.evidence.naming import plain_template_arguments
+from profiler.statistics.decision import MIN_SAMPLES
 
 Group = tuple[str, tuple[str, ...]]  # base name, NVTX path
 

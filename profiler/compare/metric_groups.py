@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profiler.compare.pair_comparison import MetricChange
 from profiler.compare.repeated_numbers import split_repeats
 from profiler.evidence import formatting
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,13 @@ from numpy.typing import NDArray
 
 from profiler.compare.counter_noise import CounterNoise
 from profiler.compare.wholes import Whole
-from profiler.evidence import Evidence, Metric, State, Value, formatting
-from profiler.statistics import (
-    MIN_SAMPLES,
-    Decision,
-    Interval,
-    Verdict,
-    Wobble,
-    are_equal,
-    judge_counter,
-    judge_samples,
-    share_text,
-)
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import Metric
+from profiler.evidence.values import Evidence, State, Value
+from profiler.statistics.counters import Wobble, are_equal, judge_counter
+from profiler.statistics.decision import MIN_SAMPLES, Decision, Interval, share_text
+from profiler.statistics.launch_samples import judge_samples
+from profiler.statistics.verdict import Verdict
 
 SHORT_NS = 50_000  # of shorter launches, one a side cannot tell a change from noise
 # Equal launches of one report were seen up to 14 % apart at 2 µs; those of a sort, by their data, 69 %.

@@ -19,8 +19,13 @@ from profiler.compare.workload_change import (
     stored_the_same,
     traffic_ratio,
 )
-from profiler.evidence import Launch, MetricTable, Value, brief_list, formatting
-from profiler.statistics import Verdict, change_text
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.naming import brief_list
+from profiler.evidence.values import Value
+from profiler.statistics.decision import change_text
+from profiler.statistics.verdict import Verdict
 
 _TIME = "gpu__time_duration.sum"
 _GREW = 1.25  # times the instructions: less is no sign of more data

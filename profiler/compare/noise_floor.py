@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from profiler.bundles import NOISE, Run, Samples
-from profiler.statistics import NoiseFloor, floor_of_sessions, shorter_ns
-from profiler.store import WORKLOAD_CLASSES, workload_class
+from profiler.bundles.run import NOISE, Run, Samples
+from profiler.statistics.noise_floor import NoiseFloor, floor_of_sessions, shorter_ns
+from profiler.store.rows import WORKLOAD_CLASSES, workload_class
 
 if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 
 class FloorKey(NamedTuple):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from profiler.compare.comparison import Comparison
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 
 # Calls are timed in turns, a few workloads a night: that much older is still today's.
 MEASURED_DAYS = 30

@@ -8,8 +8,10 @@ from profiler.compare.clock_drift import HEADLINE
 from profiler.compare.match_launches import PairedBy
 from profiler.compare.metric_verdict import Judgement, noise_interval
 from profiler.compare.workload_change import WorkloadChange
-from profiler.evidence import Launch, Value
-from profiler.statistics import Interval, Verdict
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import Value
+from profiler.statistics.decision import Interval
+from profiler.statistics.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from profiler.evidence import Launch
+from profiler.evidence.launch import Launch
 
 # A kernel with at least this share of its executed instructions in common with another is the same code under
 # another name; with less than the other share it does another job, whatever the names have in common.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from profiler.compare.pair_comparison import MetricChange
-from profiler.evidence import formula_names
+from profiler.evidence.derived_forms import formula_names
 
 _EQUAL = 0.01  # of the number: as near as the cycles of an SM and of its schedulers are
 

@@ -10,25 +10,24 @@ from pathlib import Path
 
 from profiler.build import code_images, library, toolchain
 from profiler.bundles import location, run_json
-from profiler.catalog import Catalog, Version, catalog, sources, trust
+from profiler.catalog import catalog, sources, trust
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.version import Version
 from profiler.compare import resolve_names
 from profiler.compare.kernel_pairs import KernelPair, Pairing, check_asked, is_called
 from profiler.compare.match_launches import kernel_filter, launch_labels, name_filter
 from profiler.compare.resolve_names import NothingShared, StoreOpener, VersionRef
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
-from profiler.evidence import NCU_DURATION, Evidence, Launch, Side, brief_list
+from profiler.evidence.launch import Launch
+from profiler.evidence.naming import brief_list
+from profiler.evidence.side import Side
+from profiler.evidence.values import NCU_DURATION, Evidence
 from profiler.reports import read
-from profiler.sass import (
-    CodeNotStored,
-    Listing,
-    StoredCode,
-    disassemble,
-    hotspots,
-    listing_of_launch,
-    select_functions,
-    stored_code,
-)
-from profiler.store import open_report
+from profiler.sass import hotspots, stored_code
+from profiler.sass.disassembly import disassemble
+from profiler.sass.listing import Listing, listing_of_launch, select_functions
+from profiler.sass.stored_code import CodeNotStored, StoredCode
+from profiler.store.run_files import open_report
 
 _ELF = b"\x7fELF"  # the first bytes of a library or cubin, whatever its file name
 _TOOLS = ("nvcc", "cuobjdump", "nvdisasm")  # needed to build and disassemble a version here

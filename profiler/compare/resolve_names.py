@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.errors import CannotJudge, ProfilerError, UnknownName, UnreadableReport
-from profiler.evidence import Evidence, Report, Side, brief_list, natural_key, nearest_first
-from profiler.reports import read_reports
+from profiler.evidence.launch import Report
+from profiler.evidence.naming import brief_list, natural_key, nearest_first
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
+from profiler.reports.read import read_reports
 
 if TYPE_CHECKING:
-    from profiler.store import ResultInfo, RunInfo, Store
+    from profiler.store.index import Store
+    from profiler.store.rows import ResultInfo, RunInfo
 
 # It is called only for a name that is no file: comparing two files needs no index.
 StoreOpener = Callable[[], "Store"]

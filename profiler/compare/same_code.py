@@ -7,9 +7,12 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from profiler.bundles import Result, Root, Run, bundle, location
+from profiler.bundles import bundle, location
+from profiler.bundles.location import Root
+from profiler.bundles.run import Result, Run
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence, chip_of
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.values import Evidence
 
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
 SASS_HASH = "static__sass_sha256"  # the fact that holds the hash of a function's machine code

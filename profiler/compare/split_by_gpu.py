@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
-from profiler.evidence import Evidence, Launch, Side, only
+from profiler.evidence.launch import Launch, only
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 
 _OfLaunch = Callable[[Launch], Hashable]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from profiler.evidence import MetricTable, Value, formatting
-from profiler.evidence.metric_table import COMPUTED_WHOLES
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import COMPUTED_WHOLES, MetricTable
+from profiler.evidence.values import Value
 
 _NS_PER_SECOND = 1e9
 

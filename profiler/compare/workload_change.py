@@ -13,8 +13,12 @@ from typing import NamedTuple, Protocol
 from profiler.compare.launch_facts import generated_stem
 from profiler.compare.match_launches import plain_template
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, CodeChange
-from profiler.evidence import Launch, Value, formatting, plain_template_arguments
-from profiler.statistics import Verdict, change_text
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.naming import plain_template_arguments
+from profiler.evidence.values import Value
+from profiler.statistics.decision import change_text
+from profiler.statistics.verdict import Verdict
 
 # What is counted, by the formulas that give it: each a sum of products of exact ncu names.
 _Formula = tuple[tuple[str, ...], ...]

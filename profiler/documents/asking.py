@@ -8,14 +8,19 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from profiler.compare import ACROSS, pairs_of, resolve, side_of_report
+from profiler.compare.comparability import ACROSS
+from profiler.compare.kernel_pairs import pairs_of
+from profiler.compare.resolve_names import resolve, side_of_report
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, MetricTable, Report, Side, load_metrics
+from profiler.evidence.launch import Report
+from profiler.evidence.metric_table import MetricTable, load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.history.without_results import versions_without_results_explained
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 Subject: TypeAlias = (
     "str | Report | Side"  # a report file, run id, family/version or version; or what was read

@@ -12,9 +12,8 @@ from profiler.documents.document import Document
 from profiler.errors import Exit
 
 if TYPE_CHECKING:
-    from profiler.bundles import BackupSummary
-    from profiler.bundles.backup import RestoreSummary
-    from profiler.store import Progress
+    from profiler.bundles.backup import BackupSummary, RestoreSummary
+    from profiler.store.sync import Progress
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,7 +62,7 @@ class BackupDocument(Document):
 
 def write_backup(out: Path, *, data: str | None = None, progress: Progress | None = None) -> BackupDocument:
     """Write all runs, decisions and searches as one tar.gz, whole or not at all. Raises ProfilerError."""
-    from profiler.store import back_up
+    from profiler.store.backups import back_up
 
     return BackupDocument(back_up(out, data=data, progress=progress))
 
@@ -119,7 +118,7 @@ class RestoreDocument(Document):
 
 def restore(path: Path, *, data: str | None = None, progress: Progress | None = None) -> RestoreDocument:
     """Put a backup into the data folder and its index. Raises BadBundle for a file that is damaged."""
-    from profiler.store import restore_backup
+    from profiler.store.backups import restore_backup
 
     restored, indexed = restore_backup(path, data=data, progress=progress)
     return RestoreDocument(restored, (*restored.refused, *indexed.refused))

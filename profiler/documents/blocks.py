@@ -13,8 +13,9 @@ from typing import TypeAlias
 
 from profiler.documents import markdown
 from profiler.documents.line_chart import TimeLine, draw, summary
-from profiler.evidence import Value, formatting
-from profiler.statistics import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.statistics.verdict import Verdict
 
 
 class Name(str):

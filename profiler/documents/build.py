@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.build import BuiltLibrary, FailedBuild, build
-from profiler.build.library import why_not_compiled
-from profiler.catalog import Catalog, load_catalog, load_problem
+from profiler.build.library import BuiltLibrary, FailedBuild, build, why_not_compiled
+from profiler.catalog.catalog import Catalog, load_catalog
+from profiler.catalog.sources import load_problem
 from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit, UnknownName

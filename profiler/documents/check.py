@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from profiler.catalog import Catalog, Problem, Version, load_catalog, load_problem, sources
+from profiler.catalog import sources
 from profiler.catalog.cases import call_problem, refuse_weak_checks, version_workloads
-from profiler.catalog.problem import ALL_STAGES
+from profiler.catalog.catalog import Catalog, load_catalog
+from profiler.catalog.problem import ALL_STAGES, Problem
+from profiler.catalog.sources import load_problem
+from profiler.catalog.version import Version
 from profiler.documents.blocks import Block
 from profiler.documents.check_blocks import check_blocks
 from profiler.documents.document import Document
-from profiler.emulator import CheckRun, Landing, VersionCheck, check_versions
-from profiler.emulator.cpu_check import Workloads
+from profiler.emulator.cpu_check import CheckRun, VersionCheck, Workloads, check_versions
+from profiler.emulator.emulator import Landing
 from profiler.emulator.facts import findings, replay_command, summary_line
 from profiler.emulator.failure import describe_failure
 from profiler.errors import CannotJudge, Exit, UnknownName

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from profiler.documents.blocks import Block, Findings, Heading, Item, Line, Name, Table
-from profiler.emulator import CheckRun, VersionCheck, facts
+from profiler.emulator import facts
 from profiler.emulator.c_signature import UnfitCase
+from profiler.emulator.cpu_check import CheckRun, VersionCheck
 from profiler.emulator.failure import describe_failure
 from profiler.errors import BuildFailed
 

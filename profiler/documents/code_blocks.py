@@ -8,8 +8,20 @@ from pathlib import PurePath
 
 from profiler.documents.blocks import Block, Gap, Heading, Line, Name, Preformatted, Table
 from profiler.evidence import formatting
-from profiler.sass import AlignedRow, Alignment, HotRow, HotSpot, HotSpotChange, Listing
-from profiler.sass.alignment import CHANGED, EQUAL, KINDS, ONLY_A, ONLY_B, RENAMED, UNCHANGED, UNREAD
+from profiler.sass.alignment import (
+    CHANGED,
+    EQUAL,
+    KINDS,
+    ONLY_A,
+    ONLY_B,
+    RENAMED,
+    UNCHANGED,
+    UNREAD,
+    AlignedRow,
+    Alignment,
+)
+from profiler.sass.hotspots import HotRow, HotSpot, HotSpotChange
+from profiler.sass.listing import Listing
 
 _WAITING_FOR = "waiting for"
 _COUNTS = ("samples", _WAITING_FOR, "executed", "excess wavefronts")

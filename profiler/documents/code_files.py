@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from profiler.build import NextBlock, Occupancy, function_name, next_block
 from profiler.build.code_images import (
     CODE_FILES,
     CodeImage,
@@ -18,23 +17,21 @@ from profiler.build.code_images import (
     code_files,
     read_images,
 )
-from profiler.build.occupancy import no_block_words, occupancy
-from profiler.bundles import scratch_folder
+from profiler.build.kernel_names import function_name
+from profiler.build.occupancy import NextBlock, Occupancy, next_block, no_block_words, occupancy
+from profiler.bundles.scratch import scratch_folder
 from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
-from profiler.evidence import Launch, architecture_of, base_opcode, find_architecture
+from profiler.evidence.gpu_arch import architecture_of, find_architecture
+from profiler.evidence.launch import Launch
+from profiler.evidence.opcodes import base_opcode
 from profiler.evidence.plain_file import special_kind
-from profiler.model import KernelImage, read_kernels
-from profiler.reports import launch_detail, read_report
-from profiler.sass import (
-    LiveRegisters,
-    SassLine,
-    assemble_ptx,
-    count_live_registers,
-    disassemble,
-    listing_of_launch,
-)
+from profiler.model.cubin import KernelImage, read_kernels
+from profiler.reports.read import launch_detail, read_report
+from profiler.sass.disassembly import assemble_ptx, disassemble
+from profiler.sass.listing import SassLine, listing_of_launch
+from profiler.sass.live_registers import LiveRegisters, count_live_registers
 
 UNKNOWN = "not known"
 _LONGEST_NAME = 40

@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from profiler.build import BuiltLibrary, function_name, template_integer
-from profiler.catalog import Problem, Version, Workload
+from profiler.build.kernel_names import function_name, template_integer
+from profiler.build.library import BuiltLibrary
+from profiler.catalog.problem import Problem, Workload
+from profiler.catalog.version import Version
 from profiler.errors import ProfilerError
-from profiler.model import LaunchRun, SwizzleSearch, find_swizzle, run_version
-from profiler.sass import LiveRegisters, count_live_registers, library_functions, make_listing
-from profiler.sass.listing import FileLine
+from profiler.model.shared_layout import SwizzleSearch, find_swizzle
+from profiler.model.version_run import LaunchRun, run_version
+from profiler.sass.disassembly import library_functions
+from profiler.sass.listing import FileLine, make_listing
+from profiler.sass.live_registers import LiveRegisters, count_live_registers
 
 _SECTOR = 32  # bytes
 

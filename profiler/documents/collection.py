@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from profiler.bundles import Run
-from profiler.collect import Dissection, Forecast, RunSummary, overhead
+from profiler.bundles.run import Run
+from profiler.collect.forecast import Forecast
 from profiler.collect.plan import BUILD_S
+from profiler.collect.provenance import overhead
+from profiler.collect.summary import RunSummary
+from profiler.collect.without_gpu import Dissection
 from profiler.documents.blocks import Block, Line, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit

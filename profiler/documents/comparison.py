@@ -8,23 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.compare import (
-    OWN_KERNELS,
-    Comparison,
-    Judge,
-    KernelPair,
-    LatencyComparison,
-    MetricChange,
-    NothingShared,
-    PairComparison,
-    WorkloadChange,
-    check_asked,
-    check_concepts,
-    find_fact_pairs,
-    refuse_unused_filters,
-    resolve_all,
-    split_repeats,
-)
+from profiler.compare.comparability import OWN_KERNELS
+from profiler.compare.comparison import Comparison, check_concepts
+from profiler.compare.judged import Judge
+from profiler.compare.kernel_pairs import KernelPair, check_asked
+from profiler.compare.latency import LatencyComparison
+from profiler.compare.pair_comparison import MetricChange, PairComparison
+from profiler.compare.repeated_numbers import split_repeats
+from profiler.compare.resolve_names import NothingShared, find_fact_pairs, refuse_unused_filters, resolve_all
+from profiler.compare.workload_change import WorkloadChange
 from profiler.documents.asking import Subject, names_among, side_of
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
 from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks
@@ -40,24 +32,18 @@ from profiler.documents.document import Document
 from profiler.documents.facts_comparison import facts_blocks
 from profiler.documents.gate import GateDocument
 from profiler.errors import CannotJudge, Exit
-from profiler.evidence import (
-    NCU_DURATION,
-    CellFilter,
-    Evidence,
-    Latency,
-    Launch,
-    MetricTable,
-    Side,
-    State,
-    Value,
-    formatting,
-)
-from profiler.gate import gate_comparisons
+from profiler.evidence import formatting
+from profiler.evidence.cell import CellFilter
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Latency, Side
+from profiler.evidence.values import NCU_DURATION, Evidence, State, Value
+from profiler.gate.report import gate_comparisons
 from profiler.history.without_results import versions_without_results_explained
-from profiler.statistics import Verdict, heaviest
+from profiler.statistics.verdict import Verdict, heaviest
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 _METRICS_HEAD = ("group", "metric", "A", "B", "change", "verdict")
 _DETAILED = 5  # pairs whose counters are listed unasked

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profiler.compare import Comparison
+from profiler.compare.comparison import Comparison
 from profiler.documents import comparison_text as text
 from profiler.documents.blocks import Block, Line, Name, Notes, Table
-from profiler.evidence import brief_list
+from profiler.evidence.naming import brief_list
 
 
 def side_blocks(comparison: Comparison) -> Iterator[Block]:

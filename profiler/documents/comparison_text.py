@@ -6,9 +6,16 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from profiler.compare import Comparison, MetricChange, PairComparison, PairedBy, latency_words
-from profiler.evidence import NCU_DURATION, Launch, Value, brief_list, formatting
-from profiler.statistics import Verdict, change_text, share_text
+from profiler.compare import latency_words
+from profiler.compare.comparison import Comparison
+from profiler.compare.match_launches import PairedBy
+from profiler.compare.pair_comparison import MetricChange, PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.naming import brief_list
+from profiler.evidence.values import NCU_DURATION, Value
+from profiler.statistics.decision import change_text, share_text
+from profiler.statistics.verdict import Verdict
 
 NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
 _NO_PARTNER = "no launch of A has a partner in B"

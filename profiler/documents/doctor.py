@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from profiler.collect import DoctorReport, GpuState
+from profiler.collect.doctor import DoctorReport
+from profiler.collect.gpu.properties import GpuState
 from profiler.documents.blocks import Block, Line, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit

@@ -7,7 +7,9 @@ from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.compare import Comparison, Judge, KernelPair, check_asked
+from profiler.compare.comparison import Comparison
+from profiler.compare.judged import Judge
+from profiler.compare.kernel_pairs import KernelPair, check_asked
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
 from profiler.documents.comparison import labels_of, latency_dict, resolve_pairs
 from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks
@@ -15,16 +17,24 @@ from profiler.documents.comparison_text import PAIRS_SHOWN, unmatched, warnings
 from profiler.documents.document import Document
 from profiler.documents.gate import GateDocument
 from profiler.errors import Exit
-from profiler.evidence import Evidence, MetricTable, formatting
-from profiler.explain import CounterMove, Explanation, counters_to_collect, explain
-from profiler.explain.explanation import count_launches, describe_depth
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence
+from profiler.explain.explanation import (
+    Explanation,
+    count_launches,
+    counters_to_collect,
+    describe_depth,
+    explain,
+)
 from profiler.explain.sentence import NO_CHANGE, format_change, format_side, split_notes
 from profiler.explain.time_identity import NO_SPLIT, largest_step_us, waterfall_steps
-from profiler.gate import gate_comparisons
-from profiler.statistics import Verdict
+from profiler.explain.what_moved import CounterMove
+from profiler.gate.report import gate_comparisons
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
     from profiler.documents.asking import Subject
 
 NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"

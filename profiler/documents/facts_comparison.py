@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from profiler.compare import Comparison, MetricChange
+from profiler.compare.comparison import Comparison
+from profiler.compare.pair_comparison import MetricChange
 from profiler.documents.blocks import Block, Heading, Line, Notes, Table
 from profiler.documents.comparison_text import change_numbers
-from profiler.evidence import Evidence
-from profiler.statistics import Verdict
+from profiler.evidence.values import Evidence
+from profiler.statistics.verdict import Verdict
 
 FACTS_HEAD = ("metric", "A", "B", "change", "verdict")
 _ORIGIN = {

@@ -11,19 +11,21 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from profiler.compare import KernelPair, Pairing
+from profiler.compare.kernel_pairs import KernelPair, Pairing
 from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Link, Name
 from profiler.documents.document import Document
 from profiler.documents.junit import junit_xml
 from profiler.documents.regressions import load_worse_now, worse_now_dict
 from profiler.errors import Exit
-from profiler.evidence import CellFilter, Evidence, MetricTable
-from profiler.gate import Finding, GateReport, Outcome, run_gate
-from profiler.gate.finding import TITLES
+from profiler.evidence.cell import CellFilter
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence
+from profiler.gate.finding import TITLES, Finding, Outcome
+from profiler.gate.report import GateReport, run_gate
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
-    from profiler.regressions import WorseNow
+    from profiler.compare.resolve_names import StoreOpener
+    from profiler.regressions.groups import WorseNow
 
 ROWS_SHOWN = 30  # of a table: a pull request is no log
 LINES_SHOWN = 4  # of one version

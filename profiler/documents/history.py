@@ -10,23 +10,15 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.compare import Pairing
+from profiler.compare.kernel_pairs import Pairing
 from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Phrase, Table, VerdictText
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
-from profiler.evidence import Evidence, MetricTable
-from profiler.history import (
-    LATENCY,
-    Drift,
-    History,
-    LevelStep,
-    SharedStep,
-    TrendPoint,
-    find_change_points,
-    find_shared_steps,
-    load_lineages,
-)
-from profiler.history.change_points import VERSIONS
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence
+from profiler.history.change_points import VERSIONS, Drift, History, LevelStep, find_change_points
+from profiler.history.lineage import load_lineages
+from profiler.history.shared_steps import SharedStep, find_shared_steps
 from profiler.history.step_words import (
     LAST_POINT,
     code_words,
@@ -41,9 +33,10 @@ from profiler.history.step_words import (
     verdict_words,
     where_words,
 )
+from profiler.history.trend import LATENCY, TrendPoint
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 _HEAD = (
     *("kernel", "verdict", "size (95 %)", "level", "since", "can lie in"),

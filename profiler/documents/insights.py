@@ -6,20 +6,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler import advice
-from profiler.advice import Insights, MetricInput, Statement, find_insights, load_subject, with_places
-from profiler.advice.statement import UNKNOWN, format_share
-from profiler.compare import Judge, NoiseModel, refuse_unused_filters
+from profiler.advice import subject as advised
+from profiler.advice.insights import Insights, find_insights
+from profiler.advice.places import with_places
+from profiler.advice.statement import UNKNOWN, MetricInput, Statement, format_share
+from profiler.advice.subject import load_subject
+from profiler.compare.judged import Judge
+from profiler.compare.noise_model import NoiseModel
 from profiler.compare.resolve_code import open_report_of_launch
+from profiler.compare.resolve_names import refuse_unused_filters
 from profiler.documents.asking import Subject, names_among, side_of
 from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Name, Table
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
-from profiler.evidence import MetricTable, Side, formatting, library_kernels_alone
-from profiler.reports import LaunchDetail, launch_detail
+from profiler.evidence import formatting
+from profiler.evidence.library_kernels import library_kernels_alone
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Side
+from profiler.reports.instances import LaunchDetail
+from profiler.reports.read import launch_detail
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 _METRICS_SHOWN = 6  # of a statement; a page folds all of them below
 
@@ -131,18 +139,18 @@ def insights_of_name(
     return InsightsDocument(_with_places(insights, name, store_opener))
 
 
-def _subject_of(side: Side, against: Side | None, judge: Judge) -> advice.Subject:
+def _subject_of(side: Side, against: Side | None, judge: Judge) -> advised.Subject:
     """A measured side as what is looked at, beside another where one is given."""
-    return advice.Subject(
+    return advised.Subject(
         side.label,
-        advice.ComparedSide(side, judge.sides(against, side) if against else None),
+        advised.ComparedSide(side, judge.sides(against, side) if against else None),
         wrong=side.wrong,
         baseline=against.label if against else None,
         baseline_why="asked for" if against else "no baseline was given",
     )
 
 
-def _refuse_libraries_alone(subject: advice.Subject, kernel: str | None) -> None:
+def _refuse_libraries_alone(subject: advised.Subject, kernel: str | None) -> None:
     """Raise CannotJudge where only kernels of libraries were captured, and none was asked for."""
     if subject.measured is None or kernel is not None or subject.wrong:
         return

@@ -10,9 +10,10 @@ from profiler.documents.blocks import Block, Heading, Line, Notes, Table
 from profiler.documents.document import Document
 from profiler.documents.prediction import time_words
 from profiler.errors import Exit
-from profiler.evidence import DEFAULT_PART
-from profiler.judge import CandidateJudgement, StageState, judge_candidate
-from profiler.statistics import Verdict
+from profiler.evidence.gpu_parts import DEFAULT_PART
+from profiler.judge.judgement import CandidateJudgement, StageState
+from profiler.judge.pipeline import judge_candidate
+from profiler.statistics.verdict import Verdict
 
 _MOST_INSIGHTS = 3  # in words; all are in the JSON
 Progress = Callable[[str, str], None]  # stage, what happened

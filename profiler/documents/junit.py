@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from profiler.gate import Finding, GateReport, Outcome
+from profiler.gate.finding import Finding, Outcome
+from profiler.gate.report import GateReport
 
 # Source: XML 1.0, production 2, Char.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

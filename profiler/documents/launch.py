@@ -7,17 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from profiler.advice import ComparedSide, Insights, Statement, Subject, find_insights
-from profiler.compare import (
-    NO_PAIRS,
-    UNKNOWN_NOISE,
-    Comparison,
-    Judge,
-    NoiseModel,
-    Pairing,
-    refuse_unused_filters,
-)
+from profiler.advice.insights import Insights, find_insights
+from profiler.advice.statement import Statement
+from profiler.advice.subject import ComparedSide, Subject
+from profiler.compare.comparison import Comparison
+from profiler.compare.judged import Judge
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.compare.resolve_code import open_report_of_launch
+from profiler.compare.resolve_names import refuse_unused_filters
 from profiler.documents.asking import side_of
 from profiler.documents.blocks import (
     Block,
@@ -40,32 +38,23 @@ from profiler.documents.insights import kind_words, share_words
 from profiler.documents.launch_inside import HotPlaces, InsideLaunch, dominant_stall, hot_table, inside_launch
 from profiler.documents.launches import select_launches
 from profiler.errors import CannotJudge, ProfilerError, UnknownName
-from profiler.evidence import (
-    NCU_DURATION,
-    Evidence,
-    Launch,
-    MetricTable,
-    Side,
-    State,
-    brief_list,
-    chip_of,
-    formatting,
-    is_library_launch,
-    place_of_most_time,
-)
-from profiler.explain import (
-    LaunchNumber,
-    LaunchSections,
-    MemoryLink,
-    MemoryTraffic,
-    OccupancyAnalysis,
-    launch_sections,
-)
-from profiler.reports import launch_detail, rank_rules
-from profiler.reports.rule_changes import plain_message, rule_title
+from profiler.evidence import formatting
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch, place_of_most_time
+from profiler.evidence.library_kernels import is_library_launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.naming import brief_list
+from profiler.evidence.side import Side
+from profiler.evidence.values import NCU_DURATION, Evidence, State
+from profiler.explain.launch_numbers import LaunchNumber
+from profiler.explain.memory_traffic import MemoryLink, MemoryTraffic
+from profiler.explain.ncu_sections import LaunchSections, launch_sections
+from profiler.explain.occupancy_whatif import OccupancyAnalysis
+from profiler.reports.read import launch_detail
+from profiler.reports.rule_changes import plain_message, rank_rules, rule_title
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 _OPCODES_SHOWN = 12
 _RULES_SHOWN = 12  # JSON has all

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from profiler.documents.blocks import Hinted, Name, Share, Table
-from profiler.evidence import Value, formatting
-from profiler.reports import LaunchDetail
-from profiler.reports.instances import Timeline
-from profiler.sass import HotSpot, hottest, listing_of_launch
-from profiler.sass.hotspots import spots_by_line
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.reports.instances import LaunchDetail, Timeline
+from profiler.sass.hotspots import HotSpot, hottest, spots_by_line
+from profiler.sass.listing import listing_of_launch
 
 HOT_PLACES = 8  # source lines, or instructions where the report knows no lines
 _PM_SAMPLING = "pmsampling:"

@@ -9,29 +9,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare import is_file_name, kernel_filter, launch_labels, refuse_unused_filters
+from profiler.compare.match_launches import kernel_filter, launch_labels
+from profiler.compare.resolve_names import is_file_name, refuse_unused_filters
 from profiler.documents.asking import side_of
 from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
-from profiler.evidence import (
-    NCU_DURATION,
-    Latency,
-    Launch,
-    Metric,
-    MetricSet,
-    MetricTable,
-    Side,
-    State,
-    Value,
-    brief_list,
-    chip_of,
-    formatting,
-    is_over_peak,
-)
+from profiler.evidence import formatting
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import Metric, MetricTable
+from profiler.evidence.naming import brief_list
+from profiler.evidence.side import Latency, Side
+from profiler.evidence.values import NCU_DURATION, MetricSet, State, Value, is_over_peak
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 SHOWN = 10  # launches that people get unasked
 _METRICS_HEAD = ("group", "metric", "value", "", "ncu metric")
@@ -373,7 +366,7 @@ def timed_calls(side: Side) -> list[Latency]:
 
 def _typical_ns(latency: Latency) -> float:
     """Nanoseconds of a call: the median, or the mean of short ones."""
-    from profiler.statistics import typical_ns
+    from profiler.statistics.noise_floor import typical_ns
 
     return float(typical_ns(latency.ns))
 

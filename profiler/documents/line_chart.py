@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 
-from profiler.evidence import Value, formatting
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 
 _WIDTH, _HEIGHT = 560, 190
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 120, 8, 22

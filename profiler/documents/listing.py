@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.bundles import FOLDER
+from profiler.bundles.run import FOLDER
 from profiler.documents.blocks import Block, Line, Name, Notes, Phrase, Table
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
-from profiler.evidence import brief_list, formatting, nearest_first
-from profiler.store import family_mixes
+from profiler.evidence import formatting
+from profiler.evidence.naming import brief_list, nearest_first
+from profiler.store.family_mix import family_mixes
 
 if TYPE_CHECKING:
-    from profiler.store import FamilyMix, RunInfo, Store, VersionInfo, WorkloadInfo
+    from profiler.store.family_mix import FamilyMix
+    from profiler.store.index import Store
+    from profiler.store.rows import RunInfo, VersionInfo, WorkloadInfo
 
 EMPTY = "nothing yet: `profiler import PATH` takes reports, folders and bundles"
 RUNS_SHOWN = 200  # newest runs, of which `runs --all` lists the others

@@ -9,17 +9,11 @@ from pathlib import Path
 from profiler.documents.blocks import Block, Line, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit
-from profiler.evidence import (
-    ARCHITECTURES,
-    DerivedForm,
-    Evidence,
-    Metric,
-    MetricTable,
-    chip_metrics,
-    ncu_names,
-    nvperf,
-)
-from profiler.evidence.metric_table import Alternative, load_with_problems
+from profiler.evidence import chip_metrics, ncu_names, nvperf
+from profiler.evidence.derived_forms import DerivedForm
+from profiler.evidence.gpu_arch import ARCHITECTURES
+from profiler.evidence.metric_table import Alternative, Metric, MetricTable, load_with_problems
+from profiler.evidence.values import Evidence
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.bundles import Result, Run
-from profiler.collect import RunSummary
-from profiler.compare import StoredFloor, floors_of_runs, stored_floors
+from profiler.bundles.run import Result, Run
+from profiler.collect.summary import RunSummary
 from profiler.compare.floor_coverage import MissingFloor, missing_floors
-from profiler.compare.noise_floor import timed_keys
+from profiler.compare.noise_floor import StoredFloor, floors_of_runs, stored_floors, timed_keys
 from profiler.documents.blocks import Block, Line, Table
 from profiler.documents.collection import end_blocks
 from profiler.documents.document import Document
 from profiler.errors import Exit
-from profiler.statistics import MIN_FLOOR_PAIRS, share_text
+from profiler.statistics.decision import share_text
+from profiler.statistics.noise_floor import MIN_FLOOR_PAIRS
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 _COLUMNS = (
     *("gpu", "driver", "mode", "class", "family", "pairs", "needed"),

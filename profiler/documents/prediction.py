@@ -11,31 +11,29 @@ from typing import Any
 
 from profiler.build.code_images import CODE_FILES, code_file, code_files
 from profiler.build.occupancy import occupancy
-from profiler.bundles import scratch_folder
-from profiler.catalog import Catalog, Problem, Version, Workload, load_catalog, load_problem
+from profiler.bundles.scratch import scratch_folder
 from profiler.catalog.cases import call_problem
+from profiler.catalog.catalog import Catalog, load_catalog
+from profiler.catalog.problem import Problem, Workload
+from profiler.catalog.sources import load_problem
+from profiler.catalog.version import Version
 from profiler.documents.blocks import Block, Heading, Line, Name, Table
 from profiler.documents.code_files import CodeFunction, examine_binary, triton_facts
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, UnknownName
-from profiler.evidence import (
-    DEFAULT_PART,
-    GPU_PARTS,
-    Evidence,
-    GpuPart,
-    Value,
-    find_part,
-    formatting,
-)
-from profiler.explain import TimeIdentity, TimeSplit
+from profiler.evidence import formatting
+from profiler.evidence.gpu_parts import DEFAULT_PART, GPU_PARTS, GpuPart, find_part
+from profiler.evidence.values import Evidence, Value
 from profiler.explain.sentence import NO_CHANGE, format_change
 from profiler.explain.time_identity import (
     RESIDUE,
+    TimeIdentity,
+    TimeSplit,
     largest_step_us,
     split_time,
     waterfall_steps,
 )
-from profiler.model import LaunchRun, NoModel, report_inputs
+from profiler.model import report_inputs
 from profiler.model.control_words import read_code_words
 from profiler.model.cubin_run import (
     CubinLaunch,
@@ -46,6 +44,7 @@ from profiler.model.cubin_run import (
     run_cubin,
 )
 from profiler.model.error_table import ErrorTable, load_errors
+from profiler.model.instructions import NoModel
 from profiler.model.launch_model import LaunchModel
 from profiler.model.prediction import CallTimes, LaunchPrediction, WhatIf, predict_counted, what_ifs
 from profiler.model.stored_predictions import PredictedRatio, predicted_ratio, range_note
@@ -56,8 +55,10 @@ from profiler.model.version_prediction import (
     predict_version,
     with_macros,
 )
-from profiler.reports import is_report, launch_details, read_report
-from profiler.sass import cubin_functions, extract_cubin, newest_running_on
+from profiler.model.version_run import LaunchRun
+from profiler.reports.read import is_report, launch_details, read_report
+from profiler.sass.disassembly import cubin_functions, extract_cubin
+from profiler.sass.stored_code import newest_running_on
 
 STOPPED = "stopped before it was predicted"  # why a call has no model, after Ctrl-C
 Progress = Callable[[str, str], None]  # version, what happened

@@ -12,7 +12,8 @@ from profiler.documents.document import Document
 from profiler.errors import Exit
 
 if TYPE_CHECKING:
-    from profiler.store import Progress, PruneSummary
+    from profiler.store.pruning import PruneSummary
+    from profiler.store.sync import Progress
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,7 +81,7 @@ def prune_reports(
 
     Raises ProfilerError for a family that is not there.
     """
-    from profiler.store import plan_pruning, prune_runs
+    from profiler.store.pruning import plan_pruning, prune_runs
 
     if not do_it:
         return PruneDocument(plan_pruning(older_days, family=family, data=data), is_done=False)

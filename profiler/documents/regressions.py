@@ -9,34 +9,30 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.compare import NoiseModel, Pairing
+from profiler.compare.kernel_pairs import Pairing
+from profiler.compare.noise_model import NoiseModel
 from profiler.documents.blocks import Block, Heading, Line, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, MetricTable, brief_list, formatting, load_metrics, nearest_first
-from profiler.gate import Acknowledgement
-from profiler.history import LATENCY
-from profiler.regressions import (
-    CauseFinder,
-    Coverage,
-    KnownCauses,
-    Regression,
-    RegressionGroup,
-    RegressionKind,
-    RegressionReport,
-    SharedRegression,
-    VersionRun,
-    WorseNow,
-    find_shared_regressions,
-    group_regressions,
-    load_regressions,
-    shared_run,
-)
-from profiler.statistics import LevelKind, Verdict
-from profiler.store import open_store
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable, load_metrics
+from profiler.evidence.naming import brief_list, nearest_first
+from profiler.evidence.values import Evidence
+from profiler.gate.acknowledgement import Acknowledgement
+from profiler.history.trend import LATENCY
+from profiler.regressions.cause import CauseFinder
+from profiler.regressions.groups import RegressionGroup, WorseNow, group_regressions
+from profiler.regressions.regression import Regression, RegressionKind, VersionRun
+from profiler.regressions.report import RegressionReport
+from profiler.regressions.search import Coverage
+from profiler.regressions.shared_regressions import SharedRegression, find_shared_regressions, shared_run
+from profiler.regressions.stored_search import KnownCauses, load_regressions
+from profiler.statistics.changepoint import LevelKind
+from profiler.statistics.verdict import Verdict
+from profiler.store.readable_index import open_store
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 SCHEMA = 1
 ROWS_SHOWN = 40

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from profiler.compare import side_of_report
+from profiler.compare.resolve_names import side_of_report
 from profiler.documents.blocks import Block
 from profiler.documents.document import Document
 from profiler.documents.launches import LaunchesDocument, select_launches
-from profiler.evidence import Report, load_metrics
+from profiler.evidence.launch import Report
+from profiler.evidence.metric_table import load_metrics
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from profiler.compare import refuse_unused_filters, resolve_measured
+from profiler.compare.resolve_names import refuse_unused_filters, resolve_measured
 from profiler.documents.asking import Subject, names_among, side_of
 from profiler.documents.blocks import (
     Block,
@@ -25,13 +25,24 @@ from profiler.documents.blocks import (
 from profiler.documents.document import Document
 from profiler.documents.launches import LaunchSelection, hidden_blocks, launch_heading, select_launches
 from profiler.errors import Exit
-from profiler.evidence import MetricTable, Rate, Value, chip_of, formatting
-from profiler.explain import Roof, Roofline, RooflinePoint, roofline_of
-from profiler.explain.roofline import LEVELS, UNUSED, collect_command
+from profiler.evidence import formatting
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.rollups import Rate
+from profiler.evidence.values import Value
+from profiler.explain.roofline import (
+    LEVELS,
+    UNUSED,
+    Roof,
+    Roofline,
+    RooflinePoint,
+    collect_command,
+    roofline_of,
+)
 from profiler.history.without_results import versions_without_results_explained
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 
 _KERNELS_NAMED = 8

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from profiler.build import FunctionResources
+from profiler.build.resources import FunctionResources
 from profiler.documents.code_files import CodeFilesDocument, CodeFunction
 from profiler.documents.code_lines import FunctionLines
 from profiler.documents.static import StaticDocument, function_label

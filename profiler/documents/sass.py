@@ -10,25 +10,23 @@ from profiler.compare.resolve_code import CodeChoice, SideCode, resolve_code, sa
 from profiler.documents.blocks import Block, Heading, Line, Name, Notes
 from profiler.documents.code_blocks import diff_blocks, moved_blocks, place_table
 from profiler.documents.document import Document
-from profiler.evidence import Evidence
-from profiler.sass import (
-    AlignedFunction,
-    AlignedRow,
-    Alignment,
+from profiler.evidence.values import Evidence
+from profiler.sass import alignment
+from profiler.sass.alignment import AlignedFunction, AlignedRow, Alignment, align
+from profiler.sass.hotspots import (
     HotRow,
     HotSpot,
     HotSpotChange,
-    Listing,
-    align,
-    alignment,
     hot_spot_changes,
     hottest,
     hottest_rows,
+    spots_by_instruction,
+    spots_by_line,
 )
-from profiler.sass.hotspots import spots_by_instruction, spots_by_line
+from profiler.sass.listing import Listing
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 NO_TEXT = "the report holds no SASS text (???): counts per place only"
 NO_COUNTS = (

@@ -7,24 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from profiler.bundles import Root
+from profiler.bundles.location import Root
 from profiler.documents.blocks import Block, Heading, Line, Name, Notes
 from profiler.documents.document import Document
 from profiler.documents.prediction import time_words
 from profiler.documents.search_blocks import RefusedStage, effect_table, elite_table, refused_table
-from profiler.search import (
-    Archive,
-    Journal,
-    SearchRecord,
-    Status,
-    Working,
-    best_so_far,
-    candidate_name,
-    find_journal,
-    mean_time_ns,
-)
+from profiler.search.archive import Archive, best_so_far, mean_time_ns
 from profiler.search.effects import InsightEffect, insight_effects
-from profiler.statistics import Verdict
+from profiler.search.journal import Journal, Working, find_journal
+from profiler.search.record import SearchRecord, Status, candidate_name
+from profiler.statistics.verdict import Verdict
 
 TENSOR_SHARE = 0.5  # of the tensor cores' time: the owner's target
 PARTS = ("generator", "screening", "judge")

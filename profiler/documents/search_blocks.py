@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from profiler.documents.blocks import Gap, Name, Number, Phrase, Table, VerdictText
 from profiler.documents.prediction import time_words
-from profiler.evidence import NOT_COLLECTED, Value
-from profiler.search import Archive, Journal, SearchRecord, mean_time_ns, path_to
+from profiler.evidence.values import NOT_COLLECTED, Value
+from profiler.search.archive import Archive, mean_time_ns, path_to
 from profiler.search.effects import InsightEffect
+from profiler.search.journal import Journal
+from profiler.search.record import SearchRecord
 
 _REASON_SHOWN = 110  # letters
 _REASONS_SHOWN = 3  # of a stage

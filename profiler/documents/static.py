@@ -6,16 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.build import (
-    FailedBuild,
-    FunctionResources,
-    NextBlock,
-    VersionResources,
-    next_block,
-    version_resources,
-)
-from profiler.build.library import why_not_compiled
-from profiler.catalog import load_catalog, load_problem
+from profiler.build.library import FailedBuild, why_not_compiled
+from profiler.build.occupancy import NextBlock, next_block
+from profiler.build.resources import FunctionResources, VersionResources, version_resources
+from profiler.catalog.catalog import load_catalog
+from profiler.catalog.sources import load_problem
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
 from profiler.documents.code_files import UNKNOWN, known_words
 from profiler.documents.code_lines import FunctionLines, swizzle_words, version_lines

@@ -11,16 +11,19 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 from profiler.bundles import location
-from profiler.compare import Pairing
+from profiler.compare.kernel_pairs import Pairing
 from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
-from profiler.evidence import Evidence, MetricTable, State, brief_list, formatting
-from profiler.history import Trend, TrendPoint, load_lineages, load_trends
-from profiler.history.trend import ABSENT
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.naming import brief_list
+from profiler.evidence.values import Evidence, State
+from profiler.history.lineage import load_lineages
+from profiler.history.trend import ABSENT, Trend, TrendPoint, load_trends
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 
 _NUMBER = re.compile(r"\d+")

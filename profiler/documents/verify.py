@@ -11,7 +11,8 @@ from profiler.documents.document import Document
 from profiler.errors import Exit
 
 if TYPE_CHECKING:
-    from profiler.store import Progress, Verification
+    from profiler.store.sync import Progress
+    from profiler.store.verify import Verification
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,10 +69,10 @@ def verify_data(
     *, quick: bool = False, data: str | None = None, progress: Progress | None = None
 ) -> VerifyDocument:
     """Check bundles, decisions, searches and, unless `quick`, the index."""
-    from profiler.bundles import open_root
+    from profiler.bundles.location import open_root
     from profiler.search.verification import verify_searches
-    from profiler.store import Fault
-    from profiler.store import verify_data as verify_stored
+    from profiler.store.verify import Fault
+    from profiler.store.verify import verify_data as verify_stored
 
     found = verify_stored(quick=quick, data=data, progress=progress)
     searches = [Fault(search_id, message) for search_id, message in verify_searches(open_root(data))]

@@ -29,11 +29,15 @@ from profiler.documents.version_table import (
 )
 from profiler.documents.version_table_cells import compare_many, main_places, table_names, table_places
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Cell, Evidence, MetricTable, formatting
-from profiler.statistics import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.cell import Cell
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
-    from profiler.compare import KernelPair, StoreOpener
+    from profiler.compare.kernel_pairs import KernelPair
+    from profiler.compare.resolve_names import StoreOpener
 
 MOST_DIFFS = 3  # that are chosen unasked: those that moved most
 _MOST_POINTS = 400  # of one line: the newest

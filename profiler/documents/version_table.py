@@ -11,9 +11,12 @@ from itertools import chain, groupby
 
 from profiler.documents.blocks import Block, Fold, Heading, Name, Notes, Table
 from profiler.documents.document import Document
-from profiler.evidence import Cell, Evidence, Value, formatting
+from profiler.evidence import formatting
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Evidence, Value
 from profiler.history.lineage import BASELINE, PLANNED, REJECTED, WRONG
-from profiler.statistics import Interval, Verdict, change_text, heaviest
+from profiler.statistics.decision import Interval, change_text
+from profiler.statistics.verdict import Verdict, heaviest
 
 FACTS_SHOWN = 3  # workloads and architectures whose facts people get unasked
 LATENCY = "latency"  # the concept of timed calls, which metrics.txt has no line for

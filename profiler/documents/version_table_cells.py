@@ -9,20 +9,20 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.compare import (
-    Comparison,
-    Judge,
-    KernelPair,
-    LatencyComparison,
-    MetricChange,
+from profiler.compare.comparison import Comparison
+from profiler.compare.judged import Judge, judge_comparisons_together
+from profiler.compare.kernel_pairs import KernelPair
+from profiler.compare.latency import LatencyComparison
+from profiler.compare.match_launches import kernel_filter
+from profiler.compare.pair_comparison import MetricChange
+from profiler.compare.resolve_names import (
+    RESULT_KINDS,
     VersionRef,
+    find_run,
     is_file_name,
-    judge_comparisons_together,
-    kernel_filter,
     resolve_all,
     resolve_version,
 )
-from profiler.compare.resolve_names import RESULT_KINDS, find_run
 from profiler.documents.comparison_text import tally
 from profiler.documents.version_table import (
     LATENCY,
@@ -35,23 +35,24 @@ from profiler.documents.version_table import (
     VersionTableDocument,
 )
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import (
-    NCU_DURATION,
-    Cell,
-    Evidence,
-    Launch,
-    Metric,
-    MetricTable,
-    Side,
-    State,
-    Value,
-    brief_list,
-    chip_of,
-    formatting,
-    natural_key,
+from profiler.evidence import formatting
+from profiler.evidence.cell import Cell
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import Metric, MetricTable
+from profiler.evidence.naming import brief_list, natural_key
+from profiler.evidence.side import Side
+from profiler.evidence.values import NCU_DURATION, Evidence, State, Value
+from profiler.history.lineage import (
+    BASELINE,
+    GOOD,
+    MAIN,
+    WRONG,
+    Lineage,
+    VersionStatus,
+    load_lineage,
+    workload_without_dtype,
 )
-from profiler.history import Lineage, VersionStatus, load_lineage
-from profiler.history.lineage import BASELINE, GOOD, MAIN, WRONG, workload_without_dtype
 from profiler.history.version_latency import mode_rank
 from profiler.history.without_results import find_version_without_results
 from profiler.model.error_table import load_errors
@@ -61,11 +62,13 @@ from profiler.model.stored_predictions import (
     find_predictions,
     predicted_ratio,
 )
-from profiler.statistics import Interval, Verdict, typical_ns
+from profiler.statistics.decision import Interval
+from profiler.statistics.noise_floor import typical_ns
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
-    from profiler.store import Store
+    from profiler.compare.resolve_names import StoreOpener
+    from profiler.store.index import Store
 
 MOST_VERSIONS = 200  # in one table: a run or a list that is longer is a mistake of the one who asks
 # What stands beside the time unless other metrics are named: those of which any version has a number.

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from profiler.catalog import ATTENTION
+from profiler.catalog.attention import ATTENTION
 from profiler.catalog.problem import ALL_STAGES
 from profiler.emulator.cpu_library import build_cpu_library
 from profiler.emulator.emulator import SHARED_BUDGET_BYTES, Emulator, Landing, Schedule, time_limit_s

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import Case, ContractCall, Problem, Version, Workload
 from profiler.catalog.cases import flops_of, make_case, make_contract_calls
+from profiler.catalog.problem import Case, ContractCall, Problem, Workload
+from profiler.catalog.version import Version
 from profiler.emulator.emulator import Emulator, Schedule, time_limit_s
 from profiler.emulator.failure import describe_failure
 from profiler.emulator.run_result import Defect, RunResult

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.build import LaunchConfig
-from profiler.catalog import Case, Problem, Version, Workload, source_files
+from profiler.build.resources import LaunchConfig
 from profiler.catalog.cases import (
     call_problem,
     check_workloads,
@@ -23,8 +22,9 @@ from profiler.catalog.cases import (
     own_workloads,
     version_workloads,
 )
-from profiler.catalog.problem import ALL_STAGES, workload_json
-from profiler.catalog.sources import include_folders, planted_bug, without_include_flags
+from profiler.catalog.problem import ALL_STAGES, Case, Problem, Workload, workload_json
+from profiler.catalog.sources import include_folders, planted_bug, source_files, without_include_flags
+from profiler.catalog.version import Version
 from profiler.emulator.c_signature import check_arguments, find_signature
 from profiler.emulator.contract_check import ContractCheck, check_contract
 from profiler.emulator.cpu_library import build_cpu_library

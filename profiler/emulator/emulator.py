@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import Case
 from profiler.catalog.catalog import PROJECT_KERNELS
+from profiler.catalog.problem import Case
 from profiler.catalog.version import DEFAULT_SHARED_BYTES
 from profiler.emulator.cpu_library import RUNTIME
 from profiler.emulator.run_result import (
@@ -35,7 +35,7 @@ from profiler.emulator.run_result import (
     resolve_lines,
 )
 from profiler.errors import CannotJudge
-from profiler.evidence import ARCHITECTURES
+from profiler.evidence.gpu_arch import ARCHITECTURES
 
 TIME_LIMIT_S = 10.0  # of one run, of the worker's time on a processor
 WAIT_FACTOR = 4  # on a busy machine it may take so many times as long

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from profiler.bundles import Facts
-from profiler.catalog import Problem, Workload
+from profiler.bundles.run import Facts
 from profiler.catalog.cases import make_case
-from profiler.catalog.problem import ALL_STAGES
+from profiler.catalog.problem import ALL_STAGES, Problem, Workload
 from profiler.emulator.contract_check import ContractCheck
 from profiler.emulator.cpu_check import CheckRun, VersionCheck, defect_json
 from profiler.emulator.emulator import Landing
 from profiler.emulator.failure import cause_rank, describe_failure, wrong_elements
 from profiler.emulator.run_result import Defect, SourceLine
-from profiler.evidence import Evidence, State, Value
+from profiler.evidence.values import Evidence, State, Value
 
 MODE = "CPU model"  # of modelled facts; the shape is the workload, the seeds are in the result's check
 _MOST_DEFECTS = 20  # that a result names

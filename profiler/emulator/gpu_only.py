@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.bundles import scratch_folder
+from profiler.bundles.scratch import scratch_folder
 from profiler.catalog.sources import included_files
 from profiler.emulator.cpu_library import RUNTIME, preprocessor
 

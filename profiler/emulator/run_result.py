@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profiler.build import LaunchConfig
-from profiler.catalog import OutputCheck
+from profiler.build.resources import LaunchConfig
+from profiler.catalog.problem import OutputCheck
 from profiler.errors import CannotJudge
 
 Row = Sequence[str]  # the fields of one line of the runtime's answer

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profiler.evidence import CLASS_NAMES, Launch, State, Value, Values, is_matrix_multiply, opcode_class
+from profiler.evidence.launch import Launch
+from profiler.evidence.opcodes import CLASS_NAMES, is_matrix_multiply, opcode_class
+from profiler.evidence.values import State, Value, Values
 
 # The hardware counter counts every wavefront that had to wait its turn, lost arbitration too; the excess,
 # from the addresses of each instruction, counts what the access pattern costs (ncu, "Source Counters").

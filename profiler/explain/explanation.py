@@ -6,18 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler.compare import Comparison, MetricChange, PairComparison
+from profiler.compare.comparison import Comparison
 from profiler.compare.metric_verdict import missing_reason
-from profiler.evidence import (
-    NOT_COLLECTED,
-    Evidence,
-    Metric,
-    MetricTable,
-    Value,
-    brief_list,
-    chip_of,
-    formatting,
-)
+from profiler.compare.pair_comparison import MetricChange, PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.metric_table import Metric, MetricTable
+from profiler.evidence.naming import brief_list
+from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
 from profiler.explain.identity_factors import CONCEPTS
 from profiler.explain.sentence import SentenceParts, compose_sentence
 from profiler.explain.time_identity import (
@@ -31,7 +27,7 @@ from profiler.explain.time_identity import (
     usable_time_us,
 )
 from profiler.explain.what_moved import STALLS, WhatMoved, what_moved
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 _STALL_NAME = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 _MAX_STALL_ROWS = 3  # stalls that are named row by row; more share one row

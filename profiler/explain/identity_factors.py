@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from profiler.evidence import Value
+from profiler.evidence.values import Value
 
 LEAST, MOST = 1e-18, 1e18  # nothing that was counted or timed lies outside; a damaged report's bits do
 CLOCK_FROM_TIME = "clock = elapsed cycles / time"

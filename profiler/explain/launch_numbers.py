@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profiler.evidence import NOT_COLLECTED, Derivation, Launch, MetricTable, State, Value
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import NOT_COLLECTED, Derivation, State, Value
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from profiler.evidence import Derivation, State, Value, find_architecture
+from profiler.evidence.gpu_arch import find_architecture
+from profiler.evidence.values import Derivation, State, Value
 from profiler.explain.launch_numbers import LaunchNumber, LaunchReader
 
 KERNEL, L1, SHARED, L2, DRAM = "kernel", "L1/TEX", "shared", "L2", "DRAM"

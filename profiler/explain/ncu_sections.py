@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler.evidence import (
-    NOT_COLLECTED,
-    Derivation,
-    Evidence,
-    Launch,
-    MetricTable,
-    State,
-    Value,
-    find_architecture,
-    formatting,
-)
+from profiler.evidence import formatting
+from profiler.evidence.gpu_arch import find_architecture
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import NOT_COLLECTED, Derivation, Evidence, State, Value
 from profiler.explain.explanation import stall_metrics
 from profiler.explain.launch_numbers import LaunchNumber, LaunchReader
 from profiler.explain.memory_traffic import MemoryTraffic, memory_traffic

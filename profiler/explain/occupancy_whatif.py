@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from profiler.build.occupancy import occupancy
 from profiler.errors import CannotJudge
-from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, Values, find_architecture
-from profiler.reports import LaunchDetail
-from profiler.reports.instances import Instances
+from profiler.evidence.gpu_arch import find_architecture
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, Values
+from profiler.reports.instances import Instances, LaunchDetail
 
 ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"

@@ -6,21 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from profiler.evidence import (
-    ARCHITECTURES,
-    TENSOR_OPCODES,
-    CounterRates,
-    Launch,
-    MetricTable,
-    NcuRelease,
-    Rate,
-    TensorPath,
-    base_opcode,
-    declared_tensor_metrics,
-    find_architecture,
-    ncu_release,
-    tensor_paths,
-)
+from profiler.evidence import ncu_release
+from profiler.evidence.gpu_arch import ARCHITECTURES, find_architecture
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.ncu_release import NcuRelease
+from profiler.evidence.opcodes import TENSOR_OPCODES, base_opcode
+from profiler.evidence.rollups import CounterRates, Rate
+from profiler.evidence.tensor_pipes import TensorPath, declared_tensor_metrics, tensor_paths
 
 LEVELS = ("L1", "L2", "DRAM")
 USED, UNUSED, UNKNOWN = "used", "not used", "unknown"

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.evidence import Launch, MetricTable, chip_of
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
 from profiler.explain.roofline import LEVELS, Roofline, RooflinePoint, roofline_of
-from profiler.history import Trend, TrendPoint
-from profiler.history.trend import driver_and_ncu_differences
+from profiler.history.trend import Trend, TrendPoint, driver_and_ncu_differences
 
 if TYPE_CHECKING:
-    from profiler.store import RunInfo
+    from profiler.store.rows import RunInfo
 
 LAUNCH_METRIC = "gpu__time_duration.sum"  # what every launch has: it says which launches there are
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from profiler.evidence import Value, formatting
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.explain.time_identity import CLOCK, CYCLES, CYCLES_ONLY, FULL, WAITING, TimeSplit
 from profiler.explain.what_moved import WhatMoved
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 UNDIVIDED = "no counters on both sides divide the cycles"
 NOTHING_MOVED = "no counter beyond its threshold"

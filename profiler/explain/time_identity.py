@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from profiler.evidence import Value
+from profiler.evidence.values import Value
 from profiler.explain.identity_factors import CLOCK_FROM_TIME, MOST, StandIn, read_factors, usable_numbers
 
 # A residue above either share is flagged: of the longer time, of the change.

@@ -6,9 +6,11 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from profiler.compare import MetricChange, OpcodeChange, PairComparison
-from profiler.evidence import Metric, MetricTable, Value, formatting
-from profiler.statistics import Verdict
+from profiler.compare.pair_comparison import MetricChange, OpcodeChange, PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import Metric, MetricTable
+from profiler.evidence.values import Value
+from profiler.statistics.verdict import Verdict
 
 MOST_NAMED = 3  # counters, and opcodes
 STALLS = "stalls"  # the group of metrics.txt

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from profiler.bundles import DecisionRecord, Root, decisions
-from profiler.bundles.decisions import ACKNOWLEDGE, WITHDRAW
+from profiler.bundles import decisions
+from profiler.bundles.decisions import ACKNOWLEDGE, WITHDRAW, DecisionRecord
+from profiler.bundles.location import Root
 from profiler.errors import BadBundle, ProfilerError, UnknownName
-from profiler.evidence import brief_list, nearest_first
-from profiler.statistics import change_text, share_text
+from profiler.evidence.naming import brief_list, nearest_first
+from profiler.statistics.decision import change_text, share_text
 
 if TYPE_CHECKING:
-    from profiler.evidence import MetricTable
-    from profiler.store import Store
+    from profiler.evidence.metric_table import MetricTable
+    from profiler.store.index import Store
 
 LATENCY = "latency"  # a concept that is judged, too, though metrics.txt does not declare it
 _MAX_LIMIT = 1000  # a share: larger ones are typing errors

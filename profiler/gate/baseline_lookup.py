@@ -8,17 +8,17 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare import is_file_name, resolve_all
-from profiler.compare.resolve_names import RESULT_KINDS, resolve_family_version
+from profiler.compare.resolve_names import RESULT_KINDS, is_file_name, resolve_all, resolve_family_version
 from profiler.errors import CannotJudge
-from profiler.evidence import Cell, Side
+from profiler.evidence.cell import Cell
+from profiler.evidence.side import Side
 from profiler.gate.inventory import Inventory, VersionResults, cell_of
-from profiler.history import Baseline, Baselines, lineage
-from profiler.history.baselines import BEST, IMPLICIT, PINNED, TORCH, run_before
-from profiler.store import Rows
+from profiler.history import lineage
+from profiler.history.baselines import BEST, IMPLICIT, PINNED, TORCH, Baseline, Baselines, run_before
+from profiler.store.rows import Rows
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 
 class CellBaseline(NamedTuple):

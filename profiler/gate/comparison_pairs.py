@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle
-from profiler.compare import is_file_name, refuse_unused_filters, resolve_all
+from profiler.compare.resolve_names import is_file_name, refuse_unused_filters, resolve_all
 from profiler.errors import UnknownName
-from profiler.evidence import Cell, CellFilter, Evidence, Side, brief_list, natural_key
+from profiler.evidence.cell import Cell, CellFilter
+from profiler.evidence.naming import brief_list, natural_key
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.gate.baseline_lookup import BaselineLookup, CellBaseline, CellBaselines
 from profiler.gate.inventory import Inventory, VersionResults
 from profiler.history.baselines import BEST
 
 if TYPE_CHECKING:
-    from profiler.bundles import Root
-    from profiler.compare import StoreOpener
+    from profiler.bundles.location import Root
+    from profiler.compare.resolve_names import StoreOpener
 
 
 @dataclass(frozen=True)

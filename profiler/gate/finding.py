@@ -7,9 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from profiler.compare import HEADLINE
+from profiler.compare.clock_drift import HEADLINE
 from profiler.errors import Exit
-from profiler.statistics import Interval, Verdict, share_text
+from profiler.statistics.decision import Interval, share_text
+from profiler.statistics.verdict import Verdict
 
 LATENCY = "latency"  # the concept of timed calls
 

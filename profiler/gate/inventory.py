@@ -8,15 +8,17 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from profiler.bundles import IMPORT, Labels, bundle, decisions
-from profiler.compare import VersionRef
-from profiler.compare.resolve_names import RESULT_KINDS, find_run, resolve_family_version
+from profiler.bundles import bundle, decisions
+from profiler.bundles.run import IMPORT, Labels
+from profiler.compare.resolve_names import RESULT_KINDS, VersionRef, find_run, resolve_family_version
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import Cell, Evidence
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Evidence
 
 if TYPE_CHECKING:
-    from profiler.bundles import Root
-    from profiler.store import ResultInfo, RunInfo, Store
+    from profiler.bundles.location import Root
+    from profiler.store.index import Store
+    from profiler.store.rows import ResultInfo, RunInfo
 
 FAILED = "failed"  # the status of what was run and gave no result
 _RUN_ID_TIME = "%Y%m%dT%H%M%S"  # the start of a run id

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from profiler.compare import (
-    HEADLINE,
-    NO_PAIRS,
-    UNKNOWN_NOISE,
-    Comparison,
-    Judge,
-    NoiseModel,
-    Pairing,
-    judge_comparisons_together,
-)
-from profiler.evidence import Evidence, MetricTable, Side
+from profiler.compare.clock_drift import HEADLINE
+from profiler.compare.comparison import Comparison
+from profiler.compare.judged import Judge, judge_comparisons_together
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.gate.acknowledgement import Acknowledgement, find_acknowledgement
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome, Verdicts
 from profiler.gate.rules import PairRules
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 NAMED = 4  # how many workloads one line names
 _OF_TWO_MEASUREMENTS = (Check.REGRESSION, Check.MISSING, Check.COMPARABILITY)

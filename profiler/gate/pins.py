@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profiler.bundles import Root, decisions
+from profiler.bundles import decisions
 from profiler.bundles.decisions import BASELINE, UNSET_BASELINE
+from profiler.bundles.location import Root
 from profiler.errors import UnknownName
-from profiler.evidence import brief_list, nearest_first
-from profiler.history import Pin
-from profiler.history.baselines import TORCH, list_pins
+from profiler.evidence.naming import brief_list, nearest_first
+from profiler.history.baselines import TORCH, Pin, list_pins
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 _NOT_RESULTS = ("noise", "cell")  # kinds of rows that cannot be a baseline
 

@@ -9,29 +9,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import decisions, location
-from profiler.compare import (
-    NO_PAIRS,
-    Comparison,
-    NoiseModel,
-    Pairing,
-    check_asked,
-    check_concepts,
-    is_file_name,
-    kernel_filter,
-)
+from profiler.compare.comparison import Comparison, check_concepts
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing, check_asked
+from profiler.compare.match_launches import kernel_filter
+from profiler.compare.noise_model import NoiseModel
+from profiler.compare.resolve_names import is_file_name
 from profiler.errors import Exit, UnknownName
-from profiler.evidence import EVERY_CELL, CellFilter, MetricTable, brief_list, nearest_first
+from profiler.evidence.cell import EVERY_CELL, CellFilter
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.naming import brief_list, nearest_first
 from profiler.gate.acknowledgement import list_acknowledgements
 from profiler.gate.comparison_pairs import ComparisonPair, find_pairs, pair_of_sides
 from profiler.gate.finding import TITLES, Outcome, Verdicts
 from profiler.gate.inventory import Inventory
 from profiler.gate.judgement import judge, judge_comparisons
 from profiler.history.without_results import versions_without_results_explained
-from profiler.statistics import Verdict, change_text
+from profiler.statistics.decision import change_text
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
-    from profiler.bundles import Root
-    from profiler.compare import StoreOpener
+    from profiler.bundles.location import Root
+    from profiler.compare.resolve_names import StoreOpener
 
 HEADLINES = {
     Exit.PASS: "Gate passed",

@@ -5,32 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from profiler.compare import (
-    CORRECTNESS,
-    HEADLINE,
-    OWN_KERNELS,
-    Comparison,
-    LatencyComparison,
-    MetricChange,
-    PairComparison,
-    latency_words,
-)
+from profiler.compare import latency_words
+from profiler.compare.clock_drift import HEADLINE
+from profiler.compare.comparability import CORRECTNESS, OWN_KERNELS
+from profiler.compare.comparison import Comparison
+from profiler.compare.latency import LatencyComparison
 from profiler.compare.metric_verdict import decide_inexact, is_exact
-from profiler.evidence import Evidence, Launch, MetricTable, State, Value, formatting
-from profiler.explain import explain
+from profiler.compare.pair_comparison import MetricChange, PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence, State, Value
+from profiler.explain.explanation import explain
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome
-from profiler.statistics import (
+from profiler.statistics.counters import MIN_COUNTER_PAIRS
+from profiler.statistics.decision import Interval
+from profiler.statistics.facts import (
     BUDGET_LABEL,
-    MIN_COUNTER_PAIRS,
     OVER_BUDGET,
     WATCHED_FACTS,
     Fact,
-    Interval,
-    Verdict,
     excess_over_budget,
     judge_facts,
 )
+from profiler.statistics.verdict import Verdict
 
 NAMED = 4  # how many metrics one line names
 

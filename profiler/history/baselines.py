@@ -29,15 +29,17 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.bundles import DecisionRecord, Root, decisions
-from profiler.bundles.decisions import BASELINE, UNSET_BASELINE
+from profiler.bundles import decisions
+from profiler.bundles.decisions import BASELINE, UNSET_BASELINE, DecisionRecord
+from profiler.bundles.location import Root
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import Evidence, brief_list, natural_key
+from profiler.evidence.naming import brief_list, natural_key
+from profiler.evidence.values import Evidence
 from profiler.history import lineage as history_lineage
 
 if TYPE_CHECKING:
     from profiler.history.lineage import Lineage, VersionStatus
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 PINNED, PARENT, BEST, BEFORE = "pinned", "parent", "best", "before"
 TORCH = "torch:"  # prefix of the id of a catalogue's version of state baseline: torch:sdpa_flash

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.catalog import Version
-from profiler.compare import NoiseModel
-from profiler.evidence import natural_key
+from profiler.catalog.version import Version
+from profiler.compare.noise_model import NoiseModel
+from profiler.evidence.naming import natural_key
 from profiler.history.lineage import Lineage, VersionStatus
 from profiler.history.speedups import Speedup, shared_run_speedup
 from profiler.history.version_latency import VersionLatency
 
 if TYPE_CHECKING:
-    from profiler.store import LatencyInfo, Store
+    from profiler.store.index import Store
+    from profiler.store.rows import LatencyInfo
 
 RUNS_SHOWN = 30  # of the best version's newest runs on one workload and GPU
 

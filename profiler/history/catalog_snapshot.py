@@ -10,14 +10,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import COLLECT, Root, Run, bundle
-from profiler.catalog import Catalog, Version
+from profiler.bundles import bundle
+from profiler.bundles.location import Root
+from profiler.bundles.run import COLLECT, Run
 from profiler.catalog import catalog as catalog_catalog
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.version import Version
 from profiler.errors import BadBundle, BadCatalog
-from profiler.sass import TrafficRow
+from profiler.sass.source_diff import TrafficRow
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 LOOK_BACK = 50  # newest runs of a family that are searched for a catalogue
 _CATALOG_SUFFIX = ".toml"

@@ -11,11 +11,16 @@ from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.bundles import Root, Run
-from profiler.compare import NO_PAIRS, Pairing, RunChanges, describe_sizes, is_other_grid, run_changes
+from profiler.bundles.location import Root
+from profiler.bundles.run import Run
+from profiler.compare.environment_change import RunChanges, run_changes
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
 from profiler.compare.same_code import CHANGED, run_code_loader
+from profiler.compare.workload_change import describe_sizes, is_other_grid
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, Metric, MetricTable, brief_list, nearest_first
+from profiler.evidence.metric_table import Metric, MetricTable
+from profiler.evidence.naming import brief_list, nearest_first
+from profiler.evidence.values import Evidence
 from profiler.history.trend import (
     LATENCY,
     LATENCY_METRIC,
@@ -24,11 +29,12 @@ from profiler.history.trend import (
     load_latency_trends,
     load_trends,
 )
-from profiler.statistics import MIN_POINTS, ChangePoint, LevelKind, Verdict, change_points
-from profiler.statistics.changepoint import MIN_TAIL
+from profiler.statistics.changepoint import MIN_POINTS, MIN_TAIL, ChangePoint, LevelKind, change_points
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
-    from profiler.store import RunInfo, Store
+    from profiler.store.index import Store
+    from profiler.store.rows import RunInfo
 
 RUNS, VERSIONS = "runs", "versions"
 ACROSS = ("driver", "ncu")  # may differ along a series: a step may be due to either

@@ -7,12 +7,12 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from profiler.bundles import EXAMPLE
+from profiler.bundles.run import EXAMPLE
 from profiler.catalog import catalog as catalog_file
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.store import RunInfo
+    from profiler.store.rows import RunInfo
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _FILE_TIME = "file time"  # provenance["created_from"] of a report that does not say when it was made

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from profiler.compare import KernelPair
-from profiler.compare.kernel_pairs import captures
-from profiler.evidence import State
+from profiler.compare.kernel_pairs import KernelPair, captures
+from profiler.evidence.values import State
 
 if TYPE_CHECKING:
-    from profiler.store import PartArrays, Series
+    from profiler.store.rows import PartArrays, Series
 
 
 _NEVER = (datetime.min.replace(tzinfo=UTC), "")

@@ -9,14 +9,18 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from profiler.bundles import Root
-from profiler.catalog import Catalog, Version
-from profiler.evidence import Evidence, Launch, natural_key
+from profiler.bundles.location import Root
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.version import Version
+from profiler.evidence.launch import Launch
+from profiler.evidence.naming import natural_key
+from profiler.evidence.values import Evidence
 from profiler.history.catalog_snapshot import CatalogSnapshot, load_newest_snapshot
 from profiler.history.version_latency import VersionLatency, newest_latencies
 
 if TYPE_CHECKING:
-    from profiler.store import ResultInfo, Store
+    from profiler.store.index import Store
+    from profiler.store.rows import ResultInfo
 
 MAIN = "main"  # the role of a version's kernel function where it has several
 GOOD, WRONG, REJECTED, PLANNED, BASELINE = "good", "wrong", "rejected", "planned", "baseline"

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from profiler.bundles import DecisionRecord, Root, decisions
-from profiler.bundles.decisions import NOTE, WITHDRAW_NOTE
+from profiler.bundles import decisions
+from profiler.bundles.decisions import NOTE, WITHDRAW_NOTE, DecisionRecord
+from profiler.bundles.location import Root
 from profiler.compare.resolve_names import resolve_family_version
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import brief_list
+from profiler.evidence.naming import brief_list
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 
 @dataclass(frozen=True)

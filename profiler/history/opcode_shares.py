@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from profiler.evidence import class_shares
+from profiler.evidence.opcodes import class_shares
 from profiler.history.stall_shares import MixPoint
 
 if TYPE_CHECKING:

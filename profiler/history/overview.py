@@ -8,28 +8,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from profiler.compare import (
-    HEADLINE,
-    NO_PAIRS,
-    UNKNOWN_NOISE,
-    Comparison,
-    Difference,
-    Judge,
-    LatencyComparison,
-    MetricChange,
-    NoiseModel,
-    PairComparison,
-    PairedBy,
-    Pairing,
-    compare_latencies,
-    launch_labels,
-)
-from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, State, Value, chip_of
+from profiler.compare.clock_drift import HEADLINE
+from profiler.compare.comparability import Difference
+from profiler.compare.comparison import Comparison
+from profiler.compare.judged import Judge
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
+from profiler.compare.latency import LatencyComparison, compare_latencies
+from profiler.compare.match_launches import PairedBy, launch_labels
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare.pair_comparison import MetricChange, PairComparison
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Side
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 from profiler.history.baselines import newest_and_before
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 SHOWN = ("tensor_busy", "shared_conflicts", "shared_excess", "occupancy")  # the concepts beside the duration
 LOOK_BACK = 12  # versions to search for the newest and the one before, on each workload and GPU

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from profiler.compare import RunChanges, run_changes
+from profiler.compare.environment_change import RunChanges, run_changes
 from profiler.compare.same_code import run_code_loader
 
 if TYPE_CHECKING:
-    from profiler.bundles import Root
+    from profiler.bundles.location import Root
     from profiler.history.trend import Trend, TrendPoint
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 
 def changes_between(

@@ -11,7 +11,7 @@ from profiler.history.trend import LATENCY
 from profiler.history.version_latency import lower_bound_of
 
 if TYPE_CHECKING:
-    from profiler.catalog import Version
+    from profiler.catalog.version import Version
 
 FLOOR, GOAL, BUDGET = "floor", "goal", "budget"
 _BUDGETED = {  # by concept of metrics.txt: the limit of a version's budget

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.statistics import median_interval
+from profiler.statistics.order_statistics import median_interval
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 
 class RunSpread(NamedTuple):

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from profiler.compare import EnvironmentChange
+from profiler.compare.environment_change import EnvironmentChange
 from profiler.compare.same_code import CHANGED, SAME
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.history.change_points import RUNS, History, LevelStep
 from profiler.history.trend import TrendPoint
-from profiler.statistics import MIN_POINTS, LevelKind, Verdict
+from profiler.statistics.changepoint import MIN_POINTS, LevelKind
+from profiler.statistics.verdict import Verdict
 
 MIN_SHARED = 3  # series that step on one run; two may do so by chance
 MIN_SHARE = 0.5  # of the series that have points on both sides of the run

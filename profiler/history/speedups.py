@@ -6,14 +6,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare import LatencyComparison, NoiseModel, compare_latencies
-from profiler.evidence import Latency, Side
+from profiler.compare.latency import LatencyComparison, compare_latencies
+from profiler.compare.noise_model import NoiseModel
+from profiler.evidence.side import Latency, Side
 from profiler.history.lineage import Lineage, workload_without_dtype
-from profiler.statistics import Interval
-from profiler.store import SampleArrays
+from profiler.statistics.decision import Interval
+from profiler.store.rows import SampleArrays
 
 if TYPE_CHECKING:
-    from profiler.store import LatencyInfo, ResultInfo, Store
+    from profiler.store.index import Store
+    from profiler.store.rows import LatencyInfo, ResultInfo
 
 _NEWEST_RUNS = 12  # of each version, among which a run that timed both is looked for
 

@@ -6,11 +6,12 @@ import math
 from statistics import median
 
 from profiler.compare.same_code import SAME
-from profiler.evidence import Value, formatting
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.history.change_points import Drift, LevelStep
 from profiler.history.shared_steps import SharedStep
 from profiler.history.trend import TrendPoint
-from profiler.statistics import LevelKind
+from profiler.statistics.changepoint import LevelKind
 
 CODE_WORDS = {SAME: "the same"}
 DUE_TO_STATE = "state of the machine"

@@ -10,25 +10,19 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from profiler.compare import NO_PAIRS, Pairing, describe_sizes, is_other_grid, name_filter
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
+from profiler.compare.match_launches import name_filter
+from profiler.compare.workload_change import describe_sizes, is_other_grid
 from profiler.errors import UnknownName
-from profiler.evidence import (
-    NOT_COLLECTED,
-    Evidence,
-    Metric,
-    MetricTable,
-    State,
-    Value,
-    brief_list,
-    chip_of,
-    natural_key,
-    nearest_first,
-)
-from profiler.evidence.metric_table import Alternative
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.metric_table import Alternative, Metric, MetricTable
+from profiler.evidence.naming import brief_list, natural_key, nearest_first
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 from profiler.history.joined_parts import joined_parts, parts_of_series
 
 if TYPE_CHECKING:
-    from profiler.store import Environment, MedianLatency, Point, RunInfo, Series, Store
+    from profiler.store.index import Store
+    from profiler.store.rows import Environment, MedianLatency, Point, RunInfo, Series
 
 ABSENT = "not in this run"  # said of a kernel that a run lacks, not of a metric
 LATENCY = "latency"  # the concept of timed calls' medians: those of metrics.txt are all ncu's

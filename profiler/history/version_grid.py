@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from profiler.evidence import Cell, Value
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Value
 from profiler.history.version_latency import mode_rank
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
     from profiler.history.change_points import History, LevelStep

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from profiler.store import ResultInfo
+    from profiler.store.rows import ResultInfo
 
 # How timing modes begin, the one that says most of real use first. All other modes come after them.
 _PREFERRED_MODES = ("events; cache warm", "events; cache cold", "graph replay", "events")

@@ -6,16 +6,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from profiler.bundles import Root, location
-from profiler.catalog import Version
-from profiler.compare import is_file_name
+from profiler.bundles import location
+from profiler.bundles.location import Root
+from profiler.catalog.version import Version
+from profiler.compare.resolve_names import is_file_name
 from profiler.errors import CannotJudge, UnknownName
 from profiler.history.catalog_snapshot import load_newest_snapshot
 from profiler.history.lineage import PLANNED
 
 if TYPE_CHECKING:
-    from profiler.compare import StoreOpener
-    from profiler.store import Store
+    from profiler.compare.resolve_names import StoreOpener
+    from profiler.store.index import Store
 
 
 def find_version_without_results(root: Root, store: Store, name: str) -> tuple[str, Version] | None:

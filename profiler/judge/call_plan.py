@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.build import function_name
-from profiler.catalog import Case, Problem, Workload
+from profiler.build.kernel_names import function_name
+from profiler.catalog.problem import Case, Problem, Workload
 from profiler.catalog.sources import include_folders, without_include_flags
-from profiler.emulator import Emulator, LaunchShape, Schedule
 from profiler.emulator.cpu_library import build_cpu_library
+from profiler.emulator.emulator import Emulator, Schedule
+from profiler.emulator.run_result import LaunchShape
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge
-from profiler.evidence import find_architecture
+from profiler.evidence.gpu_arch import find_architecture
 from profiler.judge.candidate import Candidate
 from profiler.judge.compilation import CandidateCode, Kernel
 from profiler.judge.manifest import PlannedLaunch, Triple

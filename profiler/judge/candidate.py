@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from profiler.catalog import Catalog, Version, Workload, source_sha256
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Workload
+from profiler.catalog.sources import source_sha256
+from profiler.catalog.version import Version
 from profiler.errors import BadCatalog, UnknownName
 from profiler.judge.manifest import FILE, Manifest, read_manifest
 

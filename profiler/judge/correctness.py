@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.catalog import Case, Problem, Workload
 from profiler.catalog.cases import call_problem, check_workloads, make_case
+from profiler.catalog.problem import Case, Problem, Workload
 from profiler.errors import CannotJudge
 from profiler.judge.call_plan import CallPlan, plan_call
 from profiler.judge.candidate import Candidate

@@ -7,15 +7,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from profiler.advice import ComparedSide, Subject, find_insights
+from profiler.advice.insights import find_insights
 from profiler.advice.levers import INDEPENDENT_WORK, LESS_DRAM, LESS_L2, SWIZZLE, WIDER_ACCESSES
 from profiler.advice.statement import BOTTLENECK, LEVER
+from profiler.advice.subject import ComparedSide, Subject
 from profiler.advice.techniques import techniques_of
 from profiler.build.occupancy import occupancy
 from profiler.build.opcode_counts import OPCODE_CLASSES
 from profiler.errors import CannotJudge
-from profiler.evidence import Evidence, Launch, Side, Value, load_metrics
-from profiler.evidence.values import pack_values
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, Value, pack_values
 from profiler.judge.compilation import Kernel
 from profiler.model.prediction import BALANCED, WAITING
 

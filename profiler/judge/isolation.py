@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from profiler import shipped
-from profiler.build import find_tool
-from profiler.bundles import scratch_folder
+from profiler.build.toolchain import find_tool
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import CannotJudge
 from profiler.judge.isolation_process import NOT_ISOLATED
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from profiler.evidence import Evidence
-from profiler.statistics import Verdict, over_workloads
+from profiler.evidence.values import Evidence
+from profiler.statistics.verdict import Verdict, over_workloads
 
 
 class StageState(StrEnum):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.bundles import scratch_folder
+from profiler.bundles.scratch import scratch_folder
 from profiler.judge.call_plan import CallPlan
 from profiler.judge.compilation import CUBIN, CandidateCode, run_worker, usage_json
 from profiler.judge.isolation import Isolation, ProcessLimits

@@ -21,35 +21,28 @@ from typing import Any
 
 import numpy as np
 
-from profiler.build import ResourceUsage
 from profiler.build.elf import read_relocations, read_sections, read_symbols, section_name
+from profiler.build.library import ResourceUsage
 from profiler.build.opcode_counts import INSTRUCTION_BYTES
-from profiler.emulator import LaunchShape
+from profiler.emulator.run_result import LaunchShape
 from profiler.errors import BuildFailed, ProfilerError
-from profiler.evidence import find_part
+from profiler.evidence.gpu_parts import find_part
 from profiler.judge.footprint import Footprint, granules_of
 from profiler.judge.machine_races import GRANULE, LaunchRaces
 from profiler.judge.run_work import find_doubt, work_of
 from profiler.judge.sampled_call import ChosenBlocks, choose_blocks, run_chosen
-from profiler.model import (
-    GlobalMemory,
-    KernelImage,
-    KernelProgram,
-    LaunchRun,
-    NoModel,
-    count_blocks,
-    load_program,
-    read_kernels,
-    run_blocks,
-    sample_blocks,
-)
+from profiler.model.block_sample import sample_blocks
 from profiler.model.control_words import read_code_words
+from profiler.model.cubin import KernelImage, read_kernels
 from profiler.model.error_table import load_errors
-from profiler.model.interpreter import all_blocks
+from profiler.model.instructions import NoModel
+from profiler.model.interpreter import KernelProgram, all_blocks, count_blocks, load_program, run_blocks
 from profiler.model.machine import BlockState
-from profiler.model.memory import ALIGNMENT, GAP, START
+from profiler.model.memory import ALIGNMENT, GAP, START, GlobalMemory
 from profiler.model.prediction import launch_inputs, predict_run
-from profiler.sass import FunctionCode, library_functions
+from profiler.model.version_run import LaunchRun
+from profiler.sass.disassembly import library_functions
+from profiler.sass.listing import FunctionCode
 
 Job = Mapping[str, Any]
 _MOST_LINES = 5

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profiler.catalog import Catalog, Workload
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Workload
 from profiler.collect import gpu_process
 from profiler.collect.gpu.cuda_driver import read_gpu
 from profiler.collect.gpu.messages import (
@@ -24,11 +25,14 @@ from profiler.collect.gpu.messages import (
     VersionTiming,
 )
 from profiler.collect.subprocesses import ProcessResult, package_environment
-from profiler.evidence import GpuPart, part_of_device
+from profiler.evidence.gpu_parts import GpuPart, part_of_device
 from profiler.judge.call_plan import CallPlan
 from profiler.judge.compilation import CandidateCode
 from profiler.judge.isolation import Isolation, ProcessLimits
-from profiler.statistics import Decision, judge_live_pair, judge_together, typical_ns
+from profiler.statistics.decision import Decision
+from profiler.statistics.live_pair import judge_live_pair
+from profiler.statistics.multiple_testing import judge_together
+from profiler.statistics.noise_floor import typical_ns
 
 SESSIONS = 10  # of a process each for every side: what a process adds to its times is then seen
 _ROUNDS = 3  # in a session; their samples follow one another, and count as one process

@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from profiler.build import PeakRates
-from profiler.build.lower_bounds import bounds_at_rates
-from profiler.bundles import scratch_folder
-from profiler.catalog import Catalog, Problem, Workload, load_catalog, load_problem, require_trust
+from profiler.build.lower_bounds import PeakRates, bounds_at_rates
+from profiler.bundles.scratch import scratch_folder
 from profiler.catalog.cases import check_workloads, make_inputs, refuse_weak_checks
-from profiler.catalog.problem import acceptance_workloads
+from profiler.catalog.catalog import Catalog, load_catalog
+from profiler.catalog.problem import Problem, Workload, acceptance_workloads
+from profiler.catalog.sources import load_problem
+from profiler.catalog.trust import require_trust
 from profiler.errors import BadCatalog, CannotJudge, ProfilerError
-from profiler.evidence import DEFAULT_PART, Evidence, GpuPart, find_part, opcodes
+from profiler.evidence import opcodes
+from profiler.evidence.gpu_parts import DEFAULT_PART, GpuPart, find_part
+from profiler.evidence.values import Evidence
 from profiler.judge.artefacts import keep_artefacts
 from profiler.judge.binary_scan import scan_binary
 from profiler.judge.call_plan import CallPlan, argument_names, plan_call
@@ -43,7 +46,8 @@ from profiler.judge.measurement import (
 )
 from profiler.model.error_table import load_errors
 from profiler.model.stored_predictions import FASTER, SLOWER, predicted_ratio
-from profiler.statistics import Decision, Verdict
+from profiler.statistics.decision import Decision
+from profiler.statistics.verdict import Verdict
 
 MANIFEST, COMPILE, BINARY, BUDGET = "manifest", "compile", "binary", "budget"
 UNSEEN, ACCEPTANCE, RACES = "unseen", "acceptance", "races"

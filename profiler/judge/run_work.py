@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.model import BlockSample, Execution
 from profiler.model.accesses import COUNTED
+from profiler.model.block_sample import BlockSample
+from profiler.model.interpreter import Execution
 
 Array = NDArray[Any]
 WORK = ("instructions", "sectors", "wavefronts")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from profiler.build import function_name
-from profiler.emulator import LaunchShape
+from profiler.build.kernel_names import function_name
+from profiler.emulator.run_result import LaunchShape
 from profiler.errors import UnknownName
-from profiler.evidence import GpuPart, brief_list
+from profiler.evidence.gpu_parts import GpuPart
+from profiler.evidence.naming import brief_list
 from profiler.model.control_words import read_code_words
 from profiler.model.cubin import KernelImage, read_kernels
 from profiler.model.error_table import ErrorTable
@@ -23,7 +24,7 @@ from profiler.model.machine import Array
 from profiler.model.memory import GlobalMemory
 from profiler.model.prediction import LaunchPrediction, launch_inputs, predict_run
 from profiler.model.version_run import LaunchRun, run_launch
-from profiler.sass import FunctionCode
+from profiler.sass.listing import FunctionCode
 
 _TYPES = {
     **{f"{kind}{bits}": f"{kind}{bits // 8}" for kind in "iu" for bits in (8, 16, 32, 64)},

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from profiler.evidence import ARCHITECTURES
+from profiler.evidence.gpu_arch import ARCHITECTURES
 
 TABLE_FILE = Path(__file__).with_name("errors.json")
 WRITE_COMMAND = "python bench/predict.py FOLDER … --write"

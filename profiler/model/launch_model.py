@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from profiler.build.instruction_text import split_instruction
 from profiler.build.occupancy import occupancy
-from profiler.evidence import GpuPart, base_opcode
+from profiler.evidence.gpu_parts import GpuPart
+from profiler.evidence.opcodes import base_opcode
 from profiler.model import pipes
 from profiler.model.control_words import NO_SCOREBOARD, ControlWords
 from profiler.model.cycle_simulation import Finish, Simulated, SimulatedCode, SmShare, Stall, Unit, simulate

@@ -9,7 +9,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from profiler.build.instruction_text import split_instruction
-from profiler.evidence import XU_OPCODES, Architecture, GpuPart, base_opcode
+from profiler.evidence.gpu_arch import Architecture
+from profiler.evidence.gpu_parts import GpuPart
+from profiler.evidence.opcodes import XU_OPCODES, base_opcode
 
 
 class Pipe(IntEnum):

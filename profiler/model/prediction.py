@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.build import next_block
-from profiler.evidence import GpuPart, base_opcode
+from profiler.build.occupancy import next_block
+from profiler.evidence.gpu_parts import GpuPart
+from profiler.evidence.opcodes import base_opcode
 from profiler.model import pipes
 from profiler.model.control_words import decode
 from profiler.model.error_table import ErrorTable

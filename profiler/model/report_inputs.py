@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.evidence import Launch, base_opcode, part_of_launch
+from profiler.evidence.gpu_parts import part_of_launch
+from profiler.evidence.launch import Launch
+from profiler.evidence.opcodes import base_opcode
 from profiler.model import pipes
 from profiler.model.control_words import INSTRUCTION_BYTES, ControlWords, decode
 from profiler.model.instructions import NoModel
 from profiler.model.launch_model import HitRates, LaunchInputs, LaunchModel
 from profiler.model.warp_trace import ExecutedCode
-from profiler.reports import LaunchDetail
-from profiler.sass import Listing, listing_of_launch
+from profiler.reports.instances import LaunchDetail
+from profiler.sass.listing import Listing, listing_of_launch
 
 _EXECUTED = "inst_executed"
 _TRUE_THREADS = "thread_inst_executed_true"

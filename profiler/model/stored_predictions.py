@@ -12,15 +12,16 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from profiler.bundles import Root, bundle, open_root
+from profiler.bundles import bundle
+from profiler.bundles.location import Root, open_root
 from profiler.errors import BadBundle
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.sass.listing import FileLine
 
 if TYPE_CHECKING:  # a page that shows predictions loads nothing of the model that made them
     from profiler.model.error_table import ErrorTable
     from profiler.model.version_prediction import VersionPrediction
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 KIND = "predictions"  # of the attachment, and its folder in the bundle
 FILE = f"{KIND}/times.json.gz"

@@ -18,17 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler import evidence
-from profiler.build import BuiltLibrary, FailedBuild, build
-from profiler.bundles import scratch_folder
-from profiler.catalog import Catalog, Problem, Version, Workload
+from profiler.build.library import BuiltLibrary, FailedBuild, build
+from profiler.bundles.scratch import scratch_folder
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Problem, Workload
+from profiler.catalog.version import Version
 from profiler.errors import BuildFailed, UnknownName
-from profiler.evidence import GpuPart
+from profiler.evidence.gpu_parts import GpuPart
 from profiler.model.control_words import read_code_words
 from profiler.model.error_table import ErrorTable
 from profiler.model.instructions import NoModel
 from profiler.model.prediction import CallTimes, LaunchPrediction, launch_inputs, predict_run
 from profiler.model.version_run import LauncherTimeout, VersionExecution, run_version
-from profiler.sass import extract_cubin, newest_running_on
+from profiler.sass.disassembly import extract_cubin
+from profiler.sass.stored_code import newest_running_on
 
 _MACRO = re.compile(r"(\w+)=([\w.+-]+)")
 

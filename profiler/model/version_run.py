@@ -11,14 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from profiler.build import BuiltLibrary, function_name
-from profiler.bundles import scratch_folder
-from profiler.catalog import Case, OutputCheck, Problem, Version, Workload
+from profiler.build.kernel_names import function_name
+from profiler.build.library import BuiltLibrary
+from profiler.bundles.scratch import scratch_folder
 from profiler.catalog.cases import make_case, make_inputs
-from profiler.catalog.problem import workload_json
+from profiler.catalog.problem import Case, OutputCheck, Problem, Workload, workload_json
 from profiler.catalog.sources import include_folders, without_include_flags
-from profiler.emulator import Emulator, LaunchShape, Schedule
+from profiler.catalog.version import Version
 from profiler.emulator.cpu_library import build_cpu_library
+from profiler.emulator.emulator import Emulator, Schedule
+from profiler.emulator.run_result import LaunchShape
 from profiler.evidence import opcodes
 from profiler.model.block_sample import BlockSample, sample_blocks
 from profiler.model.cubin import KernelImage, read_kernels
@@ -28,7 +30,8 @@ from profiler.model.machine import Array
 from profiler.model.memory import GlobalMemory
 from profiler.model.shared_layout import SharedTrace
 from profiler.model.traffic import Traffic, estimate_traffic
-from profiler.sass import FunctionCode, extract_cubin, library_functions
+from profiler.sass.disassembly import extract_cubin, library_functions
+from profiler.sass.listing import FunctionCode
 
 
 @dataclass(frozen=True)

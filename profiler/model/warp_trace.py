@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.evidence import base_opcode
+from profiler.evidence.opcodes import base_opcode
 from profiler.model.pipes import opcode_of
 
 LEAST_TRIPS = 4.0  # of a loop that is cut

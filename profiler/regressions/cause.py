@@ -8,17 +8,22 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, Judge, NoiseModel, Pairing, RunChanges, run_changes
+from profiler.compare.environment_change import RunChanges, run_changes
+from profiler.compare.judged import Judge
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, run_code_loader
-from profiler.evidence import Evidence, MetricTable
-from profiler.explain import explain
-from profiler.history import LATENCY
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence
+from profiler.explain.explanation import explain
+from profiler.history.trend import LATENCY
 from profiler.regressions.regression import Regression
 from profiler.regressions.run_comparisons import RunComparisons, is_launch, launch_names
 
 if TYPE_CHECKING:
-    from profiler.bundles import Root
-    from profiler.store import RunInfo, Store
+    from profiler.bundles.location import Root
+    from profiler.store.index import Store
+    from profiler.store.rows import RunInfo
 
 
 _DIGITS = 32  # of a digest

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from profiler.evidence import Cell, Value
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Value
 from profiler.gate.inventory import is_wrong
 from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search
 
 if TYPE_CHECKING:
-    from profiler.store import ResultInfo
+    from profiler.store.rows import ResultInfo
 
 
 def find_correctness_regressions(search: Search) -> Iterator[Regression]:

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.compare import HEADLINE
+from profiler.compare.clock_drift import HEADLINE
 from profiler.compare.metric_verdict import is_exact
-from profiler.evidence import Cell, Evidence, Metric, Value, formatting
-from profiler.history import joined_arrays
+from profiler.evidence import formatting
+from profiler.evidence.cell import Cell
+from profiler.evidence.metric_table import Metric
+from profiler.evidence.values import Evidence, Value
+from profiler.history.joined_parts import joined_arrays
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search
-from profiler.statistics import WATCHED_FACTS, WatchedFact
+from profiler.statistics.facts import WATCHED_FACTS, WatchedFact
 
 if TYPE_CHECKING:
-    from profiler.store import PartArrays
+    from profiler.store.rows import PartArrays
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZES = ("launch__grid_size", "launch__block_size")  # blocks, and threads of a block

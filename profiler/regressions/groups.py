@@ -14,14 +14,14 @@ from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
-from profiler.compare import HEADLINE
-from profiler.evidence import Evidence
-from profiler.history import LATENCY
+from profiler.compare.clock_drift import HEADLINE
+from profiler.evidence.values import Evidence
+from profiler.history.trend import LATENCY
 from profiler.regressions.cause import CauseFinder
 from profiler.regressions.regression import CORRECTNESS, Regression, VersionRun
 from profiler.regressions.report import RegressionReport
 from profiler.regressions.shared_regressions import SharedRegression, find_shared_regressions
-from profiler.statistics import change_text
+from profiler.statistics.decision import change_text
 
 _FIRST = (CORRECTNESS, LATENCY, HEADLINE)  # concepts by which a group is named, before all others
 _NAMED = 3  # other metrics that a line names

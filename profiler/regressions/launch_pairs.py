@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from profiler.compare import Comparison, Judged, PairComparison
+from profiler.compare.comparison import Comparison
+from profiler.compare.judged import Judged
+from profiler.compare.pair_comparison import PairComparison
 from profiler.regressions.regression import Regression, RegressionKind, VersionRun
 from profiler.regressions.run_comparisons import RunComparisons, is_launch, launch_names
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 _AMBIGUOUS = "launches of a kernel that cannot be told apart in the two runs"
 _NO_PARTNER = "launches without a partner in the other run"

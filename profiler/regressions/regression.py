@@ -9,11 +9,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from profiler.compare import Judged
-from profiler.evidence import Evidence, Value, formatting
-from profiler.gate import Acknowledgement, LapsedAcknowledgement
-from profiler.history import LATENCY
-from profiler.statistics import Interval, LevelKind, NoiseFloor, Verdict, change_text, share_text
+from profiler.compare.judged import Judged
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement
+from profiler.history.trend import LATENCY
+from profiler.statistics.changepoint import LevelKind
+from profiler.statistics.decision import Interval, change_text, share_text
+from profiler.statistics.noise_floor import NoiseFloor
+from profiler.statistics.verdict import Verdict
 
 CORRECTNESS = "correctness"  # the concept of results that were right and are wrong
 _OF_CALLS = (CORRECTNESS, LATENCY)  # concepts of whole calls

@@ -8,34 +8,26 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from profiler.compare import (
-    HEADLINE,
-    NO_PAIRS,
-    UNKNOWN_NOISE,
-    NoiseModel,
-    Pairing,
-    SameBuildLookup,
-    SameCodeLookup,
-    environment_changes,
-    same_build_lookup,
-    same_code_lookup,
-)
-from profiler.evidence import MetricTable
-from profiler.gate import (
-    Acknowledgement,
-    LapsedAcknowledgement,
-    find_acknowledgement,
-)
-from profiler.history import LATENCY, MIN_SHARE, Baselines, Lineage, Pin
+from profiler.compare.clock_drift import HEADLINE
+from profiler.compare.environment_change import environment_changes
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare.same_code import SameBuildLookup, SameCodeLookup, same_build_lookup, same_code_lookup
+from profiler.evidence.metric_table import MetricTable
+from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
+from profiler.history.baselines import Baselines, Pin
+from profiler.history.lineage import Lineage
+from profiler.history.shared_steps import MIN_SHARE
+from profiler.history.trend import LATENCY
 from profiler.regressions.correctness_regressions import find_correctness_regressions
 from profiler.regressions.exact_regressions import find_exact_regressions
 from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind, SeriesKey
 from profiler.regressions.search import Coverage, Search
 from profiler.regressions.time_regressions import find_time_regressions
-from profiler.statistics import LevelKind
+from profiler.statistics.changepoint import LevelKind
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 
 @dataclass(frozen=True)

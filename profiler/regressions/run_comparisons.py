@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from profiler.compare import Comparison, Judge, PairComparison, PairedBy
+from profiler.compare.comparison import Comparison
+from profiler.compare.judged import Judge
+from profiler.compare.match_launches import PairedBy
+from profiler.compare.pair_comparison import PairComparison
 from profiler.errors import UnknownName
-from profiler.evidence import Side
+from profiler.evidence.side import Side
 from profiler.regressions.regression import Regression, SeriesKey, VersionRun
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 # What may differ along a history whose workload was declared, as a step may be due to it. Reports of which no
 # workload is known may be of another machine altogether, so they follow the rule of `compare`.

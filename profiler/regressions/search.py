@@ -8,25 +8,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from profiler.compare import (
-    NO_PAIRS,
-    UNKNOWN_NOISE,
-    Judge,
-    NoiseModel,
-    Pairing,
-    SameBuildLookup,
-    SameCodeLookup,
-)
-from profiler.evidence import Evidence, MetricTable
-from profiler.history import Baseline, Baselines, Lineage, LostPin
-from profiler.history.baselines import for_advice
-from profiler.history.lineage import REJECTED
+from profiler.compare.judged import Judge
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare.same_code import SameBuildLookup, SameCodeLookup
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence
+from profiler.history.baselines import Baseline, Baselines, LostPin, for_advice
+from profiler.history.lineage import REJECTED, Lineage
 from profiler.regressions.launch_pairs import LaunchPairs
 from profiler.regressions.regression import Regression
 from profiler.regressions.run_comparisons import RunComparisons
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from profiler.evidence import Evidence
-from profiler.history import MIN_SHARE, MIN_SHARED
+from profiler.evidence.values import Evidence
+from profiler.history.shared_steps import MIN_SHARE, MIN_SHARED
 from profiler.regressions.cause import CauseFinder
 from profiler.regressions.regression import Regression, RegressionKind, VersionRun
 from profiler.regressions.report import RegressionReport
-from profiler.statistics import change_text
+from profiler.statistics.decision import change_text
 
 
 @dataclass(frozen=True)

@@ -8,21 +8,27 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from profiler.bundles import Root, decisions
-from profiler.compare import NoiseModel, Pairing, same_build_lookup, same_code_lookup
-from profiler.evidence import Derivation, Evidence, Metric, MetricTable, State, Value
-from profiler.gate import list_acknowledgements
-from profiler.history import Lineage, Pin, load_lineages
-from profiler.history.baselines import list_pins
+from profiler.bundles import decisions
+from profiler.bundles.location import Root
+from profiler.compare.kernel_pairs import Pairing
+from profiler.compare.noise_model import NoiseModel
+from profiler.compare.same_code import same_build_lookup, same_code_lookup
+from profiler.evidence.metric_table import Metric, MetricTable
+from profiler.evidence.values import Derivation, Evidence, State, Value
+from profiler.gate.acknowledgement import list_acknowledgements
+from profiler.history.baselines import Pin, list_pins
+from profiler.history.lineage import Lineage, load_lineages
 from profiler.regressions.cause import Cause, CauseFinder
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.report import RegressionReport, find_regressions, with_acknowledgements
 from profiler.regressions.search import Coverage, UnclearReason
-from profiler.statistics import Interval, LevelKind, NoiseFloor
+from profiler.statistics.changepoint import LevelKind
+from profiler.statistics.decision import Interval
+from profiler.statistics.noise_floor import NoiseFloor
 from profiler.store.object_json import ObjectJson
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 _REPORT, _CAUSES = "regressions", "causes of regressions"  # names of answers
 _JSON = ObjectJson(

@@ -10,41 +10,33 @@ from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from profiler.compare import (
-    HEADLINE,
-    CounterKey,
-    Judged,
-    MetricChange,
-    is_other_grid,
-    judge_calls,
-    judge_in_one_table,
-    noise_command,
-)
-from profiler.evidence import NOT_COLLECTED, Cell, Evidence, Metric, Value
-from profiler.history import (
+from profiler.compare.clock_drift import HEADLINE
+from profiler.compare.counter_noise import CounterKey
+from profiler.compare.judged import Judged, judge_calls, judge_in_one_table
+from profiler.compare.latency import noise_command
+from profiler.compare.pair_comparison import MetricChange
+from profiler.compare.workload_change import is_other_grid
+from profiler.evidence.cell import Cell
+from profiler.evidence.metric_table import Metric
+from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
+from profiler.history import change_points
+from profiler.history.baselines import Baseline
+from profiler.history.trend import (
     LATENCY,
-    Baseline,
+    LATENCY_METRIC,
     Trend,
     TrendPoint,
-    change_points,
     load_latency_trends,
     load_trends,
 )
-from profiler.history.trend import LATENCY_METRIC
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search, UnclearReason
-from profiler.statistics import (
-    MIN_POINTS,
-    ChangePoint,
-    Interval,
-    LevelKind,
-    NoiseFloor,
-    Verdict,
-    judge_stored_baseline,
-    shorter_ns,
-)
+from profiler.statistics.changepoint import MIN_POINTS, ChangePoint, LevelKind
+from profiler.statistics.decision import Interval
+from profiler.statistics.noise_floor import NoiseFloor, judge_stored_baseline, shorter_ns
 from profiler.statistics.ratios import MARGIN
-from profiler.store import SampleArrays
+from profiler.statistics.verdict import Verdict
+from profiler.store.rows import SampleArrays
 
 _Size = tuple[int, int, int]
 _LaunchSize = tuple[_Size | None, _Size | None]  # grid and block

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TextIO
 
 from profiler.errors import UnreadableReport
-from profiler.evidence import Launch, MetricSet, Report, RuleResult, Session, State, Value, Values
-from profiler.evidence.launch import kernel_base_name, one_line
-from profiler.evidence.values import is_duration, is_placeholder, pack_values
+from profiler.evidence.launch import Launch, Report, RuleResult, Session, kernel_base_name, one_line
+from profiler.evidence.values import MetricSet, State, Value, Values, is_duration, is_placeholder, pack_values
 from profiler.reports.csv_labels import name_of_label
 from profiler.reports.csv_numbers import CommaDecimals, NumberForm, Unusable, base_unit, cut, is_scaled
 from profiler.reports.reader_process import UNITS

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from profiler.evidence import State, Value
+from profiler.evidence.values import State, Value
 
 # Numbers by their decimal mark. The other marks group thousands; in India also hundreds.
 _NUMBER = {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from profiler.errors import UnreadableReport
-from profiler.evidence import Session
+from profiler.evidence.launch import Session
 from profiler.evidence.ncu_release import REPORT_FILE_VERSION, version_number
 from profiler.reports.reader_process import LEFT_OUT_FIELDS, after, varint, varint_bytes
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from profiler.errors import UnreadableReport
-from profiler.evidence import Launch, MetricSet, Report, RuleResult, Session, State, Values
-from profiler.evidence.launch import one_line
-from profiler.evidence.values import SLOT_BYTES, is_placeholder, may_be_placeholder
+from profiler.evidence.launch import Launch, Report, RuleResult, Session, one_line
+from profiler.evidence.values import SLOT_BYTES, MetricSet, State, Values, is_placeholder, may_be_placeholder
 from profiler.reports import file_format, memory_limit, reader_client, report_parts
 from profiler.reports.reader_client import Answer, ReaderWorker, WorkerLost, borrow_csv_worker, borrow_worker
 from profiler.reports.selected_file import SelectedFile

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from profiler.evidence import RuleResult
+from profiler.evidence.launch import RuleResult
 
 NEW, GONE, CHANGED, SAME = "new", "gone", "changed", "same"
 RELEVANT_PP = 1.0  # by how much an estimated speed-up has to move to be a change

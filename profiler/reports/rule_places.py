@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 
-from profiler.evidence import RuleResult
+from profiler.evidence.launch import RuleResult
 
 _SOURCE = re.compile(r"@source:([0-9a-fA-F]{1,16}):")  # ncu's reference to an instruction, by its address
 

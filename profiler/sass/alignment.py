@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from profiler.build import template_integer
-from profiler.build.kernel_names import without_path_hash
+from profiler.build.kernel_names import template_integer, without_path_hash
 from profiler.sass import registers
 from profiler.sass.listing import Listing, SassLine
 from profiler.sass.registers import Renaming

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from profiler.build import BuiltLibrary
+from profiler.build.library import BuiltLibrary
 from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.errors import BadBundle, CannotJudge
 from profiler.sass.disassembly import library_functions

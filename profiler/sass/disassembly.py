@@ -10,12 +10,13 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from profiler.build import find_tool, opcode_counts, require_tool
+from profiler.build import opcode_counts
 from profiler.build.code_images import choose_images
 from profiler.build.instruction_text import read_line
-from profiler.bundles import scratch_folder
+from profiler.build.toolchain import find_tool, require_tool
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
-from profiler.evidence import brief_list
+from profiler.evidence.naming import brief_list
 from profiler.sass.listing import FileLine, FunctionCode, Listing, make_listing
 
 _LINE_INFO = re.compile(r'//## File "(.*?)", line (\d+)')

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import PurePath
 
-from profiler.evidence import Values
-from profiler.reports import source_lines
+from profiler.evidence.values import Values
+from profiler.reports.source_text import source_lines
 from profiler.sass.alignment import UNCHANGED, Alignment, align
 from profiler.sass.listing import NOT_ISSUED as NOT_ISSUED
 from profiler.sass.listing import SAMPLES as SAMPLES

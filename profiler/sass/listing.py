@@ -13,8 +13,8 @@ import numpy as np
 from profiler.build.instruction_text import split_instruction
 from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.evidence import opcodes
-from profiler.reports import LaunchDetail, source_lines
-from profiler.reports.instances import PcColumn
+from profiler.reports.instances import LaunchDetail, PcColumn
+from profiler.reports.source_text import source_lines
 
 FileLine = tuple[str, int]  # a file and a line of it, from 1
 CodeAddress = tuple[int, int]  # the index of a function and a byte offset in it

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from profiler.reports import source_lines
+from profiler.reports.source_text import source_lines
 
 CONTEXT = 3  # equal lines kept around each change
 _DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from profiler.bundles import Root, Run, bundle
+from profiler.bundles import bundle
+from profiler.bundles.location import Root
+from profiler.bundles.run import Run
 from profiler.errors import CannotJudge
-from profiler.evidence import Evidence, brief_list, natural_key
+from profiler.evidence.naming import brief_list, natural_key
+from profiler.evidence.values import Evidence
 from profiler.sass import bundle_file
 from profiler.sass.listing import Listing, make_listing
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store.index import Store
 
 _ARCH = re.compile(r"sm_(\d+)(\d)([af]?)")
 

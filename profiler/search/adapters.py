@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from profiler.bundles import scratch_folder
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import ProfilerError
-from profiler.judge import CandidateJudgement, judge_candidate, load_candidate
+from profiler.judge.candidate import load_candidate
+from profiler.judge.judgement import CandidateJudgement
+from profiler.judge.pipeline import judge_candidate
 
 TEMPLATE = "PROFILER_TEMPLATE"  # a candidate's folder, whose source the program stands in for
 WORKLOADS, GPU, CATALOG = "PROFILER_WORKLOADS", "PROFILER_GPU", "PROFILER_CATALOG"
@@ -91,7 +93,7 @@ def judge_program(program: str | Mapping[str, str], template: Path | None = None
 
 
 def _source(folder: Path, options: Mapping[str, Any]) -> str:
-    from profiler.catalog import load_catalog
+    from profiler.catalog.catalog import load_catalog
 
     catalog = load_catalog(options["catalog"]) if "catalog" in options else load_catalog()
     return load_candidate(folder, catalog).source

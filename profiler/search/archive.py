@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.search.record import PairVerdict, SearchRecord, Status
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 SEATS = 3  # the owner's K
 

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from profiler.bundles import Root
-from profiler.catalog import Catalog, load_catalog, load_problem, require_trust
+from profiler.bundles.location import Root
+from profiler.catalog.catalog import Catalog, load_catalog
 from profiler.catalog.problem import acceptance_workloads
+from profiler.catalog.sources import load_problem
+from profiler.catalog.trust import require_trust
 from profiler.errors import UnknownName
-from profiler.evidence import DEFAULT_PART, find_part
+from profiler.evidence.gpu_parts import DEFAULT_PART, find_part
 from profiler.search.archive import SEATS
 from profiler.search.journal import Journal, create_journal, list_journals
 from profiler.search.named_generator import load_generator

@@ -13,7 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
-from profiler.bundles import scratch_folder
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import ProfilerError
 from profiler.search.descendants import ended_descendants
 from profiler.search.generator import CandidateProposal, GeneratorFailed, Request, read_levers, short_why

@@ -7,8 +7,8 @@ from typing import Any
 
 from profiler.search.archive import Archive
 from profiler.search.record import SearchRecord
-from profiler.statistics import Verdict
 from profiler.statistics.shares import ShareDifference, newcombe_difference
+from profiler.statistics.verdict import Verdict
 
 ENOUGH = 10  # of each arm: with fewer nothing is said
 _LEVEL = 0.95

@@ -8,24 +8,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from profiler.bundles import scratch_folder
-from profiler.catalog import load_catalog, load_problem
+from profiler.bundles.scratch import scratch_folder
 from profiler.catalog.cases import check_workloads, make_inputs
+from profiler.catalog.catalog import load_catalog
 from profiler.catalog.problem import acceptance_workloads
+from profiler.catalog.sources import load_problem
 from profiler.errors import CannotJudge, ProfilerError
-from profiler.evidence import Evidence, find_part
-from profiler.judge import CandidateJudgement, Isolation, WorkloadTime, judge_candidate, load_candidate
+from profiler.evidence.gpu_parts import find_part
+from profiler.evidence.values import Evidence
 from profiler.judge.call_plan import plan_call
+from profiler.judge.candidate import load_candidate
 from profiler.judge.compilation import NoAnswer, compile_candidate
-from profiler.judge.isolation import ProcessLimits
+from profiler.judge.isolation import Isolation, ProcessLimits
+from profiler.judge.judgement import CandidateJudgement, WorkloadTime
 from profiler.judge.machine_run import predict_call
 from profiler.judge.measurement import why_no_gpu
-from profiler.judge.pipeline import floor_ns
+from profiler.judge.pipeline import floor_ns, judge_candidate
 from profiler.model.error_table import load_errors
 from profiler.model.stored_predictions import FASTER, SLOWER, predicted_ratio
 from profiler.search.record import PairVerdict, SearchRecord
 from profiler.search.settings import SearchSettings
-from profiler.statistics import Verdict, over_workloads
+from profiler.statistics.verdict import Verdict, over_workloads
 
 _PREDICTION = ProcessLimits(90)
 MODELLED = str(Evidence.MODELLED)

@@ -8,8 +8,8 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from profiler.catalog import Macro
-from profiler.judge import load_candidate
+from profiler.catalog.search_space import Macro
+from profiler.judge.candidate import load_candidate
 from profiler.judge.manifest import FILE
 from profiler.search.generator import CandidateProposal, GeneratorFailed, NothingLeft, Request
 from profiler.search.insights import pull

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from profiler.bundles import scratch_folder
-from profiler.catalog import Catalog, SearchSpace, Version
+from profiler.bundles.scratch import scratch_folder
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.search_space import SearchSpace
+from profiler.catalog.version import Version
 from profiler.errors import ProfilerError
 from profiler.judge.manifest import FILE
 from profiler.search.archive import Archive

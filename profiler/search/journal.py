@@ -24,11 +24,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from profiler.bundles import LocalRoot, Root
 from profiler.bundles.hybrid_clock import next_order, order_of, stamp
+from profiler.bundles.location import LocalRoot, Root
 from profiler.bundles.search_files import FOLDER, SETTINGS_FILE
 from profiler.errors import ProfilerError, UnknownName
-from profiler.judge import Candidate
+from profiler.judge.candidate import Candidate
 from profiler.judge.manifest import FILE
 from profiler.search.archive import Archive, replay
 from profiler.search.record import SEED, SearchRecord, parse_record, record_content

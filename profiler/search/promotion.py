@@ -8,10 +8,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from profiler.catalog import Catalog, Version
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.version import Version
 from profiler.errors import ProfilerError, UnknownName
-from profiler.judge import read_manifest
-from profiler.judge.manifest import FILE
+from profiler.judge.manifest import FILE, read_manifest
 from profiler.search.archive import mean_time_ns
 from profiler.search.journal import Journal
 from profiler.search.record import SearchRecord

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
 
-from profiler.catalog import SearchSpace
+from profiler.catalog.search_space import SearchSpace
 from profiler.errors import ProfilerError
 from profiler.search.archive import Archive, mean_time_ns, path_to
 from profiler.search.insights import Insight

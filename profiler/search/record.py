@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from profiler.errors import BadBundle
-from profiler.evidence import Evidence
-from profiler.statistics import Verdict
+from profiler.evidence.values import Evidence
+from profiler.statistics.verdict import Verdict
 
 SCHEMA = 1
 _VERDICTS = {str(verdict): verdict for verdict in Verdict}

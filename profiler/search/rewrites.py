@@ -17,7 +17,7 @@ from profiler.advice.techniques import (
     SHARED_TILING,
     VECTORISED,
 )
-from profiler.judge import load_candidate
+from profiler.judge.candidate import load_candidate
 from profiler.judge.manifest import FILE
 from profiler.search.generator import CandidateProposal, GeneratorFailed, NothingLeft, Request
 from profiler.search.insights import pull

@@ -7,7 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from profiler.catalog import Catalog, SearchSpace, Version
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.search_space import SearchSpace
+from profiler.catalog.version import Version
 from profiler.errors import UnknownName
 from profiler.judge.manifest import FILE
 

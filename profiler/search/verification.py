@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profiler.bundles import LocalRoot, Root
+from profiler.bundles.location import LocalRoot, Root
 from profiler.bundles.search_files import FOLDER, list_searches
-from profiler.catalog import Catalog, load_catalog
+from profiler.catalog.catalog import Catalog, load_catalog
 from profiler.errors import ProfilerError
-from profiler.judge import load_candidate
+from profiler.judge.candidate import load_candidate
 from profiler.search.journal import Journal
 from profiler.search.record import Status
 

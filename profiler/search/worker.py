@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from profiler.bundles import scratch_folder
-from profiler.catalog import Catalog, SearchSpace, Version, load_catalog
+from profiler.bundles.scratch import scratch_folder
+from profiler.catalog.catalog import Catalog, load_catalog
+from profiler.catalog.search_space import SearchSpace
+from profiler.catalog.version import Version
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence
-from profiler.judge import CandidateJudgement, StageState, load_candidate
+from profiler.evidence.values import Evidence
+from profiler.judge.candidate import load_candidate
+from profiler.judge.judgement import CandidateJudgement, StageState
 from profiler.search.archive import Archive, confirmed, mean_time_ns
 from profiler.search.evaluation import Evaluator, Screening, measured_verdict, modelled_verdict
 from profiler.search.generator import CandidateProposal, Generator, GeneratorFailed, NothingLeft, Request
@@ -23,7 +26,7 @@ from profiler.search.journal import Journal, NumberClaim
 from profiler.search.prompt import load_templates, prompt_digest, write_prompt
 from profiler.search.record import SEED, PairVerdict, SearchRecord, Status, candidate_name
 from profiler.search.variants import space_of, write_version
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 INSIGHTS, CONTROL = "insights", "control"
 _OF_ELITES, _OF_FASTEST = 0.6, 0.25  # of the parents; the others are any that is right

@@ -9,7 +9,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle, location
-from profiler.reports import dismiss_reader, read_reports
+from profiler.reports.read import read_reports
+from profiler.reports.reader_client import dismiss_reader
 from profiler.store.find_files import find_files
 from profiler.store.label_forms import LabelOption, label_rules
 from profiler.store.new_reports import find_new_reports
@@ -17,7 +18,7 @@ from profiler.store.prefetch import Prefetch
 
 if TYPE_CHECKING:
     from profiler.errors import UnreadableReport
-    from profiler.evidence import Report
+    from profiler.evidence.launch import Report
     from profiler.store.import_files import ImportSummary
     from profiler.store.index import Store
     from profiler.store.sync import Progress

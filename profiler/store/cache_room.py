@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
-from profiler.bundles import Root
+from profiler.bundles.location import Root
 from profiler.errors import ProfilerError
 from profiler.store import report_values
 from profiler.store.rows import IndexNotWritable

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.evidence import NOT_COLLECTED, State, Value
-from profiler.evidence.values import SLOT
+from profiler.evidence.values import NOT_COLLECTED, SLOT, State, Value
 
 MARK = np.dtype("<u2")
 _KEY = np.dtype("<i8")

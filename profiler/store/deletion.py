@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from profiler.bundles import LocalRoot, Root, bundle, decisions, location
+from profiler.bundles import bundle, decisions, location
 from profiler.bundles.dropped import load_dropped, stored_files
+from profiler.bundles.location import LocalRoot, Root
 from profiler.errors import BadBundle
 from profiler.store import cache_room, report_values, sync
 from profiler.store.rows import IndexNotWritable

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from profiler.bundles import FAMILY_GIVEN, FOLDER, IMPORT
+from profiler.bundles.run import FAMILY_GIVEN, FOLDER, IMPORT
 from profiler.store.folder_families import ImportFolder, family_labels, is_generic
 from profiler.store.label_forms import ReportPath, report_stem
 from profiler.store.rows import RunInfo

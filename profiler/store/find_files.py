@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profiler.bundles import is_bundle_zip
 from profiler.bundles.run_json import RUN_FILE
+from profiler.bundles.zip_file import is_bundle_zip
 from profiler.evidence.plain_file import special_kind
-from profiler.reports import is_report
+from profiler.reports.read import is_report
 
 _BUNDLE_NAME = re.compile(r"[0-9]{8}T[0-9]{6}-.+")  # how the folder of a run is called
 _IMPORTED_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv", ".zip")

@@ -13,25 +13,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import (
-    FAMILY_GIVEN,
-    FOLDER,
-    IMPORT,
-    Capture,
-    Labels,
-    Result,
-    Root,
-    Run,
-    bundle,
-    decisions,
-    location,
-    scratch_folder,
-    zip_file,
-)
+from profiler.bundles import bundle, decisions, location, zip_file
+from profiler.bundles.location import Root
+from profiler.bundles.run import FAMILY_GIVEN, FOLDER, IMPORT, Capture, Labels, Result, Run
 from profiler.bundles.run_json import RUN_FILE, brief_error
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
-from profiler.evidence import NCU_DURATION, Report, agreeing_digits, brief_list, key_launch
-from profiler.reports import read_reports
+from profiler.evidence.launch import Report
+from profiler.evidence.naming import brief_list
+from profiler.evidence.one_measurement import agreeing_digits, key_launch
+from profiler.evidence.values import NCU_DURATION
+from profiler.reports.read import read_reports
 from profiler.store import report_values, run_decisions, sync
 from profiler.store.find_files import FoundFiles
 from profiler.store.folder_families import family_labels, folder_of

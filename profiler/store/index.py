@@ -13,9 +13,14 @@ from typing import Self, TypeAlias
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DatabaseError
 
-from profiler.bundles import DecidedLabels, Json, Labels, Run
+from profiler.bundles.decisions import DecidedLabels
+from profiler.bundles.run import Json, Labels, Run
 from profiler.errors import ProfilerError
-from profiler.evidence import Cell, Evidence, Launch, Report, Side, brief_list
+from profiler.evidence.cell import Cell
+from profiler.evidence.launch import Launch, Report
+from profiler.evidence.naming import brief_list
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.store import (
     answers,
     engine,

@@ -18,10 +18,9 @@ from fnmatch import fnmatchcase, translate
 from itertools import pairwise
 from pathlib import Path
 
-from profiler.bundles import check_label
-from profiler.bundles.run import MAX_LABEL_LENGTH
+from profiler.bundles.run import MAX_LABEL_LENGTH, check_label
 from profiler.errors import ProfilerError
-from profiler.evidence import BadPattern, Expression, compile_expression
+from profiler.evidence.name_pattern import BadPattern, Expression, compile_expression
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _FOLDER = re.compile(r"folder(?:\[(-\d+)\])?")

@@ -10,8 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, func, select
 
-from profiler.bundles import FAMILY_GIVEN, FOLDER, IMPORT, Json, ReportFile
-from profiler.evidence import Cell, Evidence
+from profiler.bundles.run import FAMILY_GIVEN, FOLDER, IMPORT, Json, ReportFile
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Evidence
 from profiler.store import schema
 from profiler.store.folder_families import ImportFolder
 from profiler.store.lookup_cache import LookupCache

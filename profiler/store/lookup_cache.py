@@ -9,7 +9,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, Select, select
 
-from profiler.evidence import Cell, MetricSet
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import MetricSet
 from profiler.store import schema
 from profiler.store.rows import Environment, Rows, VersionInfo, capabilities
 from profiler.store.statements import key_batches

@@ -6,7 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from profiler.evidence import Report, is_one_measurement, key_launch, shared_digits
+from profiler.evidence.launch import Report
+from profiler.evidence.one_measurement import is_one_measurement, key_launch, shared_digits
 from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.results import load

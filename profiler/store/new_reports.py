@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profiler.bundles import Root, bundle
+from profiler.bundles import bundle
+from profiler.bundles.location import Root
 from profiler.store.find_files import unreadable_message
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from profiler.bundles import Json
-from profiler.evidence import Launch, MetricSet, RuleResult, Session, Values
-from profiler.evidence.values import SLOT_BYTES
+from profiler.bundles.run import Json
+from profiler.evidence.launch import Launch, RuleResult, Session
+from profiler.evidence.values import SLOT_BYTES, MetricSet, Values
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _SESSION_FIELDS = tuple(field.name for field in fields(Session))

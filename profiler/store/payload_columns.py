@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Select, and_, bindparam, func, select, true
 
-from profiler.evidence import MetricSet, State
-from profiler.evidence.values import SLOT
+from profiler.evidence.values import SLOT, MetricSet, State
 from profiler.store import packing, schema
 from profiler.store.columns import ABSENT, MARK, Columns, Form, Head, MetricColumn
 from profiler.store.lookup_cache import LookupCache

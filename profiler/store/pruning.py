@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
-from profiler.bundles import LocalRoot, Root, Run, backup, bundle, decisions, location
+from profiler.bundles import backup, bundle, decisions, location
 from profiler.bundles.dropped import (
     DROPPED_FILE,
     DroppedReports,
@@ -16,7 +16,8 @@ from profiler.bundles.dropped import (
     values_file,
     values_path,
 )
-from profiler.bundles.location import PARTIAL_FILE
+from profiler.bundles.location import PARTIAL_FILE, LocalRoot, Root
+from profiler.bundles.run import Run
 from profiler.errors import BadBundle, ProfilerError
 from profiler.store import cache_room, report_cache, report_values, run_rows
 from profiler.store.readable_index import open_store

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import LocalRoot, Root, bundle, decisions, location, scratch_folder
+from profiler.bundles import bundle, decisions, location
+from profiler.bundles.location import LocalRoot, Root
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import ProfilerError
 from profiler.store.rows import IndexNotWritable
 from profiler.store.sync import sync_store, unsynced_store

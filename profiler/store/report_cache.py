@@ -12,8 +12,9 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from profiler.bundles import Json
-from profiler.evidence import Launch, MetricSet, Report
+from profiler.bundles.run import Json
+from profiler.evidence.launch import Launch, Report
+from profiler.evidence.values import MetricSet
 from profiler.store.packing import (
     Packed,
     compact_json,

@@ -8,12 +8,14 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from profiler.bundles import Root, Run, bundle
+from profiler.bundles import bundle
 from profiler.bundles.dropped import load_dropped
+from profiler.bundles.location import Root
+from profiler.bundles.run import Run
 from profiler.bundles.run_json import brief_error
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
-from profiler.evidence import Report
-from profiler.reports import read_reports
+from profiler.evidence.launch import Report
+from profiler.reports.read import read_reports
 from profiler.store import report_cache
 from profiler.store.packing import Packed
 

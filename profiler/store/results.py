@@ -11,7 +11,8 @@ import numpy as np
 from sqlalchemy import Connection, Select, bindparam, select
 
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, Launch, MetricSet, State, Value
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import Evidence, MetricSet, State, Value
 from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT, ResultInfo, Rows, SampleArrays, Size

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.bundles import Json, ReportFile
+from profiler.bundles.run import Json, ReportFile
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence, Value
+from profiler.evidence.values import Evidence, Value
 
 ROW_LIMIT = 10_000  # rows that one query may bring into Python
 

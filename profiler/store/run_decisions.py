@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from profiler.bundles import FOLDER, IMPORT, Labels, Root, bundle, decisions, location
+from profiler.bundles import bundle, decisions, location
+from profiler.bundles.location import Root
+from profiler.bundles.run import FOLDER, IMPORT, Labels
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import brief_list
+from profiler.evidence.naming import brief_list
 from profiler.store import sync
 from profiler.store.family_mix import new_families, path_of_run
 from profiler.store.label_forms import (

@@ -9,21 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from profiler.bundles import IMPORT, NOISE, Capture, Labels, Result, Run, launch_parts, ncu_mode
+from profiler.bundles.run import IMPORT, NOISE, Capture, Labels, Result, Run, launch_parts, ncu_mode
 from profiler.bundles.run_json import brief_error
 from profiler.errors import BadBundle
-from profiler.evidence import (
-    NCU_DURATION,
-    NOT_COLLECTED,
-    Evidence,
-    Launch,
-    MetricSet,
-    Report,
-    Session,
-    Values,
-    only,
-)
-from profiler.evidence.values import pack_values
+from profiler.evidence.launch import Launch, Report, Session, only
+from profiler.evidence.values import NCU_DURATION, NOT_COLLECTED, Evidence, MetricSet, Values, pack_values
 from profiler.store import packing
 from profiler.store.schema import key, version_key
 from profiler.store.statements import microseconds

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, Select, select
 
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.store import prepared_series, schema
 from profiler.store.columns import Columns, Head, MetricColumn
 from profiler.store.lookup_cache import LookupCache, PointNames

@@ -11,7 +11,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 
 from profiler.errors import UnknownName
-from profiler.evidence import EarlierCounters, Evidence, Latency, Session, Side, brief_list
+from profiler.evidence.launch import Session
+from profiler.evidence.naming import brief_list
+from profiler.evidence.side import EarlierCounters, Latency, Side
+from profiler.evidence.values import Evidence
 from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.results import load, samples

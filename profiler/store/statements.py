@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, select
 
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.store import schema
 from profiler.store.rows import ROW_LIMIT, Rows
 

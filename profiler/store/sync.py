@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import Labels, Root, Run, bundle, decisions, location, scratch_folder
+from profiler.bundles import bundle, decisions, location
+from profiler.bundles.location import Root
+from profiler.bundles.run import Labels, Run
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BadBundle, ProfilerError
 from profiler.evidence import metric_table
 from profiler.store import report_values

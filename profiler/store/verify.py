@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.bundles import LocalRoot, Root, Run, backup, bundle, decisions, location, scratch_folder
+from profiler.bundles import backup, bundle, decisions, location
 from profiler.bundles.dropped import DROPPED_FILE, load_dropped, stored_files
+from profiler.bundles.location import LocalRoot, Root
+from profiler.bundles.run import Run
 from profiler.bundles.run_json import RUN_FILE
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BadBundle, ProfilerError
 from profiler.store import sync
 from profiler.store.index import Store

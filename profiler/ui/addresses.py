@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from profiler.evidence import Evidence
-from profiler.store import VersionInfo
+from profiler.evidence.values import Evidence
+from profiler.store.rows import VersionInfo
 from profiler.ui import markup
 from profiler.ui.markup import Html
 

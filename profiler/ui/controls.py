@@ -8,7 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.evidence import Evidence, brief_list
+from profiler.evidence.naming import brief_list
+from profiler.evidence.values import Evidence
 from profiler.ui import late_fields, markup
 from profiler.ui.addresses import parse_version
 from profiler.ui.data import readable_names

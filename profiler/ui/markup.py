@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
 
-from profiler.evidence import State, Value, formatting
-from profiler.statistics import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import State, Value
+from profiler.statistics.verdict import Verdict
 
 _NAME_END = 6  # letters of a name that are always seen: as many as `.mid` leaves room for
 _NARROW_UNIT = 12  # letters; of longer ones the label or the tooltip of the row speaks

@@ -56,7 +56,7 @@ def _load(scripts: Iterable[Path]) -> None:
 
 def _answer_first_questions() -> None:
     """Fill the caches with what several pages ask, and load compiled loops by a series that has a step."""
-    from profiler.statistics import change_points
+    from profiler.statistics.changepoint import change_points
     from profiler.ui.data import current_state, index, lineages, results, series, version_tables
 
     index.store()  # raises where there is no index, which current_version would try to show

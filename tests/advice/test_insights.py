@@ -12,40 +12,42 @@ from random import Random
 
 import pytest
 
-from profiler.advice import (
-    ComparedSide,
+from profiler.advice import what_changed
+from profiler.advice.insights import (
+    MAX_STATEMENTS,
     Insights,
-    MetricInput,
-    Statement,
-    Subject,
+    choose_launch,
     find_insights,
-    what_changed,
+    launch_statements,
+    rank_statements,
 )
-from profiler.advice.insights import MAX_STATEMENTS, choose_launch, launch_statements, rank_statements
 from profiler.advice.quantities import read_quantity
 from profiler.advice.statement import (
     KINDS,
     LaunchMetrics,
+    MetricInput,
     OpenQuestion,
+    Statement,
     format_line_numbers,
 )
-from profiler.compare import UNKNOWN_NOISE, CounterNoise, LatencyComparison, NoiseModel, side_of_report
+from profiler.advice.subject import ComparedSide, Subject
 from profiler.compare.comparison import compare
+from profiler.compare.counter_noise import CounterNoise
+from profiler.compare.latency import LatencyComparison
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare.resolve_names import side_of_report
 from profiler.errors import UnknownName
-from profiler.evidence import (
-    NOT_COLLECTED,
-    Evidence,
-    Launch,
-    MetricTable,
-    Side,
-    State,
-    Value,
-    formatting,
-    metric_table,
-)
-from profiler.evidence.values import pack_values
+from profiler.evidence import formatting, metric_table
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Side
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, pack_values
 from profiler.reports import read
-from profiler.statistics import LIVE_PAIR, STORED_BASELINE, Decision, Interval, Verdict, Wobble
+from profiler.statistics.counters import Wobble
+from profiler.statistics.decision import Decision, Interval
+from profiler.statistics.live_pair import LIVE_PAIR
+from profiler.statistics.noise_floor import STORED_BASELINE
+from profiler.statistics.verdict import Verdict
 from tests import made
 
 TABLE = metric_table.load_metrics()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profiler.advice.levers import tensor_cores_lever
-from profiler.evidence import ARCHITECTURES
+from profiler.evidence.gpu_arch import ARCHITECTURES
 
 
 @pytest.mark.parametrize(

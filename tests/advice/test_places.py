@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.advice import ComparedSide, Insights, Statement, Subject, with_places
-from profiler.advice.places import GLOBAL, SHARED, worst_access
+from profiler.advice.insights import Insights
+from profiler.advice.places import GLOBAL, SHARED, with_places, worst_access
+from profiler.advice.statement import Statement
+from profiler.advice.subject import ComparedSide, Subject
 from profiler.errors import UnreadableReport
-from profiler.evidence import Evidence, Side
-from profiler.reports import LaunchDetail
-from profiler.reports.instances import PcColumn, SourceFile
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
+from profiler.reports.instances import LaunchDetail, PcColumn, SourceFile
 
 SASS = ("LDG.E R2, [R4.64]", "@!P0 STG.E [R6.64], R2", "LDS R8, [R9]", "EXIT")
 

@@ -23,8 +23,8 @@ from profiler.advice.rules import QUESTIONS, RULES, Advised, Rule, apply_rule, a
 from profiler.advice.statement import OPCODE_MIX, LaunchMetrics, OpenQuestion, Statement
 from profiler.advice.techniques import TECHNIQUES
 from profiler.advice.track_record import CHIPS, HELPED, RULES_DIGEST
-from profiler.evidence import Value, load_metrics
-from profiler.evidence.values import pack_values
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import Value, pack_values
 from profiler.explain.explanation import stall_metrics
 from profiler.explain.time_identity import TimeIdentity
 from tests import made

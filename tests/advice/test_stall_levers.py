@@ -8,8 +8,8 @@ import pytest
 
 from profiler.advice.stall_levers import NOT_STALLED, STALL_REASONS, advice_for_stall
 from profiler.advice.statement import LaunchMetrics
-from profiler.evidence import Value, load_metrics
-from profiler.evidence.values import pack_values
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import Value, pack_values
 from profiler.explain.explanation import stall_metrics
 from tests import made
 

@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.advice import ComparedSide, Statement, Subject, find_insights
+from profiler.advice.insights import find_insights
+from profiler.advice.statement import Statement
+from profiler.advice.subject import ComparedSide, Subject
 from profiler.advice.without_gpu import REFUTED_BY
-from profiler.bundles import Facts
-from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
-from profiler.evidence.values import pack_values
+from profiler.bundles.run import Facts
+from profiler.evidence import metric_table
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, State, Value, pack_values
 from tests import lineages
 
 ROOT = Path(__file__).resolve().parents[2]

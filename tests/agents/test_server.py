@@ -262,7 +262,7 @@ def _status(address: str, headers: dict[str, str]) -> int:
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "192.168.1.5", "example.com", "::", "10.0.0.1"])
 def test_no_other_machine_may_ask(address: str) -> None:
-    from profiler.agents import loopback
+    from profiler.agents.server import loopback
     from profiler.errors import ProfilerError
 
     with pytest.raises(ProfilerError, match="only loopback addresses"):

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from profiler.store import import_paths
+from profiler.store.begin_import import import_paths
 from tests.search.simulated import make_search, run_search
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import pytest
 
 from profiler.bundles import location
 from profiler.reports import file_format, instances, read, reader_client
-from profiler.store import import_paths
+from profiler.store.begin_import import import_paths
 from tests.browser.conftest import DESKTOP, PHONE, TOO_WIDE, Dashboard, served, settle, text, watch
 
 pytestmark = pytest.mark.browser

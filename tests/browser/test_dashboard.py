@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from profiler.evidence import Value, formatting
-from profiler.statistics import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.statistics.verdict import Verdict
 from profiler.ui import first_chart
 from tests.browser.conftest import (
     DESKTOP,

@@ -16,7 +16,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from profiler.store import import_paths
+from profiler.store.begin_import import import_paths
 from profiler.ui.server import HEADERS
 from tests.browser.conftest import served
 from tests.store import test_hostile_files as hostile

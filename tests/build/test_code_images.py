@@ -11,15 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import require_tool
 from profiler.build.code_images import architectures, choose_images, read_images
 from profiler.build.code_images import code_files as files_of_code
 from profiler.build.library import parse_ptxas
-from profiler.documents import code_files, examine_files
+from profiler.build.toolchain import require_tool
+from profiler.documents import code_files
+from profiler.documents.code_files import examine_files
 from profiler.errors import BuildFailed, CannotJudge, ProfilerError, UnknownName
-from profiler.model import read_kernels
+from profiler.model.cubin import read_kernels
 from profiler.model.cubin_run import choose_kernel
-from profiler.sass import disassemble, disassembly
+from profiler.sass import disassembly
+from profiler.sass.disassembly import disassemble
 from tests.toolchain import needs_nvcc, needs_sass
 
 _FIRST = """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.build import function_name, template_integer
-from profiler.build.kernel_names import without_path_hash
+from profiler.build.kernel_names import function_name, template_integer, without_path_hash
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from profiler.build.occupancy import next_block, occupancy
 from profiler.errors import CannotJudge
-from profiler.evidence import chip_of
+from profiler.evidence.gpu_arch import chip_of
 from profiler.reports import read as reports_read
 
 _NEEDED = (

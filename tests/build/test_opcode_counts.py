@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import function_name, opcode_counts, template_integer, toolchain
+from profiler.build import opcode_counts, toolchain
+from profiler.build.kernel_names import function_name, template_integer
 from profiler.errors import BuildFailed, CannotJudge
 from tests.toolchain import needs_sass
 

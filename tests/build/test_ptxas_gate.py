@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import FunctionResources, VersionResources, facts, library, resources
+from profiler.build import facts, library, resources
 from profiler.build.opcode_counts import summarize_code
-from profiler.build.resources import RegisterPool
+from profiler.build.resources import FunctionResources, RegisterPool, VersionResources
 from profiler.catalog import catalog
 from profiler.emulator import cpu_check
 from tests.toolchain import needs_gxx, needs_nvcc, needs_sass

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import FunctionResources, VersionResources, resources, toolchain
+from profiler.build import resources, toolchain
+from profiler.build.resources import FunctionResources, VersionResources
 from profiler.catalog import catalog
 from profiler.cli import main
 from profiler.documents.static import function_dict

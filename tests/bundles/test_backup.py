@@ -19,7 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import COLLECT, LocalRoot, Root, Run, backup, bundle, decisions, location, tar_stream
+from profiler.bundles import backup, bundle, decisions, location, tar_stream
+from profiler.bundles.location import LocalRoot, Root
+from profiler.bundles.run import COLLECT, Run
 from profiler.errors import BadBundle, ProfilerError
 from tests.bundles.test_bundle import made
 

@@ -17,24 +17,11 @@ from time import process_time
 
 import pytest
 
-from profiler.bundles import (
-    COLLECT,
-    IMPORT,
-    Attachment,
-    Capture,
-    Facts,
-    LocalRoot,
-    ReportFile,
-    Result,
-    Run,
-    Samples,
-    bundle,
-    location,
-    run_json,
-    zip_file,
-)
+from profiler.bundles import bundle, location, run_json, zip_file
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import COLLECT, IMPORT, Attachment, Capture, Facts, ReportFile, Result, Run, Samples
 from profiler.errors import BadBundle, ProfilerError
-from profiler.evidence import Evidence, State, Value
+from profiler.evidence.values import Evidence, State, Value
 from tests.made import START
 
 CONTENT = b"NVR\0 not really a report, but bytes are bytes here " * 40

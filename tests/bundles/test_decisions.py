@@ -10,8 +10,10 @@ from time import process_time
 
 import pytest
 
-from profiler.bundles import Labels, LocalRoot, Root, decisions, open_root
+from profiler.bundles import decisions
 from profiler.bundles.decisions import FORGET, RELABEL, REMEMBER
+from profiler.bundles.location import LocalRoot, Root, open_root
+from profiler.bundles.run import Labels
 from profiler.errors import BadBundle, ProfilerError
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)

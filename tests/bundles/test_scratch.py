@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import scratch, scratch_folder, sweep
+from profiler.bundles import scratch
+from profiler.bundles.scratch import scratch_folder, sweep
 
 HOLDER = """
 import sys

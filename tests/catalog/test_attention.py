@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from profiler.catalog import ATTENTION
-from profiler.catalog.attention import ACCEPTANCE, HEADLINE, INPUTS
+from profiler.catalog.attention import ACCEPTANCE, ATTENTION, HEADLINE, INPUTS
 from profiler.catalog.problem import ALL_STAGES, acceptance_workloads
 
 

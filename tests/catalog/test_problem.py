@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from profiler.catalog import Problem, Tolerance, catalog, check_output, sources
-from profiler.catalog.problem import acceptance_workloads
+from profiler.catalog import catalog, sources
+from profiler.catalog.problem import Problem, Tolerance, acceptance_workloads, check_output
 
 
 def test_an_infinity_is_right_only_where_the_reference_has_the_same():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import load_catalog
+from profiler.catalog.catalog import load_catalog
 from profiler.errors import BadCatalog
 
 HEAD = """\

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import NotTrusted, load_catalog, remember_trust, require_trust, source_sha256, trust
-from profiler.catalog.catalog import PROJECT_KERNELS
+from profiler.catalog import trust
+from profiler.catalog.catalog import PROJECT_KERNELS, load_catalog
+from profiler.catalog.sources import source_sha256
+from profiler.catalog.trust import NotTrusted, remember_trust, require_trust
 from profiler.cli import main
 from profiler.errors import ProfilerError
 

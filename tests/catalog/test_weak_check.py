@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler.catalog import ATTENTION, Case, Tolerance, load_catalog, load_problem
+from profiler.catalog.attention import ATTENTION
 from profiler.catalog.cases import make_case, refuse_weak_checks
-from profiler.catalog.problem import ALL_STAGES, Array
+from profiler.catalog.catalog import load_catalog
+from profiler.catalog.problem import ALL_STAGES, Array, Case, Tolerance
+from profiler.catalog.sources import load_problem
 from profiler.catalog.weak_check import find_confused, find_trivial_output
 from profiler.cli import main
 from profiler.errors import BadCatalog

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import Run
+from profiler.bundles.run import Run
 from profiler.cli import main
 from tests import lineages
 from tests.lineages import FAMILY

@@ -16,8 +16,10 @@ from profiler import cli
 from profiler.cli import dashboard
 from profiler.cli.output import print_blocks
 from profiler.documents.comparison_text import PAIRS_SHOWN
-from profiler.evidence import Evidence, Launch, Side, Value, metric_table
-from profiler.evidence.values import pack_values
+from profiler.evidence import metric_table
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, Value, pack_values
 from tests import lineages
 from tests.compared import compare_sides
 from tests.conftest import ROOT

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import Run, decisions, location
+from profiler.bundles import decisions, location
+from profiler.bundles.run import Run
 from profiler.cli import main
 from profiler.errors import Exit
 from tests import lineages, timed_runs

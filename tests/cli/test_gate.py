@@ -13,12 +13,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profiler.bundles import Result
+from profiler.bundles.run import Result
 from profiler.cli import main
 from profiler.cli.gate import FORMATS
-from profiler.documents import GateDocument
+from profiler.documents.gate import GateDocument
 from profiler.errors import Exit
-from profiler.evidence import Evidence, Value
+from profiler.evidence.values import Evidence, Value
 from tests import lineages
 from tests.toolchain import needs_gxx, needs_sass
 

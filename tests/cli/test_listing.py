@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from profiler.cli import output
-from profiler.documents import RunsDocument
-from profiler.documents.listing import RUNS_SHOWN
-from profiler.evidence import Evidence
-from profiler.store import RunInfo
+from profiler.documents.listing import RUNS_SHOWN, RunsDocument
+from profiler.evidence.values import Evidence
+from profiler.store.rows import RunInfo
 
 
 def runs(count: int) -> RunsDocument:

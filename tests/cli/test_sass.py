@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from profiler.build import require_tool
+from profiler.build.toolchain import require_tool
 from profiler.cli import main
 from profiler.documents.sass import NO_COUNTS, NO_TEXT
 from tests.conftest import ROOT
@@ -239,7 +239,7 @@ def test_two_versions_of_the_catalogue_are_built_and_aligned(capsys: Caught) -> 
 def test_a_version_that_was_imported_is_read_from_its_bundle(
     reports: Path, capsys: Caught, tmp_path: Path
 ) -> None:
-    from profiler.store import import_paths
+    from profiler.store.begin_import import import_paths
 
     import_paths([reports / "llm.c"], data=str(tmp_path / "data"))
     found = document(capsys, "adamw_coalsecing_shared", "--launch", 1)

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import NOISE, LocalRoot, bundle
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import NOISE
 from profiler.cli import main
-from profiler.collect import Machine, aa_sessions, measurement, plan, unfinished_runs
+from profiler.collect import aa_sessions, measurement, plan
+from profiler.collect.machine import Machine
+from profiler.collect.staging import unfinished_runs
 from profiler.compare import noise_floor
-from profiler.store import Store
+from profiler.store.index import Store
 from tests.standins import GPU, SMALL, again, begin, calls, finish, prepare, tell
 
 LARGE = {**SMALL, "len_q": 128, "len_kv": 128}

@@ -15,11 +15,15 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import LocalRoot, Run, bundle, zip_file
+from profiler.bundles import bundle, zip_file
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import Run
 from profiler.cli import main
-from profiler.collect import CollectionLimits, checkpoint, gpu_process, measure, measurement, unfinished_runs
+from profiler.collect import checkpoint, gpu_process, measurement
 from profiler.collect import seal as collect_seal
 from profiler.collect.gpu.messages import LATENCY
+from profiler.collect.measurement import CollectionLimits, measure
+from profiler.collect.staging import unfinished_runs
 from profiler.errors import BadBundle
 from tests import stand_in_program
 from tests.conftest import ROOT

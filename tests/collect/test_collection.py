@@ -16,29 +16,23 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import LocalRoot, bundle, zip_file
+from profiler.bundles import bundle, zip_file
+from profiler.bundles.location import LocalRoot
 from profiler.catalog import catalog
 from profiler.cli import main
 from profiler.cli.collecting import TerminalListener
-from profiler.collect import (
-    Collection,
-    Gpu,
-    Job,
-    Machine,
-    Settings,
-    Staging,
-    begin_run,
-    check_and_time,
-    counters,
-    sanitizer,
-    seal,
-    subprocesses,
-    unfinished_runs,
-)
+from profiler.collect import check_and_time, counters, sanitizer, seal, subprocesses
+from profiler.collect.collection import Collection
+from profiler.collect.gpu.properties import Gpu
+from profiler.collect.machine import Machine
 from profiler.collect.outcomes import Outcomes
+from profiler.collect.plan import Job
+from profiler.collect.run_inputs import begin_run
+from profiler.collect.settings import Settings
+from profiler.collect.staging import Staging, unfinished_runs
 from profiler.collect.subprocesses import ProcessResult
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import NCU_DURATION
+from profiler.evidence.values import NCU_DURATION
 from profiler.reports import csv_export
 from tests.conftest import ROOT
 from tests.standins import GPU, SMALL, again, begin, calls, cells, finish, prepare, stand_in_ncu, tell

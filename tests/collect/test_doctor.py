@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import doctor
-from profiler.collect import DoctorReport, Gpu, GpuState, ToolStatus
 from profiler.collect import doctor as collect_doctor
+from profiler.collect.doctor import DoctorReport, ToolStatus
+from profiler.collect.gpu.properties import Gpu, GpuState
 from profiler.errors import Exit
 
 H100 = Gpu(

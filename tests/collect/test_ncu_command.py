@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.collect import Ncu, ncu_command
-from profiler.collect.ncu_command import NcuRequest
+from profiler.collect import ncu_command
+from profiler.collect.ncu_command import Ncu, NcuRequest
 from profiler.errors import CannotJudge, ProfilerError
 from profiler.evidence import metric_table, ncu_release
 

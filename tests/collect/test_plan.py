@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.catalog import load_catalog
-from profiler.collect import Job, collection_settings, fresh_processes, plan
-from profiler.collect.plan import Pace
+from profiler.catalog.catalog import load_catalog
+from profiler.collect import plan
+from profiler.collect.plan import Job, Pace, fresh_processes
+from profiler.collect.settings import collection_settings
 from profiler.errors import ProfilerError
 
 TAKES = {"small": ["a", "b", "bad"], "large": ["a", "b"]}

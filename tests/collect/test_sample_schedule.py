@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from profiler.bundles import Samples
+from profiler.bundles.run import Samples
 from profiler.collect import sample_schedule
 from profiler.collect.gpu.device import GpuState
 from profiler.collect.sample_schedule import SampleSeries

@@ -16,32 +16,32 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import LocalRoot, bundle, zip_file
-from profiler.catalog import ATTENTION, catalog
+from profiler.bundles import bundle, zip_file
+from profiler.bundles.location import LocalRoot
+from profiler.catalog import catalog
+from profiler.catalog.attention import ATTENTION
 from profiler.cli import main
 from profiler.cli.collecting import TerminalListener
 from profiler.collect import (
-    Collection,
-    Job,
-    Machine,
-    Staging,
     check_and_time,
     counters,
     failure_logs,
     failure_streak,
     measurement,
     ncu_command,
-    overhead,
-    resume_run,
     run_inputs,
     seal,
     time_limits,
-    unfinished_runs,
 )
 from profiler.collect import machine as collect_machine
+from profiler.collect.collection import Collection
+from profiler.collect.machine import Machine
 from profiler.collect.outcomes import Outcomes
-from profiler.collect.plan import Pace
+from profiler.collect.plan import Job, Pace
+from profiler.collect.provenance import overhead
+from profiler.collect.run_inputs import resume_run
 from profiler.collect.settings import workload_sizes
+from profiler.collect.staging import Staging, unfinished_runs
 from profiler.collect.time_limits import TimeLimits
 from profiler.documents.collection import grouped_by_reason
 from profiler.errors import BadBundle, ProfilerError, UnknownName

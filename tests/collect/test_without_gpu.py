@@ -8,29 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from profiler import collect
 from profiler.build import library, toolchain
-from profiler.bundles import Facts, LocalRoot, Result, bundle
-from profiler.catalog import ATTENTION, catalog
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import Facts, Result
+from profiler.catalog import catalog
+from profiler.catalog.attention import ATTENTION
 from profiler.cli import dissect as cli_dissect
 from profiler.cli import main
-from profiler.collect import (
-    Collection,
-    Dissection,
-    Machine,
-    Settings,
-    begin_run,
-    bundle_files,
-    cpu_results,
-    seal,
-    without_gpu,
-)
+from profiler.collect import bundle_files, cpu_results, seal, without_gpu
+from profiler.collect.collection import Collection
+from profiler.collect.machine import Machine
+from profiler.collect.run_inputs import begin_run
+from profiler.collect.settings import Settings
+from profiler.collect.without_gpu import Dissection
 from profiler.emulator import cpu_check
 from profiler.errors import CannotJudge
-from profiler.evidence import Evidence, State, Value, metric_table
+from profiler.evidence import metric_table
+from profiler.evidence.values import Evidence, State, Value
 from profiler.model import stored_predictions
-from profiler.sass import bundle_file, disassemble, disassembly, make_listing, stored_code
-from profiler.store import open_store
+from profiler.sass import bundle_file, disassembly, stored_code
+from profiler.sass.disassembly import disassemble
+from profiler.sass.listing import make_listing
+from profiler.store.readable_index import open_store
 from tests.conftest import ROOT
 from tests.standins import GPU, SMALL
 from tests.toolchain import needs_gxx, needs_sass
@@ -208,7 +208,7 @@ def test_the_command_searches_a_history_that_it_adds_to(
     dissection: Dissection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     searches: list[None] = []
-    monkeypatch.setattr(collect, "dissect", lambda *_, **__: dissection)
+    monkeypatch.setattr(without_gpu, "dissect", lambda *_, **__: dissection)
     monkeypatch.setattr(cli_dissect, "prepare_answers", lambda: searches.append(None))
     main(["dissect", "--out", str(tmp_path / "out")])
     assert not searches  # the data are as they were

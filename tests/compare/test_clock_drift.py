@@ -9,17 +9,22 @@ from pathlib import Path
 import pytest
 
 from profiler import cli
-from profiler.compare import Comparison, MetricChange, resolve_names
+from profiler.compare import resolve_names
 from profiler.compare.clock_drift import clock_change
-from profiler.compare.comparison import compare
+from profiler.compare.comparison import Comparison, compare
+from profiler.compare.pair_comparison import MetricChange
 from profiler.errors import Exit
-from profiler.evidence import MetricTable, load_metrics
-from profiler.explain import explain
-from profiler.gate import ComparisonPair, Outcome, judge
-from profiler.history import load_overview
-from profiler.regressions import RegressionReport, find_regressions
-from profiler.statistics import Verdict
-from profiler.store import Store, import_paths, open_store
+from profiler.evidence.metric_table import MetricTable, load_metrics
+from profiler.explain.explanation import explain
+from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.gate.finding import Outcome
+from profiler.gate.judgement import judge
+from profiler.history.overview import load_overview
+from profiler.regressions.report import RegressionReport, find_regressions
+from profiler.statistics.verdict import Verdict
+from profiler.store.begin_import import import_paths
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
 from profiler.ui.views import launch_pairs
 from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar, SessionDetails
 

@@ -8,14 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, MetricChange, check_concepts, side_of_report
-from profiler.compare.comparison import compare
+from profiler.compare.comparison import Comparison, check_concepts, compare
+from profiler.compare.pair_comparison import MetricChange
+from profiler.compare.resolve_names import side_of_report
 from profiler.errors import Exit, UnknownName
-from profiler.evidence import Evidence, Launch, Session, Side, State, Value, metric_table
-from profiler.evidence.values import pack_values
-from profiler.gate import ComparisonPair, judgement
+from profiler.evidence import metric_table
+from profiler.evidence.launch import Launch, Session
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, State, Value, pack_values
+from profiler.gate import judgement
+from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.reports import read as reports_read
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 TABLE_TEXT = """\
 duration   | ncu duration | ns     | lower  | 2%  | time         | lean | gpu__time_duration.sum

@@ -7,28 +7,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.bundles import COLLECT, Run, bundle, location, ncu_mode
-from profiler.compare import (
-    HEADLINE,
-    Comparison,
-    CounterKey,
-    CounterNoise,
-    MetricChange,
-    NoiseModel,
-    PairComparison,
-    counter_noise,
-    resolve_names,
-)
-from profiler.compare.comparison import compare, judge_counters_together
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, Run, ncu_mode
+from profiler.compare import counter_noise, resolve_names
+from profiler.compare.clock_drift import HEADLINE
+from profiler.compare.comparison import Comparison, compare, judge_counters_together
+from profiler.compare.counter_noise import CounterKey, CounterNoise
+from profiler.compare.noise_model import NoiseModel
+from profiler.compare.pair_comparison import MetricChange, PairComparison
 from profiler.compare.same_code import same_code_lookup
 from profiler.errors import Exit
-from profiler.evidence import Launch, Session, Side, Value, metric_table
-from profiler.evidence.values import pack_values
-from profiler.gate import ComparisonPair, Finding, Outcome, judge
-from profiler.history import load_overview
-from profiler.regressions import find_regressions
-from profiler.statistics import Verdict
-from profiler.store import Store
+from profiler.evidence import metric_table
+from profiler.evidence.launch import Launch, Session
+from profiler.evidence.side import Side
+from profiler.evidence.values import Value, pack_values
+from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.gate.finding import Finding, Outcome
+from profiler.gate.judgement import judge
+from profiler.history.overview import load_overview
+from profiler.regressions.report import find_regressions
+from profiler.statistics.verdict import Verdict
+from profiler.store.index import Store
 from tests import made
 from tests.timed_runs import static
 

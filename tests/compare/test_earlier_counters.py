@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import COLLECT, Result, Run, Samples
+from profiler.bundles.run import COLLECT, Result, Run, Samples
 from profiler.compare.comparison import compare
 from profiler.documents.comparison_text import earlier_counters, warnings
-from profiler.evidence import MetricTable, Report, Session, Side, load_metrics
-from profiler.statistics import Verdict
-from profiler.store import Store
+from profiler.evidence.launch import Report, Session
+from profiler.evidence.metric_table import MetricTable, load_metrics
+from profiler.evidence.side import Side
+from profiler.statistics.verdict import Verdict
+from profiler.store.index import Store
 from tests import made
 
 GPU = "NVIDIA Test 1"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, resolve_names
-from profiler.compare.comparison import compare
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
 from profiler.compare.executed_code import machine_code
-from profiler.evidence import load_metrics
-from profiler.statistics import Verdict
-from profiler.store import Store
+from profiler.evidence.metric_table import load_metrics
+from profiler.statistics.verdict import Verdict
+from profiler.store.index import Store
 from tests.compare.test_clock_drift import GPU
 from tests.reportfiles import machine_code as made
 from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, SessionDetails

@@ -8,22 +8,24 @@ from pathlib import Path
 import pytest
 
 from profiler.bundles import decisions, location
-from profiler.compare import (
+from profiler.compare.comparison import compare
+from profiler.compare.kernel_pairs import (
     KernelPair,
-    PairedBy,
     Pairing,
+    captures,
+    check_asked,
     keep_pair,
     list_kept_pairs,
+    pairs_digest,
     pairs_of,
     parse_pair,
     withdraw_pair,
 )
-from profiler.compare.comparison import compare
-from profiler.compare.kernel_pairs import captures, check_asked, pairs_digest
-from profiler.compare.match_launches import match
+from profiler.compare.match_launches import PairedBy, match
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Side, load_metrics
-from profiler.store import Store
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.store.index import Store
 from tests.compare.test_propose_pairs import launch, pairs, side
 from tests.made import imported
 from tests.made import launch as made_launch

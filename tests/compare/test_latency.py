@@ -12,15 +12,21 @@ import numpy as np
 import pytest
 
 from profiler import cli
-from profiler.bundles import COLLECT, Result, Run, Samples, bundle
-from profiler.bundles import open_root as data_root
-from profiler.compare import Comparison, NoiseModel, resolve_all
-from profiler.compare.comparison import compare
+from profiler.bundles import bundle
+from profiler.bundles.location import open_root as data_root
+from profiler.bundles.run import COLLECT, Result, Run, Samples
+from profiler.compare.comparison import Comparison, compare
+from profiler.compare.noise_model import NoiseModel
+from profiler.compare.resolve_names import resolve_all
 from profiler.errors import Exit
-from profiler.evidence import Latency, Side, metric_table
-from profiler.gate import ComparisonPair, judgement
-from profiler.statistics import NoiseFloor, Verdict
-from profiler.store import Store, open_store
+from profiler.evidence import metric_table
+from profiler.evidence.side import Latency, Side
+from profiler.gate import judgement
+from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.statistics.noise_floor import NoiseFloor
+from profiler.statistics.verdict import Verdict
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
 from tests.made import START, fresh_database
 
 WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"

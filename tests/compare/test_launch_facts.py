@@ -7,13 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profiler.compare import KernelPair, PairedBy
 from profiler.compare.comparison import compare
+from profiler.compare.kernel_pairs import KernelPair
 from profiler.compare.launch_facts import generated_stem
-from profiler.compare.match_launches import Matching, match
-from profiler.evidence import Launch, Side, load_metrics
+from profiler.compare.match_launches import Matching, PairedBy, match
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
 from profiler.evidence.values import Value, pack_values
-from profiler.statistics import Verdict, judge_samples
+from profiler.statistics.launch_samples import judge_samples
+from profiler.statistics.verdict import Verdict
 
 REGISTERS, STATIC = "launch__registers_per_thread", "launch__shared_mem_per_block_static"
 INSTRUCTIONS, STORES = "smsp__inst_executed.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"

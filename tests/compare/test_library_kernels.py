@@ -8,7 +8,7 @@ import pytest
 
 import profiler
 from profiler.errors import CannotJudge, Exit, UnknownName
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 HEAD = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size",'

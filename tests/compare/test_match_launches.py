@@ -4,9 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.compare import KernelPair, PairedBy, kernel_filter, launch_labels, template_arguments
-from profiler.compare.match_launches import BadKernelPattern, Matching, launch_differences, match
-from profiler.evidence import Launch
+from profiler.compare.kernel_pairs import KernelPair
+from profiler.compare.match_launches import (
+    BadKernelPattern,
+    Matching,
+    PairedBy,
+    kernel_filter,
+    launch_differences,
+    launch_labels,
+    match,
+    template_arguments,
+)
+from profiler.evidence.launch import Launch
 from profiler.evidence.values import pack_values
 
 Size = tuple[int, int, int]

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, MetricGroup, group_metrics, resolve_names
-from profiler.compare.comparison import compare
-from profiler.compare.metric_groups import is_changed
-from profiler.evidence import Launch, Side, State, Value, load_metrics
-from profiler.evidence.values import pack_values
-from profiler.statistics import Verdict
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
+from profiler.compare.metric_groups import MetricGroup, group_metrics, is_changed
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import State, Value, pack_values
+from profiler.statistics.verdict import Verdict
 from tests import made
 
 DURATION, READ = "gpu__time_duration.sum", "dram__bytes_read.sum"

@@ -7,11 +7,12 @@ from types import MappingProxyType
 
 import pytest
 
-from profiler.compare import Comparison
-from profiler.compare.comparison import compare
-from profiler.evidence import Launch, Side, Value, load_metrics
-from profiler.evidence.values import pack_values
-from profiler.statistics import Verdict
+from profiler.compare.comparison import Comparison, compare
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Value, pack_values
+from profiler.statistics.verdict import Verdict
 
 TABLE = load_metrics()
 DURATION, INSTRUCTIONS, SECTORS = "gpu__time_duration.sum", "smsp__inst_executed.sum", "lts__t_sectors.sum"

@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.bundles import COLLECT, NOISE, Labels, Result, Run, Samples, bundle, location
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, NOISE, Labels, Result, Run, Samples
 from profiler.cli import main
 from profiler.compare import latency_words, noise_floor
-from profiler.statistics import MIN_FLOOR_PAIRS, NoiseFloor, Verdict, judge_stored_baseline
-from profiler.store import Store
+from profiler.statistics.noise_floor import MIN_FLOOR_PAIRS, NoiseFloor, judge_stored_baseline
+from profiler.statistics.verdict import Verdict
+from profiler.store.index import Store
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"

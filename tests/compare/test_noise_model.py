@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import CounterKey, CounterNoise, NoiseModel, resolve_all
 from profiler.compare.comparison import compare
+from profiler.compare.counter_noise import CounterKey, CounterNoise
+from profiler.compare.noise_model import NoiseModel
+from profiler.compare.resolve_names import resolve_all
 from profiler.evidence import metric_table
-from profiler.statistics import NoiseFloor, Wobble
-from profiler.store import Store
+from profiler.statistics.counters import Wobble
+from profiler.statistics.noise_floor import NoiseFloor
+from profiler.store.index import Store
 
 KEY = CounterKey("family", "", "GPU", "")
 FLOOR = NoiseFloor(30, 0.01, (0.02,))

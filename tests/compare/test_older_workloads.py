@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from profiler.compare import Comparison, split_older
-from profiler.compare.comparison import compare
-from profiler.compare.older_workloads import MEASURED_DAYS
-from profiler.evidence import Evidence, Session, Side, load_metrics
+from profiler.compare.comparison import Comparison, compare
+from profiler.compare.older_workloads import MEASURED_DAYS, split_older
+from profiler.evidence.launch import Session
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from tests import made
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.compare import PairedBy, Pairing
 from profiler.compare.comparison import compare
-from profiler.compare.match_launches import Matching, match
+from profiler.compare.kernel_pairs import Pairing
+from profiler.compare.match_launches import Matching, PairedBy, match
 from profiler.compare.propose_pairs import may_be_one_kernel, name_stem, opcode_overlap
-from profiler.evidence import Launch, Side, Value, load_metrics
-from profiler.evidence.values import pack_values
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Value, pack_values
 
 Size = tuple[int, int, int]
 GEMM = {"HMMA": 900.0, "LDSM": 60.0, "IMAD": 40.0}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from profiler.compare import split_repeats
 from profiler.compare.pair_comparison import MetricChange
-from profiler.evidence import Derivation, Value
-from profiler.statistics import Verdict
+from profiler.compare.repeated_numbers import split_repeats
+from profiler.evidence.values import Derivation, Value
+from profiler.statistics.verdict import Verdict
 
 ACTIVE = "smsp__cycles_active.avg"
 

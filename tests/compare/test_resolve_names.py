@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from profiler.bundles import bundle, run_json
-from profiler.compare import resolve, resolve_all
+from profiler.compare.resolve_names import resolve, resolve_all
 from profiler.errors import UnknownName, UnreadableReport
-from profiler.store import Store, import_paths, open_store, rebuild_index
+from profiler.store.begin_import import import_paths
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
+from profiler.store.sync import rebuild_index
 
 
 def no_store() -> Store:

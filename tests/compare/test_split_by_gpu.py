@@ -14,14 +14,17 @@ import pytest
 import profiler
 from profiler.cli import main
 from profiler.cli.output import add_across
-from profiler.compare import ACROSS, side_of_report
+from profiler.compare.comparability import ACROSS
 from profiler.compare.comparison import compare
+from profiler.compare.resolve_names import side_of_report
 from profiler.compare.split_by_gpu import split_by_gpu
 from profiler.errors import Exit, UnknownName
-from profiler.evidence import Side, load_metrics
-from profiler.reports import read_report
-from profiler.statistics import Verdict
-from profiler.store import import_paths, open_store
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.reports.read import read_report
+from profiler.statistics.verdict import Verdict
+from profiler.store.begin_import import import_paths
+from profiler.store.readable_index import open_store
 from tests.conftest import REPORTS
 
 TABLE = load_metrics()
@@ -279,8 +282,8 @@ class TestIndex:
 
 
 def test_a_run_that_was_timed_on_one_gpu_and_profiled_on_another_has_both(tmp_path: Path) -> None:
-    from profiler.bundles import COLLECT, Capture, Result, Run, Samples
     from profiler.bundles.bundle import imported_report_file
+    from profiler.bundles.run import COLLECT, Capture, Result, Run, Samples
     from profiler.store.run_rows import make_rows
 
     made = read_report(report(tmp_path / "a.csv", [(H100, 101_234, 0)]))

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import MetricChange
 from profiler.compare.comparison import compare
+from profiler.compare.pair_comparison import MetricChange
 from profiler.compare.wholes import find_whole
-from profiler.evidence import Evidence, Launch, MetricTable, Session, Side, Value, load_metrics
-from profiler.evidence.metric_table import COMPUTED_WHOLES
-from profiler.evidence.values import pack_values
-from profiler.statistics import Verdict
+from profiler.evidence.launch import Launch, Session
+from profiler.evidence.metric_table import COMPUTED_WHOLES, MetricTable, load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, Value, pack_values
+from profiler.statistics.verdict import Verdict
 
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"

@@ -11,16 +11,25 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import main
-from profiler.compare import Comparison, KernelPair, Pairing, WorkloadChange, is_other_grid
-from profiler.compare.comparison import compare
+from profiler.compare.comparison import Comparison, compare
+from profiler.compare.kernel_pairs import KernelPair, Pairing
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN
-from profiler.compare.workload_change import find_workload_change, launch_code_change
+from profiler.compare.workload_change import (
+    WorkloadChange,
+    find_workload_change,
+    is_other_grid,
+    launch_code_change,
+)
 from profiler.errors import Exit
-from profiler.evidence import Launch, Side, Value, formatting, load_metrics
-from profiler.evidence.values import pack_values
-from profiler.explain import explain
-from profiler.gate import ComparisonPair, judgement
-from profiler.statistics import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Value, pack_values
+from profiler.explain.explanation import explain
+from profiler.gate import judgement
+from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.statistics.verdict import Verdict
 from tests.conftest import ROOT
 from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, SessionDetails
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.store import Store, open_store
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
 from tests import timed_runs
 
 

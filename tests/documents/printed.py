@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from profiler.cli import main
-from profiler.documents import Document
+from profiler.documents.document import Document
 
 
 def assert_same_as_printed(

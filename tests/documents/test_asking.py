@@ -14,9 +14,10 @@ import profiler
 from profiler import documents
 from profiler.agents import toolset
 from profiler.cli import parser
-from profiler.documents import ask
+from profiler.documents.asking import ask
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, MetricTable, load_metrics
+from profiler.evidence.metric_table import MetricTable, load_metrics
+from profiler.evidence.values import Evidence
 
 # What says how an answer is printed, not what is asked.
 SHOWN = {"help", "json", "markdown", "all", "out", "format", "link", "fail", "sections"}

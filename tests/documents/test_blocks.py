@@ -19,8 +19,8 @@ from profiler.documents.blocks import (
     to_html,
     to_markdown,
 )
-from profiler.evidence import NOT_COLLECTED, Value
-from profiler.statistics import Verdict
+from profiler.evidence.values import NOT_COLLECTED, Value
+from profiler.statistics.verdict import Verdict
 
 FACTS = (Table(("", ""), [("GPU", "H100"), ("driver", "580")]), Line("That is all."))
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.catalog import ATTENTION
-from profiler.documents import CheckDocument, check_names
-from profiler.emulator import CheckRun, RunResult, VersionCheck
+from profiler.catalog.attention import ATTENTION
+from profiler.documents.check import CheckDocument, check_names
+from profiler.emulator.cpu_check import CheckRun, VersionCheck
+from profiler.emulator.run_result import RunResult
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, Exit, UnknownName
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 

@@ -11,28 +11,20 @@ from typing import Any
 
 import pytest
 
-from profiler.build import (
-    BuiltLibrary,
-    FailedBuild,
-    FunctionResources,
-    ResourceUsage,
-    VersionResources,
-    build,
-    require_tool,
-)
+from profiler.build.library import BuiltLibrary, FailedBuild, ResourceUsage, build
 from profiler.build.occupancy import occupancy
-from profiler.catalog import load_catalog
+from profiler.build.resources import FunctionResources, VersionResources
+from profiler.build.toolchain import require_tool
+from profiler.catalog.catalog import load_catalog
 from profiler.cli import main
-from profiler.documents import (
-    FunctionLines,
-    LineFacts,
-    StaticDocument,
-    examine_files,
-    examine_versions,
-    sarif_log,
-)
+from profiler.documents.code_files import examine_files
+from profiler.documents.code_lines import FunctionLines, LineFacts
+from profiler.documents.sarif import sarif_log
+from profiler.documents.static import StaticDocument, examine_versions
 from profiler.errors import Exit, UnknownName
-from profiler.sass import FunctionCode, count_live_registers, extract_cubin, make_listing
+from profiler.sass.disassembly import extract_cubin
+from profiler.sass.listing import FunctionCode, make_listing
+from profiler.sass.live_registers import count_live_registers
 from tests.documents.printed import assert_same_as_printed
 from tests.documents.test_static import FAILED, LIBRARY
 from tests.toolchain import needs_gxx, needs_sass

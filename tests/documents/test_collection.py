@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.collect import Dissection, DoctorReport, Forecast, RunSummary, ToolStatus
+from profiler.collect.doctor import DoctorReport, ToolStatus
+from profiler.collect.forecast import Forecast
 from profiler.collect.gpu.messages import TorchProbeResult
 from profiler.collect.plan import Job
-from profiler.documents import CollectionDocument, DissectionDocument, DoctorDocument, ForecastDocument
+from profiler.collect.summary import RunSummary
+from profiler.collect.without_gpu import Dissection
+from profiler.documents.collection import CollectionDocument, DissectionDocument, ForecastDocument
+from profiler.documents.doctor import DoctorDocument
 from profiler.errors import Exit
 from tests import timed_runs
 from tests.documents.printed import assert_html_escapes

@@ -8,14 +8,17 @@ import pytest
 
 from profiler.cli import main
 from profiler.cli.output import print_blocks
-from profiler.documents import ComparisonDocument, compare_names
+from profiler.documents.comparison import ComparisonDocument, compare_names
 from profiler.documents.comparison_text import PAIRS_SHOWN
 from profiler.errors import CannotJudge, Exit, UnknownName
-from profiler.evidence import Evidence, Launch, Side, Value, load_metrics
-from profiler.evidence.values import pack_values
-from profiler.gate import ComparisonPair, Outcome
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, Value, pack_values
+from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.gate.finding import Outcome
 from profiler.gate.judgement import judge
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 from tests.compared import compare_sides
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from profiler.cli import main
-from profiler.documents import UnmeasuredDocument, explain_comparison, explain_names
-from profiler.documents.explanation import cause_rows
+from profiler.documents.explanation import UnmeasuredDocument, cause_rows, explain_comparison, explain_names
 from profiler.errors import Exit
-from profiler.evidence import load_metrics
-from profiler.explain import Term, TimeSplit, explain
+from profiler.evidence.metric_table import load_metrics
+from profiler.explain.explanation import explain
+from profiler.explain.time_identity import Term, TimeSplit
 from tests.compared import compare_sides
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 from tests.documents.test_comparison import facts, no_store, side

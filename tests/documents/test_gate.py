@@ -8,11 +8,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from profiler.documents import GateDocument, gate_versions
+from profiler.documents.gate import GateDocument, gate_versions
 from profiler.errors import Exit
-from profiler.evidence import load_metrics
-from profiler.gate import Check, Finding, GateReport, Outcome, Verdicts
-from profiler.statistics import Interval, Verdict
+from profiler.evidence.metric_table import load_metrics
+from profiler.gate.finding import Check, Finding, Outcome, Verdicts
+from profiler.gate.report import GateReport
+from profiler.statistics.decision import Interval
+from profiler.statistics.verdict import Verdict
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
 FINDING = Finding(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.documents import find_history
 from profiler.documents.blocks import Notes, Table
+from profiler.documents.history import find_history
 from profiler.errors import CannotJudge
-from profiler.evidence import load_metrics
-from profiler.store import Store
+from profiler.evidence.metric_table import load_metrics
+from profiler.store.index import Store
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 from tests.timed_runs import FAMILY
 

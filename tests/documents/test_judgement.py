@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from profiler.cli.output import text_of
-from profiler.documents import JudgementDocument
-from profiler.judge import CandidateJudgement, StageState
-from profiler.judge.judgement import StageResult
+from profiler.documents.judgement import JudgementDocument
+from profiler.judge.judgement import CandidateJudgement, StageResult, StageState
 
 
 def test_the_stages_come_first_then_further_findings_then_the_answer() -> None:

@@ -9,11 +9,17 @@ import pytest
 
 from profiler.cli import main
 from profiler.cli.output import text_of
-from profiler.documents import LaunchDocument, launch_document, launch_like, launch_of_name
-from profiler.documents.launch import longest_launch
+from profiler.documents.launch import (
+    LaunchDocument,
+    launch_document,
+    launch_like,
+    launch_of_name,
+    longest_launch,
+)
 from profiler.errors import CannotJudge, Exit, UnknownName
-from profiler.evidence import Evidence, Side, Value, load_metrics
-from profiler.evidence.values import pack_values
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, Value, pack_values
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 from tests.documents.test_comparison import named_side, no_store, side
 

@@ -10,16 +10,12 @@ import pytest
 
 from profiler.cli import main
 from profiler.cli.output import text_of
-from profiler.documents import (
-    LaunchesDocument,
-    insights_of_name,
-    launches_of_name,
-    rooflines_of_name,
-    select_launches,
-)
+from profiler.documents.insights import insights_of_name
+from profiler.documents.launches import LaunchesDocument, launches_of_name, select_launches
+from profiler.documents.roofline import rooflines_of_name
 from profiler.errors import Exit, UnknownName
-from profiler.evidence import Evidence, Value, load_metrics
-from profiler.evidence.values import Values, pack_values
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import Evidence, Value, Values, pack_values
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 from tests.documents.test_comparison import no_store, side
 from tests.reportfiles.ncu_rep import LaunchResult, ReportFile

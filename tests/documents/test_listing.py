@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.documents import RunsDocument, list_runs, list_versions, list_workloads
+from profiler.documents.listing import RunsDocument, list_runs, list_versions, list_workloads
 from profiler.errors import UnknownName
-from profiler.store import Store
+from profiler.store.index import Store
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 from tests.timed_runs import FAMILY, WORKLOAD
 

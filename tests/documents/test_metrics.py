@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.documents import MetricCheckDocument, MetricsDocument, check_metrics, metrics_for_chip
+from profiler.documents.metrics import MetricCheckDocument, MetricsDocument, check_metrics, metrics_for_chip
 from profiler.errors import Exit
-from profiler.evidence import load_metrics
+from profiler.evidence.metric_table import load_metrics
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.bundles import Result
+from profiler.bundles.run import Result
 from profiler.cli.output import text_of
-from profiler.documents import NoiseFloorsDocument, floors_of_run, list_noise_floors
+from profiler.documents.noise import NoiseFloorsDocument, floors_of_run, list_noise_floors
 from profiler.errors import Exit
-from profiler.store import Store
+from profiler.store.index import Store
 from tests import timed_runs
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 

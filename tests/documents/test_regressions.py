@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from profiler.cli.output import text_of
-from profiler.documents import list_regressions
 from profiler.documents.blocks import Table
-from profiler.evidence import load_metrics
-from profiler.store import Store
+from profiler.documents.regressions import list_regressions
+from profiler.evidence.metric_table import load_metrics
+from profiler.store.index import Store
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
 

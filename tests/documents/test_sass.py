@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from profiler.compare.resolve_code import CodeChoice
-from profiler.documents import compare_code, show_code
-from profiler.store import Store
+from profiler.documents.sass import compare_code, show_code
+from profiler.store.index import Store
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import BuiltLibrary, FailedBuild, FunctionResources, ResourceUsage, VersionResources
-from profiler.catalog import load_catalog
+from profiler.build.library import BuiltLibrary, FailedBuild, ResourceUsage
+from profiler.build.resources import FunctionResources, VersionResources
+from profiler.catalog.catalog import load_catalog
 from profiler.cli.output import text_of
-from profiler.documents import BuildDocument, StaticDocument, build_versions, examine_versions
 from profiler.documents.blocks import Heading, Notes, Table
+from profiler.documents.build import BuildDocument, build_versions
+from profiler.documents.static import StaticDocument, examine_versions
 from profiler.errors import Exit, UnknownName
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 

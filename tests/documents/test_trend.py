@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from profiler.documents import TrendDocument, load_trend, trend_tables
 from profiler.documents.blocks import Heading, Notes, Table
+from profiler.documents.trend import TrendDocument, load_trend, trend_tables
 from profiler.errors import CannotJudge
-from profiler.evidence import Evidence, State, Value, load_metrics
-from profiler.history import Trend, TrendPoint
-from profiler.history.trend import ABSENT
-from profiler.store import Store
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import Evidence, State, Value
+from profiler.history.trend import ABSENT, Trend, TrendPoint
+from profiler.store.index import Store
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
 

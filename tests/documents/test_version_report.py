@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import main
-from profiler.documents import VersionReportDocument, report_versions
+from profiler.documents.version_report import VersionReportDocument, report_versions
 from profiler.errors import UnknownName
-from profiler.evidence import load_metrics
-from profiler.store import open_store
+from profiler.evidence.metric_table import load_metrics
+from profiler.store.readable_index import open_store
 from tests import lineages, timed_runs
 
 TABLE = load_metrics()

@@ -14,17 +14,20 @@ from pathlib import Path
 import pytest
 
 import profiler
-from profiler.bundles import open_root
+from profiler.bundles.location import open_root
 from profiler.cli import main
 from profiler.compare.comparison import compare
-from profiler.documents import VersionTableDocument, compare_many, table_places
-from profiler.documents.version_table import MODELLED_TIME, sorted_rows
+from profiler.documents.version_table import MODELLED_TIME, VersionTableDocument, sorted_rows
+from profiler.documents.version_table_cells import compare_many, table_places
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import Evidence, load_metrics
-from profiler.history import load_lineage
-from profiler.reports import read_report
-from profiler.statistics import Verdict, judge_together
-from profiler.store import Store, open_store
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import Evidence
+from profiler.history.lineage import load_lineage
+from profiler.reports.read import read_report
+from profiler.statistics.multiple_testing import judge_together
+from profiler.statistics.verdict import Verdict
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
 from tests import lineages, timed_runs
 from tests.documents.printed import assert_same_as_printed
 

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.build import require_tool
-from profiler.catalog import Case, Tolerance
+from profiler.build.toolchain import require_tool
 from profiler.catalog.catalog import PROJECT_KERNELS
-from profiler.emulator import Emulator, Schedule
+from profiler.catalog.problem import Case, Tolerance
 from profiler.emulator.cpu_library import build_cpu_library
-from profiler.emulator.emulator import Landing
+from profiler.emulator.emulator import Emulator, Landing, Schedule
 from tests.emulator import test_emulator
 from tests.toolchain import needs_gxx, needs_nvcc
 

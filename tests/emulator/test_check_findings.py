@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import ATTENTION, catalog, sources
+from profiler.catalog import catalog, sources
+from profiler.catalog.attention import ATTENTION
 from profiler.cli import main
 from profiler.collect import cpu_results
-from profiler.emulator import Landing, cpu_check, facts, failure
+from profiler.emulator import cpu_check, facts, failure
+from profiler.emulator.emulator import Landing
 from tests.conftest import ROOT
 from tests.toolchain import needs_gxx
 

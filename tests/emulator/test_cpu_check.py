@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import ATTENTION, Version, catalog, sources
+from profiler.catalog import catalog, sources
+from profiler.catalog.attention import ATTENTION
+from profiler.catalog.version import Version
 from profiler.cli import main
-from profiler.emulator import Defect, SourceLine, cpu_check
+from profiler.emulator import cpu_check
 from profiler.emulator.cpu_check import ExpectedDefect
+from profiler.emulator.run_result import Defect, SourceLine
 from profiler.errors import BuildFailed
 from tests.conftest import ROOT
 from tests.toolchain import needs_gxx

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.catalog import Case, Tolerance
 from profiler.catalog.catalog import PROJECT_KERNELS
-from profiler.emulator import Emulator, Schedule, cpu_library
+from profiler.catalog.problem import Case, Tolerance
+from profiler.emulator import cpu_library
 from profiler.emulator.__main__ import main
 from profiler.emulator.cpu_library import build_cpu_library
+from profiler.emulator.emulator import Emulator, Schedule
 from profiler.errors import BuildFailed, CannotJudge
 from tests.toolchain import needs_gxx
 

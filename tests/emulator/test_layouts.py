@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.catalog import Case, Tolerance
-from profiler.emulator import Emulator, Schedule
+from profiler.catalog.problem import Case, Tolerance
 from profiler.emulator.cpu_library import build_cpu_library
+from profiler.emulator.emulator import Emulator, Schedule
 from tests.toolchain import needs_gxx
 
 HERE = Path(__file__).resolve().parents[1] / "emulated"

@@ -14,7 +14,9 @@ import pytest
 
 from profiler.cli import metrics as command
 from profiler.errors import CannotJudge, Exit
-from profiler.evidence import ARCHITECTURES, Evidence, chip_metrics, chip_of, metric_table, ncu_names, nvperf
+from profiler.evidence import chip_metrics, metric_table, ncu_names, nvperf
+from profiler.evidence.gpu_arch import ARCHITECTURES, chip_of
+from profiler.evidence.values import Evidence
 from tests.conftest import REPORTS
 
 TABLE = metric_table.load_metrics()

@@ -9,17 +9,10 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import BadMetricsFile, ProfilerError
-from profiler.evidence import (
-    Evidence,
-    MetricTable,
-    State,
-    Value,
-    chip_metrics,
-    chip_of,
-    formatting,
-    metric_table,
-)
-from profiler.evidence.values import Derivation, pack_values
+from profiler.evidence import chip_metrics, formatting, metric_table
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Derivation, Evidence, State, Value, pack_values
 from profiler.reports import read as reports_read
 
 TABLE = metric_table.load_metrics()

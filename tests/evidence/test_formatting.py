@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from profiler.evidence import State, Value, formatting
+from profiler.evidence import formatting
 from profiler.evidence.formatting import Quantity
+from profiler.evidence.values import State, Value
 
 
 def shown(number: float, unit: str = "") -> str:

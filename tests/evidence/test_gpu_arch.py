@@ -14,21 +14,19 @@ from profiler.build.occupancy import occupancy
 from profiler.build.toolchain import find_tool
 from profiler.cli import parser
 from profiler.collect import ncu_command
-from profiler.evidence import (
+from profiler.evidence import chip_metrics, nvperf
+from profiler.evidence.gpu_arch import (
     ARCHITECTURES,
     Architecture,
-    CounterRates,
-    TensorPath,
-    Value,
     architecture_of,
-    chip_metrics,
     chip_of,
     find_architecture,
-    load_metrics,
-    nvperf,
-    part_of_device,
 )
-from profiler.evidence.values import pack_values
+from profiler.evidence.gpu_parts import part_of_device
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.rollups import CounterRates
+from profiler.evidence.tensor_pipes import TensorPath
+from profiler.evidence.values import Value, pack_values
 from profiler.explain import occupancy_whatif, roofline
 
 PACKAGE = Path(roofline.__file__).parents[1]

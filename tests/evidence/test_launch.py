@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.evidence import Launch, place_of_most_time
+from profiler.evidence.launch import Launch, place_of_most_time
 from profiler.evidence.values import pack_values
 
 

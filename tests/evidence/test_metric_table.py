@@ -9,19 +9,10 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import BadMetricsFile, Exit
-from profiler.evidence import (
-    ARCHITECTURES,
-    NOT_COLLECTED,
-    Metric,
-    MetricTable,
-    State,
-    Value,
-    Values,
-    chip_of,
-    metric_table,
-)
-from profiler.evidence.metric_table import Alternative
-from profiler.evidence.values import pack_values
+from profiler.evidence import metric_table
+from profiler.evidence.gpu_arch import ARCHITECTURES, chip_of
+from profiler.evidence.metric_table import Alternative, Metric, MetricTable
+from profiler.evidence.values import NOT_COLLECTED, State, Value, Values, pack_values
 
 TABLE = metric_table.load_metrics()
 GOOD = "duration | ncu duration | ns | lower | 2% | time | lean | gpu__time_duration.sum"

@@ -8,7 +8,7 @@ import pytest
 
 from profiler.compare.kernel_pairs import captures
 from profiler.compare.match_launches import name_filter
-from profiler.evidence import BadPattern, compile_expression, compile_wildcards
+from profiler.evidence.name_pattern import BadPattern, compile_expression, compile_wildcards
 
 # Python's `re` is busy with any of these for longer than the tests run.
 BACKTRACKING = [r"^(\w+\W*)+\d\d\dzz$", r"(a|aa)+$", r"(\w*a){12}z", r"(.*?,){11}P"]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import NcuRelease, ncu_release
+from profiler.evidence import ncu_release
+from profiler.evidence.ncu_release import NcuRelease
 
 PACKAGE = Path(ncu_release.__file__).parents[1]
 

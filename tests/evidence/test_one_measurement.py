@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import Launch, Value, is_one_measurement
-from profiler.evidence.values import pack_values
-from profiler.reports import read_report
+from profiler.evidence.launch import Launch
+from profiler.evidence.one_measurement import is_one_measurement
+from profiler.evidence.values import Value, pack_values
+from profiler.reports.read import read_report
 from tests.conftest import REPORTS
 
 TIME, CYCLES = "gpu__time_duration.sum", "gpc__cycles_elapsed.max"

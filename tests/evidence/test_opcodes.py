@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.evidence import (
+from profiler.evidence.opcodes import (
     CLASS_NAMES,
     OPCODE_CLASSES,
+    OTHER,
+    TENSOR_CORE,
     class_shares,
     is_matrix_multiply,
     opcode_class,
     operation,
 )
-from profiler.evidence.opcodes import OTHER, TENSOR_CORE
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from profiler.evidence import State, Value
-from profiler.evidence.values import pack_values
+from profiler.evidence.values import State, Value, pack_values
 from profiler.explain import drilldown
 from profiler.reports import read
 

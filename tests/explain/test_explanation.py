@@ -13,14 +13,16 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.compare import Comparison, resolve_names
-from profiler.compare.comparison import compare
-from profiler.documents import explain_comparison
-from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
-from profiler.evidence.values import pack_values
-from profiler.explain import Explanation, counters_to_collect, explain
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
+from profiler.documents.explanation import explain_comparison
+from profiler.evidence import metric_table
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, State, Value, pack_values
+from profiler.explain.explanation import Explanation, counters_to_collect, explain
 from profiler.explain.sentence import format_change, format_time
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 TABLE = metric_table.load_metrics()
 CYCLES = ("cycles", "cycles_active")

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import NOT_COLLECTED, Derivation, Value
-from profiler.explain import TimeSplit
+from profiler.evidence.values import NOT_COLLECTED, Derivation, Value
 from profiler.explain.identity_factors import CONCEPTS, read_factors
 from profiler.explain.sentence import split_notes
-from profiler.explain.time_identity import read_identities, split_time
+from profiler.explain.time_identity import TimeSplit, read_identities, split_time
 from tests.explain.test_time_identity import Read, adds_up, both, read_all, terms
 
 # One launch of a GPU with 25 SMs of 4 schedulers: 10 µs at 1 GHz, of which 90 % of the cycles are active and

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import Launch, State, Value, chip_of, load_metrics
-from profiler.evidence.values import pack_values
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import State, Value, pack_values
 from profiler.explain.launch_numbers import LaunchReader
 from profiler.explain.memory_traffic import MemoryTraffic, memory_traffic
 from profiler.reports import read

@@ -8,10 +8,9 @@ import pytest
 
 from profiler.build.occupancy import occupancy
 from profiler.errors import CannotJudge
-from profiler.evidence import Evidence, State, Value
-from profiler.evidence.values import pack_values
-from profiler.explain import OccupancyCurve, measured_occupancy, occupancy_whatif, static_occupancy
-from profiler.explain.occupancy_whatif import RESOURCES
+from profiler.evidence.values import Evidence, State, Value, pack_values
+from profiler.explain import occupancy_whatif
+from profiler.explain.occupancy_whatif import RESOURCES, OccupancyCurve, measured_occupancy, static_occupancy
 from profiler.reports import read
 from profiler.reports.instances import Instances
 

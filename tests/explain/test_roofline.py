@@ -12,23 +12,14 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import main
-from profiler.compare import side_of_report
-from profiler.evidence import (
-    ARCHITECTURES,
-    CounterRates,
-    Launch,
-    State,
-    TensorPath,
-    Value,
-    chip_metrics,
-    chip_of,
-    metric_table,
-    tensor_paths,
-)
-from profiler.evidence.rollups import Rate
-from profiler.evidence.values import pack_values
-from profiler.explain import Roof, Roofline, roofline_of
-from profiler.explain.roofline import UNKNOWN, UNUSED, USED
+from profiler.compare.resolve_names import side_of_report
+from profiler.evidence import chip_metrics, metric_table
+from profiler.evidence.gpu_arch import ARCHITECTURES, chip_of
+from profiler.evidence.launch import Launch
+from profiler.evidence.rollups import CounterRates, Rate
+from profiler.evidence.tensor_pipes import TensorPath, tensor_paths
+from profiler.evidence.values import State, Value, pack_values
+from profiler.explain.roofline import UNKNOWN, UNUSED, USED, Roof, Roofline, roofline_of
 from profiler.reports import read as reports_read
 from tests import made
 from tests.conftest import ROOT

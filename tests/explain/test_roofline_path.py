@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Value, metric_table
-from profiler.evidence.values import pack_values
-from profiler.explain import RooflinePath, load_roofline_path
-from profiler.explain.roofline_path import LAUNCH_METRIC
-from profiler.history import Trend, TrendPoint, load_trends
-from profiler.history.trend import ABSENT
-from profiler.store import RunInfo, import_paths, open_store
+from profiler.evidence import metric_table
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import NOT_COLLECTED, Evidence, Value, pack_values
+from profiler.explain.roofline_path import LAUNCH_METRIC, RooflinePath, load_roofline_path
+from profiler.history.trend import ABSENT, Trend, TrendPoint, load_trends
+from profiler.store.begin_import import import_paths
+from profiler.store.readable_index import open_store
+from profiler.store.rows import RunInfo
 from tests import made
 from tests.explain.test_roofline import whole
 from tests.history.test_trend import run

@@ -11,14 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import side_of_report
-from profiler.evidence import NOT_COLLECTED, Launch, Report, State, Value, chip_of, metric_table
-from profiler.explain import TimeIdentity, TimeSplit
+from profiler.compare.resolve_names import side_of_report
+from profiler.evidence import metric_table
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch, Report
+from profiler.evidence.values import NOT_COLLECTED, State, Value
 from profiler.explain.identity_factors import CONCEPTS
 from profiler.explain.sentence import compose_sentence, split_notes
 from profiler.explain.time_identity import (
     OTHER_REASONS,
     RESIDUE,
+    TimeIdentity,
+    TimeSplit,
     log_mean,
     log_ratio,
     read_identities,
@@ -27,7 +31,7 @@ from profiler.explain.time_identity import (
     waterfall_steps,
 )
 from profiler.reports import read
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 TABLE = metric_table.load_metrics()
 STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")

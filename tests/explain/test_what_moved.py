@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.compare import PairComparison
 from profiler.compare.comparison import compare
-from profiler.documents import explain_comparison
-from profiler.evidence import Launch, Side, Value, load_metrics
-from profiler.evidence.values import pack_values
-from profiler.explain import Explanation, explain
+from profiler.compare.pair_comparison import PairComparison
+from profiler.documents.explanation import explain_comparison
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Value, pack_values
+from profiler.explain.explanation import Explanation, explain
 from profiler.explain.what_moved import what_moved
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 TABLE = load_metrics()
 STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"

@@ -30,13 +30,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from profiler.bundles import Run, decisions, load_decisions, load_run, open_root
-from profiler.catalog import load_catalog
+from profiler.bundles import decisions
+from profiler.bundles.bundle import load_run
+from profiler.bundles.decisions import load_decisions
+from profiler.bundles.location import open_root
+from profiler.bundles.run import Run
+from profiler.catalog.catalog import load_catalog
 from profiler.cli import main as command
 from profiler.errors import ProfilerError
-from profiler.evidence import Launch, load_metrics
-from profiler.reports import read_report
-from profiler.store import import_paths
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.reports.read import read_report
+from profiler.store.begin_import import import_paths
 from tests.conftest import FAMILIES, ROOT
 from tests.fuzz.mutations import change_bytes, change_json, change_lines, change_zip, lengthen_field
 from tests.reportfiles import made_reports

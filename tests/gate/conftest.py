@@ -2,7 +2,7 @@
 
 import pytest
 
-from profiler.evidence import MetricTable, load_metrics
+from profiler.evidence.metric_table import MetricTable, load_metrics
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,13 @@ from zlib import crc32
 
 import numpy as np
 
-from profiler.evidence import Evidence, Latency, Launch, MetricTable, Session, Side, State, Value
-from profiler.evidence.values import pack_values
-from profiler.gate import ComparisonPair, Outcome, Verdicts, judge
+from profiler.evidence.launch import Launch, Session
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Latency, Side
+from profiler.evidence.values import Evidence, State, Value, pack_values
+from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.gate.finding import Outcome, Verdicts
+from profiler.gate.judgement import judge
 
 DURATION = "gpu__time_duration.sum"
 DRAM_READ = "dram__bytes_read.sum"

@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import LocalRoot, Root, Run, decisions, location
+from profiler.bundles import decisions, location
+from profiler.bundles.location import LocalRoot, Root
+from profiler.bundles.run import Run
 from profiler.cli import main
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import metric_table
-from profiler.gate import Acknowledgement, LapsedAcknowledgement, acknowledgement, find_acknowledgement
-from profiler.store import Store, open_store
+from profiler.gate import acknowledgement
+from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
 from tests import lineages
 from tests.lineages import FAMILY
 

@@ -11,12 +11,19 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import Result, open_root
+from profiler.bundles.location import open_root
+from profiler.bundles.run import Result
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import CellFilter, Evidence
-from profiler.gate import ComparisonPair, find_pairs, set_baseline
+from profiler.evidence.cell import CellFilter
+from profiler.evidence.values import Evidence
+from profiler.gate.comparison_pairs import ComparisonPair, find_pairs
 from profiler.gate.inventory import Inventory
-from profiler.store import Store, forget_run, import_paths, open_store, rebuild_index
+from profiler.gate.pins import set_baseline
+from profiler.store.begin_import import import_paths
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
+from profiler.store.run_decisions import forget_run
+from profiler.store.sync import rebuild_index
 from tests import lineages
 
 STATIC, MEASURED = Evidence.STATIC, Evidence.MEASURED

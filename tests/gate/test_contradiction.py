@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import Result, Samples, bundle, location
+from profiler.bundles import bundle, location
+from profiler.bundles.run import Result, Samples
 from profiler.cli import main
 from profiler.errors import Exit
 from profiler.history import lineage
-from profiler.store import open_store
+from profiler.store.readable_index import open_store
 from profiler.ui.views import lineage_summary, run_results
 from tests import lineages
 

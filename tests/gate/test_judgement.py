@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler.compare import CounterNoise, NoiseModel
+from profiler.compare.counter_noise import CounterNoise
+from profiler.compare.noise_model import NoiseModel
 from profiler.errors import Exit
-from profiler.evidence import MetricTable
-from profiler.gate import Acknowledgement, Outcome, judge
-from profiler.statistics import Verdict, Wobble, judge_together
+from profiler.evidence.metric_table import MetricTable
+from profiler.gate.acknowledgement import Acknowledgement
+from profiler.gate.finding import Outcome
+from profiler.gate.judgement import judge
+from profiler.statistics.counters import Wobble
+from profiler.statistics.multiple_testing import judge_together
+from profiler.statistics.verdict import Verdict
 from tests.gate.made_sides import BARRIERS, DRAM_READ, DURATION, calls, facts, launch, lines, pair, side
 
 NOW = datetime.now(UTC)

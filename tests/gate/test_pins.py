@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import LocalRoot, Root, Run, bundle, decisions, location
+from profiler.bundles import bundle, decisions, location
+from profiler.bundles.location import LocalRoot, Root
+from profiler.bundles.run import Run
 from profiler.errors import UnknownName
-from profiler.gate import set_baseline, unset_baseline
+from profiler.gate.pins import set_baseline, unset_baseline
 from profiler.history.baselines import list_pins
-from profiler.store import Store, forget_run, open_store
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
+from profiler.store.run_decisions import forget_run
 from tests import lineages, timed_runs
 from tests.lineages import FAMILY
 

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from profiler.errors import Exit
-from profiler.evidence import Evidence, MetricTable, Side
-from profiler.gate import Check, Outcome
-from profiler.statistics import Verdict
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
+from profiler.gate.finding import Check, Outcome
+from profiler.statistics.verdict import Verdict
 from tests.gate.made_sides import (
     BARRIERS,
     BUDGET,

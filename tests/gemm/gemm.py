@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import Case, Tolerance
-from profiler.catalog.problem import ALL_STAGES
+from profiler.catalog.problem import ALL_STAGES, Case, Tolerance
 
 
 @dataclass(frozen=True)

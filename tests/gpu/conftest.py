@@ -16,12 +16,15 @@ from typing import TypeVar
 
 import pytest
 
-from profiler.build import function_name, library, toolchain
-from profiler.catalog import ATTENTION, AttentionWorkload, Version, catalog
-from profiler.catalog.attention import ACCEPTANCE
-from profiler.collect import Gpu, gpu_process, subprocesses
+from profiler.build import library, toolchain
+from profiler.build.kernel_names import function_name
+from profiler.catalog import catalog
+from profiler.catalog.attention import ACCEPTANCE, ATTENTION, AttentionWorkload
+from profiler.catalog.version import Version
+from profiler.collect import gpu_process, subprocesses
 from profiler.collect.gpu import device
 from profiler.collect.gpu.messages import CORRECTNESS, CheckRequest, CheckResult, ProblemSetup, VersionCode
+from profiler.collect.gpu.properties import Gpu
 
 TOGETHER = max(4, min(16, os.cpu_count() or 1))  # at a time: most of a check's time is torch's import
 BUILD_S = 120  # of one version; a compiler that hangs costs its version

@@ -5,11 +5,13 @@ import threading
 import numpy as np
 import pytest
 
-from profiler.catalog import ATTENTION, check_output
+from profiler.catalog.attention import ATTENTION
+from profiler.catalog.problem import check_output
 from profiler.catalog.sources import include_folders
 from profiler.collect import find_tools, gpu_process, sanitizer, subprocesses
 from profiler.collect.gpu.messages import NCU_TARGET, CellRequest, TargetRequest
-from profiler.emulator import Emulator, Schedule, cpu_library
+from profiler.emulator import cpu_library
+from profiler.emulator.emulator import Emulator, Schedule
 from tests.gpu.conftest import GOOD, REJECTED, keep, workloads_of, write
 
 GOOD_CELLS = [(version.id, workload) for version in GOOD for workload in workloads_of(version)]

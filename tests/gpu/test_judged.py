@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from profiler.collect.gpu.cuda_driver import read_gpu
-from profiler.evidence import Evidence, part_of_device
-from profiler.judge import StageState, judge_candidate
+from profiler.evidence.gpu_parts import part_of_device
+from profiler.evidence.values import Evidence
 from profiler.judge.isolation import why_not_isolated
-from profiler.statistics import Verdict
+from profiler.judge.judgement import StageState
+from profiler.judge.pipeline import judge_candidate
+from profiler.statistics.verdict import Verdict
 from tests.exploits.corpus import BY_NAME, ON_A_GPU, Exploit
 
 HEADLINE = "1x8x512x64"

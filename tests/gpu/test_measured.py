@@ -5,10 +5,8 @@ from dataclasses import replace
 import pytest
 
 from profiler.build import lower_bounds
-from profiler.catalog import ATTENTION
-from profiler.catalog.attention import HEADLINE
+from profiler.catalog.attention import ATTENTION, HEADLINE
 from profiler.collect import (
-    Ncu,
     counters,
     doctor,
     find_tools,
@@ -28,9 +26,10 @@ from profiler.collect.gpu.messages import (
     TimingRequest,
     VersionCode,
 )
-from profiler.documents import DoctorDocument
+from profiler.collect.ncu_command import Ncu
+from profiler.documents.doctor import DoctorDocument
 from profiler.emulator import cpu_check
-from profiler.evidence import NCU_DURATION
+from profiler.evidence.values import NCU_DURATION
 from tests.gpu.conftest import GOOD, keep
 
 SMALL = {"batch": 1, "heads": 2, "len_q": 128, "len_kv": 128, "head_dim": 64, "causal": False}

@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import DecisionRecord, LocalRoot, Root, Run, decisions
+from profiler.bundles import decisions
+from profiler.bundles.decisions import DecisionRecord
+from profiler.bundles.location import LocalRoot, Root
+from profiler.bundles.run import Run
 from profiler.errors import CannotJudge, UnknownName
-from profiler.history import Baselines, LostPin, Pin
 from profiler.history.baselines import (
+    Baselines,
+    LostPin,
     NoBaseline,
+    Pin,
     RunBefore,
     effective_pin,
     for_advice,
@@ -21,7 +26,10 @@ from profiler.history.baselines import (
     newest_and_before,
     run_before,
 )
-from profiler.store import Store, forget_run, open_store, rebuild_index
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
+from profiler.store.run_decisions import forget_run
+from profiler.store.sync import rebuild_index
 from tests import lineages
 from tests.lineages import FAMILY
 

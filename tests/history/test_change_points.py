@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler.bundles import COLLECT, Facts, LocalRoot, Result, Run, Samples, bundle
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import COLLECT, Facts, Result, Run, Samples
 from profiler.cli import main
-from profiler.compare import CodeChange
+from profiler.compare.same_code import CodeChange
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, Value, metric_table
-from profiler.history import (
-    History,
-    find_change_points,
-    find_shared_steps,
-    load_latency_trends,
-    load_trends,
-    step_words,
-)
-from profiler.history.change_points import RUNS, VERSIONS, change_points_in
-from profiler.statistics import MIN_POINTS, LevelKind, Verdict, change_points
-from profiler.store import Store, import_paths
+from profiler.evidence import metric_table
+from profiler.evidence.values import Evidence, Value
+from profiler.history import step_words
+from profiler.history.change_points import RUNS, VERSIONS, History, change_points_in, find_change_points
+from profiler.history.shared_steps import find_shared_steps
+from profiler.history.trend import load_latency_trends, load_trends
+from profiler.statistics.changepoint import MIN_POINTS, LevelKind, change_points
+from profiler.statistics.verdict import Verdict
+from profiler.store.begin_import import import_paths
+from profiler.store.index import Store
 from tests import made
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

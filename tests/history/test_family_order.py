@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from profiler.bundles import EXAMPLE
-from profiler.history import example_families, order_families, own_family
-from profiler.store import RunInfo
+from profiler.bundles.run import EXAMPLE
+from profiler.history.family_order import example_families, order_families, own_family
+from profiler.store.rows import RunInfo
 
 
 def run(family: str, day: int, **provenance: str) -> RunInfo:

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.compare import KernelPair, Pairing
-from profiler.evidence import State, Value, metric_table
-from profiler.history import Trend, joined_arrays, load_trends
-from profiler.history.joined_parts import one_kernel
-from profiler.store import Store
+from profiler.compare.kernel_pairs import KernelPair, Pairing
+from profiler.evidence import metric_table
+from profiler.evidence.values import State, Value
+from profiler.history.joined_parts import joined_arrays, one_kernel
+from profiler.history.trend import Trend, load_trends
+from profiler.store.index import Store
 from tests.made import DURATION, WARPS, imported, launch
 
 PAIRING = Pairing(kept=lambda family: [KernelPair("gemm_v6", "gemm_v7")])

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import Result, location
+from profiler.bundles import location
+from profiler.bundles.run import Result
 from profiler.errors import BadBundle
-from profiler.evidence import Evidence
-from profiler.history import Lineage, lineage
+from profiler.evidence.values import Evidence
+from profiler.history import lineage
 from profiler.history.catalog_snapshot import working_tree_difference
-from profiler.store import open_store
+from profiler.history.lineage import Lineage
+from profiler.store.readable_index import open_store
 from tests import lineages
 from tests.conftest import ROOT
 

@@ -10,8 +10,8 @@ import pytest
 from profiler import cli
 from profiler.bundles import decisions, location
 from profiler.errors import ProfilerError, UnknownName
-from profiler.history import list_notes, withdraw_note, write_note
-from profiler.store import open_store
+from profiler.history.notes import list_notes, withdraw_note, write_note
+from profiler.store.readable_index import open_store
 from tests import timed_runs
 from tests.timed_runs import run
 

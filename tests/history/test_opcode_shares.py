@@ -2,8 +2,8 @@
 
 import pytest
 
-from profiler.evidence import Value
-from profiler.history import opcode_mix
+from profiler.evidence.values import Value
+from profiler.history.opcode_shares import opcode_mix
 from tests.ui.views.test_trend_panels import point
 
 

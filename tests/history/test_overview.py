@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import State, metric_table
-from profiler.history import Overview, OverviewCell, load_overview
-from profiler.history.overview import SHOWN
-from profiler.statistics import Verdict
-from profiler.store import Store, import_paths, open_store
+from profiler.evidence import metric_table
+from profiler.evidence.values import State
+from profiler.history.overview import SHOWN, Overview, OverviewCell, load_overview
+from profiler.statistics.verdict import Verdict
+from profiler.store.begin_import import import_paths
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,9 @@
 
 import pytest
 
-from profiler.evidence import NOT_COLLECTED, Value
-from profiler.history import Trend, stall_mix
+from profiler.evidence.values import NOT_COLLECTED, Value
+from profiler.history.stall_shares import stall_mix
+from profiler.history.trend import Trend
 from tests.ui.views.test_trend_panels import kernel, point
 
 

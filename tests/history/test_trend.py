@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from profiler.errors import UnknownName
-from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
-from profiler.history import Trend, load_trends
-from profiler.history.trend import ABSENT
-from profiler.store import Environment, Point, RunInfo, Series, Store, VersionInfo, import_paths, open_store
+from profiler.evidence import metric_table
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.history.trend import ABSENT, Trend, load_trends
+from profiler.store.begin_import import import_paths
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
+from profiler.store.rows import Environment, Point, RunInfo, Series, VersionInfo
 from tests.made import DURATION, imported, launch
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from profiler.evidence import Cell
-from profiler.history import History, build_grid
-from profiler.history.change_points import RUNS
-from profiler.statistics import Verdict
+from profiler.evidence.cell import Cell
+from profiler.history.change_points import RUNS, History
+from profiler.history.version_grid import build_grid
+from profiler.statistics.verdict import Verdict
 from tests.ui.views.test_history_steps import history, series
 
 HERE = Cell(version="c3", workload="", gpu="H100")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import ResourceUsage, toolchain
+from profiler.build import toolchain
 from profiler.build.elf import read_relocations
+from profiler.build.library import ResourceUsage
 from profiler.errors import BuildFailed
 from profiler.judge.binary_scan import scan_binary
 from profiler.judge.compilation import CandidateCode, Kernel

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from profiler.build import ResourceUsage
+from profiler.build.library import ResourceUsage
 from profiler.errors import ProfilerError
 from profiler.judge.artefacts import keep_artefacts
 from profiler.judge.compilation import CandidateCode, Kernel

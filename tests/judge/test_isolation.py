@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import require_tool
+from profiler.build.toolchain import require_tool
 from profiler.errors import CannotJudge
 from profiler.judge import isolation
 from profiler.judge.isolation import Isolation, ProcessLimits, why_not_isolated

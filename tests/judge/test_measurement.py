@@ -12,18 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.catalog import ATTENTION, load_catalog
+from profiler.catalog.attention import ATTENTION
 from profiler.catalog.cases import make_inputs
+from profiler.catalog.catalog import load_catalog
 from profiler.collect.gpu import event_timer, latency, module_launch
 from profiler.collect.gpu.cuda_driver import read_gpu
 from profiler.collect.gpu.messages import LatencyRequest, LatencyResult, VersionCode
-from profiler.evidence import Evidence, find_part
+from profiler.evidence.gpu_parts import find_part
+from profiler.evidence.values import Evidence
 from profiler.judge import measurement
 from profiler.judge.isolation import Isolation, why_not_isolated
 from profiler.judge.judgement import WorkloadTime
 from profiler.judge.measurement import MeasuredSide, Measurement, SideSamples, measure
 from profiler.judge.pipeline import below_the_floor
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 from tests import hostgpu
 from tests.judge.host_driver import SIGNATURE, HostDriver
 

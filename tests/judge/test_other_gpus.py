@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import require_tool
-from profiler.catalog import load_catalog
+from profiler.build.toolchain import require_tool
+from profiler.catalog.catalog import load_catalog
 from profiler.errors import CannotJudge
 from profiler.judge.candidate import load_candidate
 from profiler.judge.compilation import compile_candidate

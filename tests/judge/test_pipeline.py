@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from profiler.collect.gpu.messages import LatencyRequest, LatencyResult
-from profiler.evidence import Evidence
-from profiler.judge import StageState, judge_candidate, pipeline
+from profiler.evidence.values import Evidence
+from profiler.judge import pipeline
 from profiler.judge.isolation import why_not_isolated
-from profiler.statistics import Verdict
+from profiler.judge.judgement import StageState
+from profiler.judge.pipeline import judge_candidate
+from profiler.statistics.verdict import Verdict
 from tests.toolchain import needs_sass
 
 HEADLINE = "1x8x512x64"

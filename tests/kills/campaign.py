@@ -31,12 +31,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from profiler.bundles import LocalRoot, backup, bundle, decisions
+from profiler.bundles import backup, bundle, decisions
 from profiler.bundles.dropped import load_dropped, stored_files
+from profiler.bundles.location import LocalRoot
 from profiler.catalog.trust import TRUST
 from profiler.cli import main as command
 from profiler.errors import BadBundle
-from profiler.store import open_store, verify_data
+from profiler.store.readable_index import open_store
+from profiler.store.verify import verify_data
 from tests import made
 from tests.emulator.test_check_findings import SCALE_PROBLEM, SCALE_VERSION
 from tests.reportfiles import made_reports

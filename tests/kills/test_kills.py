@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import LocalRoot, bundle
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
 from tests.kills.campaign import Campaign
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import profiler
-from profiler.build import find_tool
+from profiler.build.toolchain import find_tool
 from profiler.cli import main
-from profiler.documents import GivenLaunch, PredictionDocument, predict_names
+from profiler.documents.prediction import GivenLaunch, PredictionDocument, predict_names
 from profiler.errors import CannotJudge, UnknownName
 from profiler.model.cubin_run import parse_argument, parse_dimensions
 from tests.toolchain import needs_sass

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from profiler.errors import UnknownName
-from profiler.evidence import GPU_PARTS, GpuPart, find_part
+from profiler.evidence.gpu_parts import GPU_PARTS, GpuPart, find_part
 from profiler.model.control_words import NO_SCOREBOARD, ControlWords
 from profiler.model.launch_model import (
     ALL_FROM_DRAM,

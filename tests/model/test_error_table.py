@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.evidence import ARCHITECTURES
+from profiler.evidence.gpu_arch import ARCHITECTURES
 from profiler.model import error_table
 from profiler.model.error_table import (
     TABLE_FILE,

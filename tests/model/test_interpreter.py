@@ -9,18 +9,11 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
-from profiler.model import (
-    Execution,
-    GlobalMemory,
-    KernelImage,
-    NoModel,
-    Parameter,
-    count_blocks,
-    load_program,
-    parse_instruction,
-    run_blocks,
-)
+from profiler.model.cubin import KernelImage, Parameter
+from profiler.model.instructions import NoModel, parse_instruction
+from profiler.model.interpreter import Execution, count_blocks, load_program, run_blocks
 from profiler.model.machine import NotedRegisters, note_read, note_write, noted_registers
+from profiler.model.memory import GlobalMemory
 
 IMAGE = KernelImage("k", (Parameter(0, 0, 8), Parameter(1, 8, 4)), 0x210, {}, 0)
 STORE = ("IMAD.WIDE R2, R0, 0x4, R2", "STG.E desc[UR4][R2.64], R5", "EXIT")

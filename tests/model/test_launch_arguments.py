@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import BuiltLibrary, build
-from profiler.catalog import load_catalog, sources
-from profiler.emulator import KernelArgument
-from profiler.emulator.run_result import AddressRange, parse_launches
-from profiler.model import NoModel, VersionExecution, run_version
+from profiler.build.library import BuiltLibrary, build
+from profiler.catalog import sources
+from profiler.catalog.catalog import load_catalog
+from profiler.emulator.run_result import AddressRange, KernelArgument, parse_launches
+from profiler.model.instructions import NoModel
+from profiler.model.version_run import VersionExecution, run_version
 from tests.conftest import ROOT
 from tests.toolchain import needs_gxx, needs_sass
 

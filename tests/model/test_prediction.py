@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profiler.catalog import load_catalog
-from profiler.documents import PredictionDocument, predict_names
+from profiler.catalog.catalog import load_catalog
+from profiler.documents.prediction import PredictionDocument, predict_names
 from profiler.errors import UnknownName
 from profiler.model.error_table import load_errors
 from profiler.model.launch_model import HitRates, LaunchInputs, LaunchModel

@@ -16,7 +16,7 @@ from profiler.model.control_words import read_code_words
 from profiler.model.instructions import NoModel
 from profiler.model.launch_model import LaunchModel
 from profiler.model.report_inputs import counted_hit_rates
-from profiler.reports import launch_detail, launch_details, read_report
+from profiler.reports.read import launch_detail, launch_details, read_report
 from tests.model.test_cycle_simulation import inputs
 
 _LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.build import BuiltLibrary, build
-from profiler.catalog import ATTENTION, AttentionWorkload, load_catalog
-from profiler.model import LaunchRun, SharedTrace, Swizzle, find_swizzle, run_version
+from profiler.build.library import BuiltLibrary, build
+from profiler.catalog.attention import ATTENTION, AttentionWorkload
+from profiler.catalog.catalog import load_catalog
 from profiler.model.accesses import AccessCounts
+from profiler.model.shared_layout import SharedTrace, Swizzle, find_swizzle
+from profiler.model.version_run import LaunchRun, run_version
 from tests.toolchain import needs_gxx, needs_sass
 
 

@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import COLLECT, Attachment, Facts, LocalRoot, Result, Run, bundle
-from profiler.catalog import ATTENTION, load_catalog
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import COLLECT, Attachment, Facts, Result, Run
+from profiler.catalog.attention import ATTENTION
+from profiler.catalog.catalog import load_catalog
 from profiler.errors import BadBundle
-from profiler.evidence import Evidence, Value
-from profiler.explain import TimeIdentity
-from profiler.explain.time_identity import split_time
-from profiler.history import VersionLatency
+from profiler.evidence.values import Evidence, Value
+from profiler.explain.time_identity import TimeIdentity, split_time
+from profiler.history.version_latency import VersionLatency
 from profiler.model.error_table import load_errors
 from profiler.model.launch_model import HitRates, LaunchModel
 from profiler.model.prediction import predict_counted
@@ -34,7 +36,7 @@ from profiler.model.stored_predictions import (
     unpack_predictions,
 )
 from profiler.model.version_prediction import VersionPrediction
-from profiler.store import open_store
+from profiler.store.readable_index import open_store
 from profiler.ui.views import hot_table, lineage_table, modelled_pair
 from tests.model.test_cycle_simulation import A100
 from tests.model.test_prediction import conflicting

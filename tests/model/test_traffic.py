@@ -9,18 +9,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from profiler.model import (
-    BlockSample,
-    GlobalMemory,
-    KernelImage,
-    Parameter,
-    Traffic,
-    count_blocks,
-    estimate_traffic,
-    load_program,
-    sample_blocks,
-)
-from profiler.model.traffic import count_hits
+from profiler.model.block_sample import BlockSample, sample_blocks
+from profiler.model.cubin import KernelImage, Parameter
+from profiler.model.interpreter import count_blocks, load_program
+from profiler.model.memory import GlobalMemory
+from profiler.model.traffic import Traffic, count_hits, estimate_traffic
 
 IMAGE = KernelImage("k", (Parameter(0, 0, 8),), 0x210, {}, 0)
 HEAD = (

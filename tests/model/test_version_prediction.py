@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import BuiltLibrary, build
-from profiler.catalog import ATTENTION, AttentionWorkload, Catalog, load_catalog
-from profiler.evidence import find_part
+from profiler.build.library import BuiltLibrary, build
+from profiler.catalog.attention import ATTENTION, AttentionWorkload
+from profiler.catalog.catalog import Catalog, load_catalog
+from profiler.evidence.gpu_parts import find_part
 from profiler.model import version_prediction
 from profiler.model.error_table import load_errors
 from profiler.model.version_prediction import VersionPrediction, predict_version

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from profiler.build import BuiltLibrary, build
-from profiler.catalog import ATTENTION, AttentionWorkload, Catalog, load_catalog
-from profiler.emulator import check
-from profiler.model import LaunchRun, run_version
+from profiler.build.library import BuiltLibrary, build
+from profiler.catalog.attention import ATTENTION, AttentionWorkload
+from profiler.catalog.catalog import Catalog, load_catalog
+from profiler.emulator.cpu_check import check
+from profiler.model.version_run import LaunchRun, run_version
 from tests.toolchain import needs_gxx, needs_sass
 
 pytestmark = [needs_sass, needs_gxx]

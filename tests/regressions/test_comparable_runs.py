@@ -11,10 +11,11 @@ import pytest
 import profiler
 from profiler.cli import main
 from profiler.errors import Exit
-from profiler.evidence import load_metrics
-from profiler.regressions import find_regressions
-from profiler.statistics import Verdict
-from profiler.store import import_paths, open_store
+from profiler.evidence.metric_table import load_metrics
+from profiler.regressions.report import find_regressions
+from profiler.statistics.verdict import Verdict
+from profiler.store.begin_import import import_paths
+from profiler.store.readable_index import open_store
 from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar, SessionDetails
 
 TABLE = load_metrics()

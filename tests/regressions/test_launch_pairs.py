@@ -10,11 +10,15 @@ import pytest
 
 from profiler.bundles import location
 from profiler.cli.output import text_of
-from profiler.documents import RegressionsDocument
-from profiler.evidence import Launch, Session, Value, load_metrics
-from profiler.evidence.values import pack_values
-from profiler.regressions import CauseFinder, RegressionKind, RegressionReport, find_regressions
-from profiler.store import Store, open_store
+from profiler.documents.regressions import RegressionsDocument
+from profiler.evidence.launch import Launch, Session
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import Value, pack_values
+from profiler.regressions.cause import CauseFinder
+from profiler.regressions.regression import RegressionKind
+from profiler.regressions.report import RegressionReport, find_regressions
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
 from tests.made import ATTRIBUTES, imported
 
 TABLE = load_metrics()

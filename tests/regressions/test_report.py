@@ -12,15 +12,22 @@ import numpy as np
 import pytest
 
 from profiler import cli
-from profiler.bundles import Run, Samples, decisions, location
-from profiler.compare import CounterNoise, NoiseModel
+from profiler.bundles import decisions, location
+from profiler.bundles.run import Run, Samples
+from profiler.compare.counter_noise import CounterNoise
+from profiler.compare.noise_model import NoiseModel
 from profiler.evidence import metric_table
 from profiler.gate import acknowledgement
-from profiler.history import baselines, lineage, load_latency_trends
-from profiler.regressions import CauseFinder, Regression, RegressionKind, RegressionReport, find_regressions
-from profiler.regressions.regression import CORRECTNESS
-from profiler.statistics import LevelKind, Verdict, Wobble
-from profiler.store import import_paths, open_store
+from profiler.history import baselines, lineage
+from profiler.history.trend import load_latency_trends
+from profiler.regressions.cause import CauseFinder
+from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind
+from profiler.regressions.report import RegressionReport, find_regressions
+from profiler.statistics.changepoint import LevelKind
+from profiler.statistics.counters import Wobble
+from profiler.statistics.verdict import Verdict
+from profiler.store.begin_import import import_paths
+from profiler.store.readable_index import open_store
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
 

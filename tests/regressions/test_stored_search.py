@@ -10,23 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from profiler import cli, documents
+from profiler import cli
 from profiler.bundles import location
 from profiler.cli import output
-from profiler.compare import NoiseModel
-from profiler.documents import list_regressions
+from profiler.compare.noise_model import NoiseModel
+from profiler.documents import regressions
+from profiler.documents.regressions import list_regressions
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence, MetricTable, State, Value, load_metrics
-from profiler.regressions import (
-    CauseFinder,
-    KnownCauses,
-    RegressionReport,
-    find_regressions,
-    load_regressions,
-    stored_search,
-)
-from profiler.store import answers, forget_run, open_store, rebuild_index
+from profiler.evidence.metric_table import MetricTable, load_metrics
+from profiler.evidence.values import Evidence, State, Value
+from profiler.regressions import stored_search
+from profiler.regressions.cause import CauseFinder
+from profiler.regressions.report import RegressionReport, find_regressions
+from profiler.regressions.stored_search import KnownCauses, load_regressions
+from profiler.store import answers
 from profiler.store.object_json import ObjectJson
+from profiler.store.readable_index import open_store
+from profiler.store.run_decisions import forget_run
+from profiler.store.sync import rebuild_index
 from tests import timed_runs
 from tests.timed_runs import run
 
@@ -193,7 +194,7 @@ def test_a_search_that_fails_fails_no_command_that_adds_runs(
 ) -> None:
     slower(tmp_path)
     monkeypatch.setattr(output, "LONG_HISTORY", 1)
-    monkeypatch.setattr(documents.regressions, "load_metrics", _unusable)
+    monkeypatch.setattr(regressions, "load_metrics", _unusable)
     assert cli.main(["index"]) == 0
     assert capsys.readouterr().out.startswith("index: 3 runs added")
 

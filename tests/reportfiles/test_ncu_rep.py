@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from profiler.evidence import Session, State
-from profiler.evidence.values import is_placeholder
-from profiler.reports import file_format, launch_detail, read_report
+from profiler.evidence.launch import Session
+from profiler.evidence.values import State, is_placeholder
+from profiler.reports import file_format
+from profiler.reports.read import launch_detail, read_report
 from tests.reportfiles import machine_code, made_reports
 from tests.reportfiles.ncu_rep import (
     Focus,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.errors import UnreadableReport
-from profiler.evidence import Launch, Report, State
+from profiler.evidence.launch import Launch, Report
+from profiler.evidence.values import State
 from profiler.reports import read as reports_read
 from profiler.reports.csv_numbers import base_unit
 

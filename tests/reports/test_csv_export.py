@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import UnreadableReport
-from profiler.evidence import Report, State, Value
+from profiler.evidence.launch import Report
+from profiler.evidence.values import State, Value
 from profiler.reports import csv_export, csv_numbers
 from profiler.reports import read as reports_read
 from profiler.reports.csv_labels import name_of_label

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import UnreadableReport
-from profiler.evidence import Session
-from profiler.reports import file_format, read_report
+from profiler.evidence.launch import Session
+from profiler.reports import file_format
 from profiler.reports.file_format import LaunchHeader
+from profiler.reports.read import read_report
 
 
 def varint(number: int) -> bytes:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import Report, State
-from profiler.evidence.values import is_placeholder
+from profiler.evidence.launch import Report
+from profiler.evidence.values import State, is_placeholder
 from profiler.reports import read
 from tests.reportfiles import is_made
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import Exit, ProfilerError, UnreadableReport
-from profiler.evidence import Launch, Report, State, Value
+from profiler.evidence.launch import Launch, Report
 from profiler.evidence.ncu_release import REPORT_FILE_VERSION
+from profiler.evidence.values import State, Value
 from profiler.reports import (
     file_format,
     memory_limit,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profiler.compare.match_launches import match
-from profiler.evidence import Launch, RuleResult
+from profiler.evidence.launch import Launch, RuleResult
 from profiler.reports import read, rule_changes
 
 SLOW = RuleResult(

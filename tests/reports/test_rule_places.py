@@ -1,7 +1,7 @@
 """Which place in the code a rule result is about."""
 
-from profiler.evidence import RuleResult
-from profiler.reports import address_of, place_of, stall_of
+from profiler.evidence.launch import RuleResult
+from profiler.reports.rule_places import address_of, place_of, stall_of
 
 
 def rule(title: str = "", message: str = "") -> RuleResult:

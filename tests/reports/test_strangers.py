@@ -9,8 +9,8 @@ import pytest
 
 from profiler.cli import main
 from profiler.errors import Exit
-from profiler.evidence import State, Value
-from profiler.reports import read_report
+from profiler.evidence.values import State, Value
+from profiler.reports.read import read_report
 
 STRANGERS = Path(__file__).resolve().parents[2].parent / "shared" / "strangers"
 pytestmark = pytest.mark.skipif(not STRANGERS.is_dir(), reason=f"no {STRANGERS}")

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from profiler.reports import read
-from profiler.sass import Listing, SassLine, alignment, listing_of_launch
+from profiler.sass import alignment
 from profiler.sass import listing as sass_listing
 from profiler.sass.alignment import CHANGED, EQUAL, ONLY_A, ONLY_B, RENAMED, UNREAD
+from profiler.sass.listing import Listing, SassLine, listing_of_launch
 
 
 @cache

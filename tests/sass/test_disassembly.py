@@ -12,8 +12,8 @@ from profiler.build import library, toolchain
 from profiler.catalog import catalog
 from profiler.cli import main
 from profiler.errors import BuildFailed, Exit
-from profiler.sass import alignment, disassemble
-from profiler.sass.disassembly import parse_line_info
+from profiler.sass import alignment
+from profiler.sass.disassembly import disassemble, parse_line_info
 from tests.toolchain import needs_sass
 
 # A call of a subroutine, which is told where to return to, and a namespace whose name the path goes into.

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.evidence import Value
-from profiler.evidence.values import pack_values
-from profiler.reports import LaunchDetail, read
-from profiler.reports.instances import PcColumn
-from profiler.sass import Listing, align, hotspots, listing_of_launch, select_functions
-from profiler.sass.alignment import UNCHANGED
+from profiler.evidence.values import Value, pack_values
+from profiler.reports import read
+from profiler.reports.instances import LaunchDetail, PcColumn
+from profiler.sass import hotspots
+from profiler.sass.alignment import UNCHANGED, align
 from profiler.sass.hotspots import EXECUTED, SAMPLES, STALL
+from profiler.sass.listing import Listing, listing_of_launch, select_functions
 from tests.reportfiles import is_made
 
 LAUNCHES = [

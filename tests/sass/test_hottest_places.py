@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from profiler.reports import read
-from profiler.sass import (
-    FunctionCode,
-    Listing,
+from profiler.sass import hotspots
+from profiler.sass.hottest_places import (
+    AMOUNTS,
+    INSTRUCTIONS,
+    LINES,
+    LINES_AND_INSTRUCTIONS,
     hot_places,
-    hotspots,
-    listing_of_launch,
-    make_listing,
+    present_amounts,
     static_lines,
 )
-from profiler.sass.hottest_places import AMOUNTS, INSTRUCTIONS, LINES, LINES_AND_INSTRUCTIONS, present_amounts
+from profiler.sass.listing import FunctionCode, Listing, listing_of_launch, make_listing
 from profiler.sass.source_diff import TrafficRow
 
 

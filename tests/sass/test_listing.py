@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from profiler.reports import read
-from profiler.sass import alignment, listing_of_launch, select_functions
+from profiler.sass import alignment
 from profiler.sass import listing as sass_listing
-from profiler.sass.listing import MASKED_ADDRESS
+from profiler.sass.listing import MASKED_ADDRESS, listing_of_launch, select_functions
 from tests.reportfiles import is_made
 
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import BuiltLibrary, build, toolchain
-from profiler.catalog import load_catalog
-from profiler.evidence import find_architecture
-from profiler.sass import FunctionCode, LiveRegisters, count_live_registers, extract_cubin, make_listing
-from profiler.sass.disassembly import disassemble
+from profiler.build import toolchain
+from profiler.build.library import BuiltLibrary, build
+from profiler.catalog.catalog import load_catalog
+from profiler.evidence.gpu_arch import find_architecture
+from profiler.sass.disassembly import disassemble, extract_cubin
+from profiler.sass.listing import FunctionCode, make_listing
+from profiler.sass.live_registers import LiveRegisters, count_live_registers
 from profiler.sass.register_operands import NEVER, guard_condition, opposite, register_use
 from tests.toolchain import needs_sass
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from profiler.sass import FlagChange, TrafficRow, source_diff
+from profiler.sass import source_diff
+from profiler.sass.source_diff import FlagChange, TrafficRow
 from tests.lineages import SOURCE
 
 BUG = ((), ("-DBUG=BUG_ROW",))

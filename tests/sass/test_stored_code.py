@@ -14,12 +14,18 @@ from typing import Any
 import pytest
 
 from profiler.build import toolchain
-from profiler.bundles import COLLECT, Attachment, Facts, Result, Run, bundle, location
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, Attachment, Facts, Result, Run
 from profiler.cli import main
 from profiler.errors import BadBundle
-from profiler.evidence import Evidence, Value
-from profiler.sass import CodeNotStored, FunctionCode, MachineCode, bundle_file, stored_code
-from profiler.store import Store, import_paths, open_store
+from profiler.evidence.values import Evidence, Value
+from profiler.sass import bundle_file, stored_code
+from profiler.sass.bundle_file import MachineCode
+from profiler.sass.listing import FunctionCode
+from profiler.sass.stored_code import CodeNotStored
+from profiler.store.begin_import import import_paths
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
 from tests.conftest import ROOT
 
 NAME = "_Z1kILi64EEvPf"

@@ -18,12 +18,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from profiler.bundles import LocalRoot
-from profiler.evidence import Evidence
-from profiler.judge import CandidateJudgement, StageResult, StageState, WorkloadTime, read_manifest
-from profiler.search import Journal, Screening, SearchRecord, Worker, WorkerLimits, load_generator
+from profiler.bundles.location import LocalRoot
+from profiler.evidence.values import Evidence
+from profiler.judge.judgement import CandidateJudgement, StageResult, StageState, WorkloadTime
+from profiler.judge.manifest import read_manifest
 from profiler.search.begin import new_search
-from profiler.search.evaluation import Progress
+from profiler.search.evaluation import Progress, Screening
+from profiler.search.journal import Journal
+from profiler.search.named_generator import load_generator
+from profiler.search.record import SearchRecord
+from profiler.search.worker import Worker, WorkerLimits
 
 LANDSCAPE = Path(__file__).resolve().parent.parent.parent / "bench" / "search_landscape.json"
 WORKLOAD = "2x8x2048x64"

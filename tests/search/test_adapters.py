@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from profiler.catalog import load_catalog
+from profiler.catalog.catalog import load_catalog
 from profiler.errors import ProfilerError
-from profiler.judge import CandidateJudgement, StageResult, StageState
+from profiler.judge.judgement import CandidateJudgement, StageResult, StageState
 from profiler.search import adapters
 from profiler.search.variants import space_of, write_version
 from tests.search.simulated import judged, modelled

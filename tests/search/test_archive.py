@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 from profiler.errors import BadBundle
-from profiler.evidence import Evidence
-from profiler.search import PairVerdict, SearchRecord, Status, mean_time_ns, path_to, replay
-from profiler.search.archive import confirmed
+from profiler.evidence.values import Evidence
+from profiler.search.archive import confirmed, mean_time_ns, path_to, replay
 from profiler.search.evaluation import measured_verdict, modelled_verdict
-from profiler.search.record import parse_record, record_content
-from profiler.statistics import Verdict, over_workloads
+from profiler.search.record import PairVerdict, SearchRecord, Status, parse_record, record_content
+from profiler.statistics.verdict import Verdict, over_workloads
 from tests.search.simulated import code_of, judged, modelled
 
 W = "2x8x2048x64"

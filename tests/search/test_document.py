@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import LocalRoot
+from profiler.bundles.location import LocalRoot
 from profiler.cli import main
 from profiler.cli.output import text_of
-from profiler.documents import search_document, search_status
+from profiler.documents.search import search_document, search_status
 from profiler.errors import UnknownName
 from tests.search.simulated import make_search, run_search
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from profiler.evidence import Evidence
-from profiler.search import PairVerdict, SearchRecord, Status, replay
+from profiler.evidence.values import Evidence
+from profiler.search.archive import replay
 from profiler.search.effects import ALL_INSIGHTS, ENOUGH, insight_effects
-from profiler.statistics import Verdict
+from profiler.search.record import PairVerdict, SearchRecord, Status
+from profiler.statistics.verdict import Verdict
 
 SEED = SearchRecord(0, Status.VALID, order=0, content_id="seed", code_id="x")
 

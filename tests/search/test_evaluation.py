@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from profiler.evidence import Evidence
-from profiler.judge import Against, WorkloadTime
-from profiler.search import CandidateJudge, SearchRecord, Status, evaluation
-from profiler.search.evaluation import measured_verdict, modelled_verdict
-from profiler.statistics import Verdict
+from profiler.evidence.values import Evidence
+from profiler.judge.judgement import Against, WorkloadTime
+from profiler.search import evaluation
+from profiler.search.evaluation import CandidateJudge, measured_verdict, modelled_verdict
+from profiler.search.record import SearchRecord, Status
+from profiler.statistics.verdict import Verdict
 from tests.search.simulated import WORKLOAD, judged, make_search, modelled
 
 

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import load_catalog
+from profiler.catalog.catalog import load_catalog
 from profiler.errors import ProfilerError
-from profiler.judge import load_candidate, read_manifest
-from profiler.search import CandidateProposal, GeneratorFailed, Request, Status, insights_of, load_generator
+from profiler.judge.candidate import load_candidate
+from profiler.judge.manifest import read_manifest
 from profiler.search.command import CommandGenerator
+from profiler.search.generator import CandidateProposal, GeneratorFailed, Request
+from profiler.search.insights import insights_of
+from profiler.search.named_generator import load_generator
+from profiler.search.record import Status
 from profiler.search.rewrites import rewrites_of
 from profiler.search.variants import space_of, write_manifest
 from tests.search.simulated import LandscapeJudge, make_search, run_search

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import load_catalog
+from profiler.catalog.catalog import load_catalog
 from profiler.errors import ProfilerError, UnknownName
-from profiler.judge import load_candidate
-from profiler.search import CallableGenerator
+from profiler.judge.candidate import load_candidate
+from profiler.search.generator import CallableGenerator
 from profiler.search.promotion import promotion_patch
 from profiler.search.variants import write_version
 from tests.search.simulated import make_search, run_search

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import load_catalog
+from profiler.catalog.catalog import load_catalog
 from profiler.errors import ProfilerError
-from profiler.search import CallableGenerator, Journal, insights_of
-from profiler.search.insights import MOST
+from profiler.search.generator import CallableGenerator
+from profiler.search.insights import MOST, insights_of
+from profiler.search.journal import Journal
 from profiler.search.prompt import NAMES, TEMPLATES, load_templates, prompt_digest, write_prompt
 from profiler.search.variants import space_of
 from tests.search.simulated import make_search, run_search

@@ -7,7 +7,7 @@ import pytest
 
 from bench import search
 from profiler.search.archive import confirmed
-from profiler.statistics import Verdict
+from profiler.statistics.verdict import Verdict
 
 
 def test_of_two_hundred_equal_candidates_none_takes_a_seat_and_a_raw_float_changes_them() -> None:

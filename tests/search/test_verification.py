@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profiler.bundles import LocalRoot
+from profiler.bundles.location import LocalRoot
 from profiler.documents.verify import verify_data
 from profiler.search.verification import verify_searches
 from tests.search.simulated import make_search, run_search

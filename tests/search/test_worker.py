@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from profiler.judge import CandidateJudgement
-from profiler.search import CallableGenerator, Journal, Status, Worker, WorkerLimits, load_generator, replay
+from profiler.judge.judgement import CandidateJudgement
+from profiler.search.archive import replay
 from profiler.search.evaluation import Progress
-from profiler.statistics import Verdict
+from profiler.search.generator import CallableGenerator
+from profiler.search.journal import Journal
+from profiler.search.named_generator import load_generator
+from profiler.search.record import Status
+from profiler.search.worker import Worker, WorkerLimits
+from profiler.statistics.verdict import Verdict
 from tests.search.simulated import LandscapeJudge, landscape, make_search, run_search, summary
 
 ROOT = Path(__file__).resolve().parent.parent.parent

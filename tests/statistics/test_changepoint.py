@@ -14,7 +14,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from profiler.statistics import MIN_POINTS, ChangePoint, LevelKind, change_points, change_points_of, segments
+from profiler.statistics import segments
+from profiler.statistics.changepoint import (
+    MIN_POINTS,
+    ChangePoint,
+    LevelKind,
+    change_points,
+    change_points_of,
+)
 from tests.conftest import ROOT
 
 

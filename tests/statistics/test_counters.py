@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.statistics import Decision, Verdict, counters
+from profiler.statistics import counters
+from profiler.statistics.decision import Decision
+from profiler.statistics.verdict import Verdict
 
 
 def test_one_instruction_more_is_worse_where_counts_repeat() -> None:

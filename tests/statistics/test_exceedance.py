@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.statistics import floor_of_ratios
 from profiler.statistics.exceedance import (
     HEAVY_TAIL,
     LEAST_TAIL,
@@ -18,6 +17,7 @@ from profiler.statistics.exceedance import (
     p_values,
 )
 from profiler.statistics.multiple_testing import discoveries
+from profiler.statistics.noise_floor import floor_of_ratios
 
 
 def test_within_the_pairs_p_counts_those_that_lie_as_far_apart() -> None:

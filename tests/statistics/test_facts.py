@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from profiler.statistics import Decision, Verdict, facts
+from profiler.statistics import facts
+from profiler.statistics.decision import Decision
+from profiler.statistics.verdict import Verdict
 
 BEFORE: dict[str, facts.Fact] = {
     "static__registers": 64,

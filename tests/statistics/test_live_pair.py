@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from profiler.bundles import Samples
-from profiler.statistics import Decision, Verdict, judge_live_pair, ratios
+from profiler.bundles.run import Samples
+from profiler.statistics import ratios
+from profiler.statistics.decision import Decision
+from profiler.statistics.live_pair import judge_live_pair
+from profiler.statistics.verdict import Verdict
 
 ROUNDS, EACH = 25, 4
 MS = 1_800_000.0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiler.statistics import Decision, Verdict, judge_together, multiple_testing
+from profiler.statistics import multiple_testing
+from profiler.statistics.decision import Decision
+from profiler.statistics.multiple_testing import judge_together
+from profiler.statistics.verdict import Verdict
 
 
 def row(effect: float, p: float | None) -> Decision:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.statistics import (
+from profiler.statistics.multiple_testing import judge_together
+from profiler.statistics.noise_floor import (
     NoiseFloor,
-    Verdict,
     floor_of_ratios,
     floor_of_sessions,
     judge_stored_baseline,
-    judge_together,
     typical_ns,
     typical_pair_ns,
 )
+from profiler.statistics.verdict import Verdict
 
 
 def run(level: float, seed: int) -> np.ndarray:

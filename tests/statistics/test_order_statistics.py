@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from profiler.statistics import MIN_ROUNDS, median_interval
+from profiler.statistics.order_statistics import MIN_ROUNDS, median_interval
 
 
 def test_few_rounds_have_no_interval() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import profiler
-from profiler.gate import Outcome, rules
-from profiler.statistics import Verdict, heaviest
-from profiler.statistics.verdict import Traits
+from profiler.gate import rules
+from profiler.gate.finding import Outcome
+from profiler.statistics.verdict import Traits, Verdict, heaviest
 from profiler.ui import theme
 
 PACKAGE = Path(profiler.__file__).parent

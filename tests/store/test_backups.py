@@ -11,19 +11,17 @@ from pathlib import Path
 import pytest
 
 from profiler import cli
-from profiler.bundles import LocalRoot, bundle, decisions
+from profiler.bundles import bundle, decisions
+from profiler.bundles.location import LocalRoot
 from profiler.errors import UnknownName
-from profiler.store import (
-    back_up,
-    delete_runs,
-    forget_run,
-    import_paths,
-    open_store,
-    relabel_run,
-    restore_backup,
-    verify_data,
-)
+from profiler.store import relabel_run
+from profiler.store.backups import back_up, restore_backup
+from profiler.store.begin_import import import_paths
+from profiler.store.deletion import delete_runs
 from profiler.store.index import Store
+from profiler.store.readable_index import open_store
+from profiler.store.run_decisions import forget_run
+from profiler.store.verify import verify_data
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "data" / "runs"
 WHY = "it holds the name of a customer"

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import COLLECT, Facts, LocalRoot, Result, Run, Samples, bundle
-from profiler.evidence import Evidence, Value
-from profiler.store import Store, open_store
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import COLLECT, Facts, Result, Run, Samples
+from profiler.evidence.values import Evidence, Value
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
 from tests import made
 from tests.conftest import ROOT
 from tests.store.conftest import SQLITE_FIRST

@@ -14,8 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import LocalRoot, decisions
-from profiler.store import import_paths, open_store, rebuild_index
+from profiler.bundles import decisions
+from profiler.bundles.location import LocalRoot
+from profiler.store.begin_import import import_paths
+from profiler.store.readable_index import open_store
+from profiler.store.sync import rebuild_index
 from tests.conftest import ROOT
 from tests.store.conftest import SQLITE_FIRST
 

@@ -18,7 +18,8 @@ from typing import NamedTuple
 
 import pytest
 
-from profiler.bundles import ReportFile, run_json
+from profiler.bundles import run_json
+from profiler.bundles.run import ReportFile
 from profiler.store import find_files
 from tests.bundles.test_bundle import made
 from tests.reports.test_csv_export import LAUNCH, WIDE

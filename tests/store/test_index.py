@@ -17,10 +17,12 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.dialects import sqlite
 
-from profiler.bundles import COLLECT, NOISE, Facts, Labels, Result, Run, Samples
+from profiler.bundles.run import COLLECT, NOISE, Facts, Labels, Result, Run, Samples
 from profiler.errors import BadBundle, ProfilerError, UnknownName
-from profiler.evidence import Evidence, Session, State, Value
-from profiler.store import Store, payload_columns, prepared_series, schema, statements
+from profiler.evidence.launch import Session
+from profiler.evidence.values import Evidence, State, Value
+from profiler.store import payload_columns, prepared_series, schema, statements
+from profiler.store.index import Store
 from tests import made
 from tests.made import DURATION, START, WARPS, imported, launch
 

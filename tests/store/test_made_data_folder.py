@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.data_folder import METRICS, WORKLOADS, make, metric_names
-from profiler.store import open_store, rebuild_index
+from profiler.store.readable_index import open_store
+from profiler.store.sync import rebuild_index
 
 pytestmark = pytest.mark.slow
 

@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import Root, Run, bundle
+from profiler.bundles import bundle
+from profiler.bundles.location import Root
+from profiler.bundles.run import Run
 from profiler.cli import main
 from profiler.errors import Exit
-from profiler.evidence import Report
-from profiler.store import Store, import_paths, open_store
+from profiler.evidence.launch import Report
+from profiler.store.begin_import import import_paths
+from profiler.store.index import Store
 from profiler.store.prefetch import Prefetch
+from profiler.store.readable_index import open_store
 from tests.conftest import REPORTS
 from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar, SessionDetails
 

@@ -21,28 +21,23 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import Run, bundle, decisions, location
+from profiler.bundles import bundle, decisions, location
+from profiler.bundles.run import Run
 from profiler.cli import main
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Report, State
-from profiler.reports import read_report
-from profiler.store import (
-    AlreadyImported,
-    Store,
-    export_run,
-    family_mixes,
-    forget_run,
-    import_files,
-    import_paths,
-    open_report,
-    open_store,
-    rebuild_index,
-    relabel,
-    report_cache,
-    sync,
-    sync_index,
-)
+from profiler.evidence.launch import Report
+from profiler.evidence.values import State
+from profiler.reports.read import read_report
+from profiler.store import import_files, report_cache, sync
+from profiler.store.begin_import import import_paths
+from profiler.store.family_mix import family_mixes
+from profiler.store.import_files import AlreadyImported
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
+from profiler.store.run_decisions import forget_run, relabel
+from profiler.store.run_files import export_run, open_report
 from profiler.store.run_rows import RunRows
+from profiler.store.sync import rebuild_index, sync_index
 from tests import made
 
 pytestmark = pytest.mark.slow  # each import is a process

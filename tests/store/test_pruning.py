@@ -8,21 +8,17 @@ from pathlib import Path
 import pytest
 
 from profiler import cli
-from profiler.bundles import LocalRoot, Root, bundle
+from profiler.bundles import bundle
 from profiler.bundles.dropped import load_dropped
+from profiler.bundles.location import LocalRoot, Root
 from profiler.errors import BadBundle
-from profiler.store import (
-    back_up,
-    export_run,
-    import_paths,
-    open_report,
-    open_store,
-    plan_pruning,
-    prune_runs,
-    rebuild_index,
-    restore_backup,
-    verify_data,
-)
+from profiler.store.backups import back_up, restore_backup
+from profiler.store.begin_import import import_paths
+from profiler.store.pruning import plan_pruning, prune_runs
+from profiler.store.readable_index import open_store
+from profiler.store.run_files import export_run, open_report
+from profiler.store.sync import rebuild_index
+from profiler.store.verify import verify_data
 from tests.bundles.test_backup import killed_at
 
 pytestmark = pytest.mark.slow  # each import is a process

@@ -11,8 +11,15 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from profiler.bundles import COLLECT, Labels, Result, Root, Run, Samples, bundle, decisions, location
-from profiler.store import Store, WriteConflict, forget_run, import_paths, open_store, sync
+from profiler.bundles import bundle, decisions, location
+from profiler.bundles.location import Root
+from profiler.bundles.run import COLLECT, Labels, Result, Run, Samples
+from profiler.store import sync
+from profiler.store.begin_import import import_paths
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
+from profiler.store.rows import WriteConflict
+from profiler.store.run_decisions import forget_run
 from tests.made import START
 
 

@@ -16,17 +16,15 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.bundles import LocalRoot, bundle, decisions
+from profiler.bundles import bundle, decisions
+from profiler.bundles.location import LocalRoot
 from profiler.errors import ProfilerError
-from profiler.store import (
-    IndexNotWritable,
-    cache_room,
-    engine,
-    import_paths,
-    open_store,
-    sync_index,
-    verify_data,
-)
+from profiler.store import cache_room, engine
+from profiler.store.begin_import import import_paths
+from profiler.store.readable_index import open_store
+from profiler.store.rows import IndexNotWritable
+from profiler.store.sync import sync_index
+from profiler.store.verify import verify_data
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "data" / "runs").glob("*-example-*"))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import profiler
-from profiler.bundles import LocalRoot, open_root
+from profiler.bundles.location import LocalRoot, open_root
 
 CLONE = Path(profiler.__file__).resolve().parents[1]
 

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 from streamlit.components.v2.manifest_scanner import scan_component_manifests
 
-from profiler.store import import_paths
+from profiler.store.begin_import import import_paths
 from tests.reportfiles import is_made
 
 FOLDERS = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")

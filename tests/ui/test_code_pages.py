@@ -15,8 +15,9 @@ import pytest
 
 from profiler.reports import file_format, read
 from profiler.reports.instances import PcColumn
-from profiler.sass import Listing, SassLine, alignment, hotspots, listing_of_launch
-from profiler.store import import_paths
+from profiler.sass import alignment, hotspots
+from profiler.sass.listing import Listing, SassLine, listing_of_launch
+from profiler.store.begin_import import import_paths
 from profiler.ui.data.named_code import NamedCode
 from profiler.ui.views import aligned_code, code_grid, code_listing, drilldown, embedded_sources
 from tests.reportfiles import is_made

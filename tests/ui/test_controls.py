@@ -25,7 +25,7 @@ def _page(ending: str = "") -> None:
     import streamlit as st
 
     from profiler.errors import ProfilerError
-    from profiler.evidence import Evidence
+    from profiler.evidence.values import Evidence
     from profiler.ui import late_fields
     from profiler.ui.controls import Filters
     from profiler.ui.errors import errors_shown

@@ -11,7 +11,8 @@ import streamlit
 from streamlit.testing.v1 import AppTest
 
 from profiler.bundles import decisions, location
-from profiler.history import baselines, list_notes
+from profiler.history import baselines
+from profiler.history.notes import list_notes
 from profiler.ui.data import decisions as page_decisions
 from tests import lineages, timed_runs
 from tests.timed_runs import run

@@ -2,7 +2,7 @@
 
 import pytest
 
-from profiler.compare import kernel_filter
+from profiler.compare.match_launches import kernel_filter
 from profiler.errors import ProfilerError, UnknownName
 from profiler.ui.errors import message_on_page
 

@@ -8,11 +8,12 @@ import pytest
 
 from profiler.bundles import location
 from profiler.catalog.attention import ACCEPTANCE
-from profiler.collect import Machine
-from profiler.compare import NoiseModel
-from profiler.history import BestVersion, Lineage, load_best_versions, load_lineages
+from profiler.collect.machine import Machine
+from profiler.compare.noise_model import NoiseModel
+from profiler.history.best_versions import BestVersion, load_best_versions
+from profiler.history.lineage import Lineage, load_lineages
 from profiler.history.version_latency import lower_bound_of, newest_latencies
-from profiler.store import open_store
+from profiler.store.readable_index import open_store
 from profiler.ui.views import best_versions, lineage_summary, lineage_table
 from tests import lineages, standins, timed_runs
 from tests.ui.test_lineage_pages import rows

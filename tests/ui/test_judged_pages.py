@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from profiler.bundles import location
-from profiler.compare import UNKNOWN_NOISE, NoiseModel
-from profiler.history import lineage, load_speedups
-from profiler.statistics import Verdict
-from profiler.store import open_store
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.history import lineage
+from profiler.history.speedups import load_speedups
+from profiler.statistics.verdict import Verdict
+from profiler.store.readable_index import open_store
 from profiler.ui.charts import small_multiples
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, run

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.bundles import COLLECT, Capture, ReportFile, Result, Run, bundle, location
-from profiler.compare import UNKNOWN_NOISE, compare_latencies
-from profiler.evidence import Latency, Side
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, Capture, ReportFile, Result, Run
+from profiler.compare.latency import compare_latencies
+from profiler.compare.noise_model import UNKNOWN_NOISE
+from profiler.evidence.side import Latency, Side
 from profiler.ui.charts import latency_samples
 from profiler.ui.views import latency_verdict
 from tests import timed_runs

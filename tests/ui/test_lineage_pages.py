@@ -8,8 +8,8 @@ import pytest
 
 from profiler.bundles import location
 from profiler.errors import BadBundle
-from profiler.history import Lineage, load_lineages
-from profiler.store import open_store
+from profiler.history.lineage import Lineage, load_lineages
+from profiler.store.readable_index import open_store
 from profiler.ui.views import lineage_table
 from tests import lineages
 from tests.conftest import ROOT

@@ -1,7 +1,7 @@
 """What the pages' HTML must hold: escaping, signs beside colours, states in words."""
 
-from profiler.evidence import NOT_COLLECTED, State, Value
-from profiler.statistics import Verdict
+from profiler.evidence.values import NOT_COLLECTED, State, Value
+from profiler.statistics.verdict import Verdict
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 

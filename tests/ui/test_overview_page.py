@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import load_decisions, location
+from profiler.bundles import location
+from profiler.bundles.decisions import load_decisions
 from tests import lineages, timed_runs
 from tests.conftest import ROOT
 from tests.ui.test_pages import charts, page, text

@@ -12,7 +12,8 @@ from streamlit.testing.v1 import AppTest
 from profiler.compare import resolve_names
 from profiler.compare.comparison import compare
 from profiler.evidence import formatting, metric_table
-from profiler.store import import_paths, prune_runs
+from profiler.store.begin_import import import_paths
+from profiler.store.pruning import prune_runs
 from tests.reportfiles import is_made
 
 pytestmark = pytest.mark.slow  # the pages are run whole
@@ -284,7 +285,7 @@ class TestFull:
     def test_the_original_report_can_be_downloaded_whole(
         self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from profiler.store import Store
+        from profiler.store.index import Store
         from profiler.ui.data import results
 
         monkeypatch.setenv("PROFILER_DATA", str(made_data))

@@ -12,12 +12,13 @@ from streamlit.testing.v1 import AppTest
 
 from profiler import cli
 from profiler.bundles import decisions, location
-from profiler.compare import NoiseModel
+from profiler.compare.noise_model import NoiseModel
 from profiler.evidence import metric_table
 from profiler.gate import acknowledgement
 from profiler.history import baselines
-from profiler.regressions import Coverage, RegressionReport, find_regressions
-from profiler.store import open_store
+from profiler.regressions.report import RegressionReport, find_regressions
+from profiler.regressions.search import Coverage
+from profiler.store.readable_index import open_store
 from profiler.ui.views import regression_list
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WORKLOAD, run

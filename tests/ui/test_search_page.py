@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import parser
-from profiler.documents import search_document
-from profiler.search import CallableGenerator, Journal, Status
+from profiler.documents.search import search_document
+from profiler.search.generator import CallableGenerator
+from profiler.search.journal import Journal
+from profiler.search.record import Status
 from profiler.ui.charts import search_progress, search_tree
 from profiler.ui.views import search_summary
 from tests.search.simulated import make_search, run_search

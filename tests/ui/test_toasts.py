@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.store import sync_index
+from profiler.store.sync import sync_index
 from tests import lineages
 from tests.ui.test_pages import page
 

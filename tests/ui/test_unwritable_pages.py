@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from profiler.store import engine, open_store
+from profiler.store import engine
+from profiler.store.readable_index import open_store
 from tests.ui.test_pages import page, text
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "data" / "runs").glob("*-example-*"))

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.bundles import Run
-from profiler.evidence import Evidence, Value
+from profiler.bundles.run import Run
+from profiler.evidence.values import Evidence, Value
 from profiler.ui import addresses
 from tests import lineages, timed_runs
 from tests.timed_runs import run

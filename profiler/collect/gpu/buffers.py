@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import Case
-from profiler.catalog.problem import Array
+from profiler.catalog.problem import Array, Case
 
 GUARD_BYTES = 4096  # before and after an output: a write there is a write outside
 _GUARD = 0xA5  # every byte of a guard

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from profiler.catalog import Catalog, Problem, sources
+from profiler.catalog import sources
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Problem
 from profiler.collect.gpu.buffers import Buffers
 from profiler.collect.gpu.messages import VersionCode
 from profiler.collect.gpu.module_launch import PlannedCall

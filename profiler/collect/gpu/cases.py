@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import Case, Problem, Tolerance, Workload
 from profiler.catalog.cases import make_case
-from profiler.catalog.problem import Argument, Array
+from profiler.catalog.problem import Argument, Array, Case, Problem, Tolerance, Workload
 
 
 def load_or_make(problem: Problem, workload: Workload, seed: int, folder: Path | None) -> Case:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import Case, OutputCheck
-from profiler.catalog.problem import Array
+from profiler.catalog.problem import Array, Case, OutputCheck
 from profiler.collect.gpu import calls, device, program
 from profiler.collect.gpu.buffers import Buffers, upload
 from profiler.collect.gpu.calls import Call, LaunchRefused

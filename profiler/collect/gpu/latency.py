@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from profiler.catalog import Catalog, Problem
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Problem
 from profiler.collect import sample_schedule
 from profiler.collect.gpu import calls, device, program
 from profiler.collect.gpu.buffers import upload

@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import Case, Catalog, Problem, Workload, catalog, sources
+from profiler.catalog import catalog, sources
+from profiler.catalog.catalog import Catalog
+from profiler.catalog.problem import Case, Problem, Workload
 from profiler.collect.gpu import cases
 from profiler.collect.gpu.calls import LaunchRefused
 from profiler.collect.gpu.messages import ProblemSetup, Program, RequestT, ResultT

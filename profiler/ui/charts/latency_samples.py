@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.evidence import Latency, Value, formatting
-from profiler.statistics import shorter_ns, typical_pair_ns
+from profiler.evidence import formatting
+from profiler.evidence.side import Latency
+from profiler.evidence.values import Value
+from profiler.statistics.noise_floor import shorter_ns, typical_pair_ns
 from profiler.statistics.ratios import SHORT_NS
 from profiler.ui.charts import style
 from profiler.ui.charts.labels import plotly_text

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from profiler.evidence import Value, formatting
-from profiler.history import VersionLatency
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.history.version_latency import VersionLatency
 from profiler.ui import markup
 from profiler.ui.markup import Html
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler.evidence import Value, formatting
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.ui.charts import style
 from profiler.ui.charts.labels import box_right_of, label_sides, plotly_text
 from profiler.ui.charts.scales import axis_share, log_ticks

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from profiler.evidence import State, Value, formatting
+from profiler.evidence import formatting
+from profiler.evidence.values import State, Value
 from profiler.ui.charts import line_gutter, panel_overlays, style
 from profiler.ui.charts.labels import plotly_text, shorten, wrap
 from profiler.ui.charts.line_gutter import LABEL_PX, GutterLabel

@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler.evidence import Value, formatting
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.ui.charts import style
 from profiler.ui.charts.labels import plotly_text, shorten, spread_apart
 from profiler.ui.charts.style import FONT, HOVER_TEXT, MUTED_FONT, Figure, annotation

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from profiler.advice import ComparedSide, Statement, Subject, TrafficByWorkload, find_insights, with_places
-from profiler.compare import Comparison, PairComparison
-from profiler.evidence import Evidence, Launch, MetricTable, Side, chip_of
-from profiler.reports import LaunchDetail
+from profiler.advice.insights import find_insights
+from profiler.advice.places import with_places
+from profiler.advice.statement import Statement
+from profiler.advice.subject import ComparedSide, Subject, TrafficByWorkload
+from profiler.compare.comparison import Comparison
+from profiler.compare.pair_comparison import PairComparison
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
+from profiler.reports.instances import LaunchDetail
 
 DetailOpener = Callable[[], LaunchDetail | None]
 

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from profiler.evidence import Cell, Evidence, natural_key
-from profiler.store import RunInfo
+from profiler.evidence.cell import Cell
+from profiler.evidence.naming import natural_key
+from profiler.evidence.values import Evidence
+from profiler.store.rows import RunInfo
 
 # Workload and GPU (of static facts the architecture); an empty text stands for what no report says.
 WorkloadOnGpu = tuple[str, str]

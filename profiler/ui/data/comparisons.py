@@ -7,13 +7,19 @@ from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 
-from profiler.bundles import IMPORT
-from profiler.compare import Comparison, Judge, PairComparison
+from profiler.bundles.run import IMPORT
+from profiler.compare.comparison import Comparison
+from profiler.compare.judged import Judge
+from profiler.compare.pair_comparison import PairComparison
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Evidence, MetricTable, Side, brief_list
-from profiler.explain import Explanation, explain
-from profiler.history import Lineage, Speedup
-from profiler.store import VersionInfo
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.naming import brief_list
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
+from profiler.explain.explanation import Explanation, explain
+from profiler.history.lineage import Lineage
+from profiler.history.speedups import Speedup
+from profiler.store.rows import VersionInfo
 from profiler.ui.addresses import parse_version, version_name
 from profiler.ui.data import lineages, results
 from profiler.ui.data.cache import cached

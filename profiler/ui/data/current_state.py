@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections import deque
 from datetime import UTC, date, datetime
 
-from profiler.bundles import load_decisions, open_root
-from profiler.bundles.decisions import decision_ids
-from profiler.gate import list_acknowledgements
-from profiler.history import Overview, Pin, load_overview
-from profiler.history.baselines import list_pins
-from profiler.regressions import (
-    Cause,
-    CauseFinder,
-    KnownCauses,
-    Regression,
-    RegressionReport,
-    WorseNow,
-    group_regressions,
-    search_index,
-    with_acknowledgements,
-)
+from profiler.bundles.decisions import decision_ids, load_decisions
+from profiler.bundles.location import open_root
+from profiler.gate.acknowledgement import list_acknowledgements
+from profiler.history.baselines import Pin, list_pins
+from profiler.history.overview import Overview, load_overview
+from profiler.regressions.cause import Cause, CauseFinder
+from profiler.regressions.groups import WorseNow, group_regressions
+from profiler.regressions.regression import Regression
+from profiler.regressions.report import RegressionReport, with_acknowledgements
+from profiler.regressions.stored_search import KnownCauses, search_index
 from profiler.ui.data import lineages
 from profiler.ui.data.cache import cached
 from profiler.ui.data.index import DataVersion, metric_table, noise, pairing, store

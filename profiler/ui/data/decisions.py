@@ -9,15 +9,17 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from profiler.bundles import is_read_only, load_decisions, open_root
-from profiler.bundles.decisions import USER_HEADER, decision_ids, process_user
+from profiler.bundles.decisions import USER_HEADER, decision_ids, load_decisions, process_user
+from profiler.bundles.location import is_read_only, open_root
 from profiler.errors import ProfilerError
-from profiler.evidence import brief_list
-from profiler.gate import acknowledge, others_of, parse_limit, set_baseline, unset_baseline, withdraw
-from profiler.history import Note, Pin, list_notes, withdraw_note, write_note
-from profiler.history.baselines import effective_pin, list_pins
-from profiler.regressions import Regression, RegressionGroup
-from profiler.statistics import share_text
+from profiler.evidence.naming import brief_list
+from profiler.gate.acknowledgement import acknowledge, others_of, parse_limit, withdraw
+from profiler.gate.pins import set_baseline, unset_baseline
+from profiler.history.baselines import Pin, effective_pin, list_pins
+from profiler.history.notes import Note, list_notes, withdraw_note, write_note
+from profiler.regressions.groups import RegressionGroup
+from profiler.regressions.regression import Regression
+from profiler.statistics.decision import share_text
 from profiler.ui.data.cache import cached
 from profiler.ui.data.index import DataVersion, metric_table, store
 

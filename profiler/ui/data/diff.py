@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from profiler.compare import Comparison, LatencyComparison, PairComparison
+from profiler.compare.comparison import Comparison
+from profiler.compare.latency import LatencyComparison
+from profiler.compare.pair_comparison import PairComparison
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence
-from profiler.explain import Explanation
+from profiler.evidence.values import Evidence
+from profiler.explain.explanation import Explanation
 from profiler.ui import addresses
 from profiler.ui.data import comparisons, index
 from profiler.ui.data.cells import NamedCell, why_nothing_shared

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from profiler.bundles import EXAMPLE
-from profiler.store import RunInfo, forget_run
+from profiler.bundles.run import EXAMPLE
+from profiler.store.rows import RunInfo
+from profiler.store.run_decisions import forget_run
 from profiler.ui.data.decisions import author
 from profiler.ui.data.index import store
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from profiler.errors import ProfilerError
-from profiler.evidence import NCU_DURATION, Evidence
-from profiler.history import LATENCY, History, Lineage, Trend
+from profiler.evidence.values import NCU_DURATION, Evidence
+from profiler.history.change_points import History
+from profiler.history.lineage import Lineage
+from profiler.history.trend import LATENCY, Trend
 from profiler.ui.data import lineages, series, trend_choice
 from profiler.ui.data.index import DataVersion
 from profiler.ui.data.run_axis import VERSIONS

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from profiler.bundles import LocalRoot, open_root
-from profiler.compare import NoiseModel, Pairing, pairs_digest
+from profiler.bundles.location import LocalRoot, open_root
+from profiler.compare.kernel_pairs import Pairing, pairs_digest
+from profiler.compare.noise_model import NoiseModel
 from profiler.errors import ProfilerError
-from profiler.evidence import MetricTable, load_metrics
-from profiler.evidence.metric_table import DEFAULT_PATH
-from profiler.store import Store, open_store, sync_store
+from profiler.evidence.metric_table import DEFAULT_PATH, MetricTable, load_metrics
+from profiler.store.index import Store
+from profiler.store.readable_index import open_store
+from profiler.store.sync import sync_store
 from profiler.ui.data.cache import cached
 from profiler.ui.errors import errors_shown
 

@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from profiler.compare import Comparison, PairComparison
-from profiler.documents import LaunchDocument, LaunchOfSide, inside_launch, launch_document
-from profiler.documents.launch_inside import InsideLaunch
+from profiler.compare.comparison import Comparison
+from profiler.compare.pair_comparison import PairComparison
+from profiler.documents.launch import LaunchDocument, LaunchOfSide, launch_document
+from profiler.documents.launch_inside import InsideLaunch, inside_launch
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, Launch, Session, Side, natural_key, place_of_most_time
-from profiler.reports import LaunchDetail
-from profiler.store import ResultInfo, RunInfo
+from profiler.evidence.launch import Launch, Session, place_of_most_time
+from profiler.evidence.naming import natural_key
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
+from profiler.reports.instances import LaunchDetail
+from profiler.store.rows import ResultInfo, RunInfo
 from profiler.ui.addresses import LaunchView, parse_version
 from profiler.ui.data import comparisons, lineages, results
 from profiler.ui.data.cache import cached

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from profiler.bundles import open_root
+from profiler.bundles.location import open_root
 from profiler.errors import ProfilerError
-from profiler.history import (
-    BestVersion,
-    CatalogSnapshot,
-    Lineage,
-    Speedup,
-    load_best_versions,
-    load_newest_snapshot,
-    load_snapshot,
-    load_speedups,
-    order_families,
-    own_family,
-)
+from profiler.history.best_versions import BestVersion, load_best_versions
+from profiler.history.catalog_snapshot import CatalogSnapshot, load_newest_snapshot, load_snapshot
 from profiler.history.catalog_snapshot import working_tree_difference as find_working_tree_difference
-from profiler.history.lineage import build_lineage
-from profiler.store import VersionInfo
+from profiler.history.family_order import order_families, own_family
+from profiler.history.lineage import Lineage, build_lineage
+from profiler.history.speedups import Speedup, load_speedups
+from profiler.store.rows import VersionInfo
 from profiler.ui.addresses import parse_version
 from profiler.ui.data import predictions, results
 from profiler.ui.data.cache import cached

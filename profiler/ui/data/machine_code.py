@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profiler.build import function_name
-from profiler.bundles import open_root
-from profiler.compare import Comparison, PairComparison
-from profiler.evidence import Evidence, Launch, Side, natural_key
-from profiler.sass import (
-    Alignment,
-    HotSpot,
-    HotSpotChange,
-    Listing,
-    StoredCode,
-    TrafficRow,
-    align,
-    find_code,
-    hotspots,
-    listing_of_launch,
-    select_functions,
-)
-from profiler.sass.hotspots import SAMPLES, spots_by_instruction
-from profiler.sass.stored_code import compiled_architectures
-from profiler.store import ResultInfo
+from profiler.build.kernel_names import function_name
+from profiler.bundles.location import open_root
+from profiler.compare.comparison import Comparison
+from profiler.compare.pair_comparison import PairComparison
+from profiler.evidence.launch import Launch
+from profiler.evidence.naming import natural_key
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
+from profiler.sass import hotspots
+from profiler.sass.alignment import Alignment, align
+from profiler.sass.hotspots import SAMPLES, HotSpot, HotSpotChange, spots_by_instruction
+from profiler.sass.listing import Listing, listing_of_launch, select_functions
+from profiler.sass.source_diff import TrafficRow
+from profiler.sass.stored_code import StoredCode, compiled_architectures, find_code
+from profiler.store.rows import ResultInfo
 from profiler.ui.addresses import (
     SHA256_DIGITS,
     CodeKey,

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from profiler.build import function_name, template_integer
-from profiler.sass import Listing
+from profiler.build.kernel_names import function_name, template_integer
 from profiler.sass.alignment import pair_functions
+from profiler.sass.listing import Listing
 
 _HEAD_DIM = "head dim "  # what a workload of static facts begins with
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from profiler.compare import Comparison, LatencyComparison, MetricChange, PairComparison
+from profiler.compare.comparison import Comparison
+from profiler.compare.latency import LatencyComparison
+from profiler.compare.pair_comparison import MetricChange, PairComparison
 
 
 def choose_pair(comparison: Comparison, kernel: str | None) -> PairComparison | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from profiler.history import LATENCY, Trend
+from profiler.history.trend import LATENCY, Trend
 
 PartAndMode = tuple[str, str]
 

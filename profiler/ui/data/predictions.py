@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profiler.bundles import open_root
+from profiler.bundles.location import open_root
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions, find_predictions
 from profiler.ui.addresses import CompiledKey, parse_version
 from profiler.ui.data.cache import cached

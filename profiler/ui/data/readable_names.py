@@ -7,7 +7,7 @@ from enum import Enum
 
 import streamlit as st
 
-from profiler.evidence import brief_list
+from profiler.evidence.naming import brief_list
 from profiler.ui.addresses import version_name
 from profiler.ui.data import lineages, results
 from profiler.ui.data.index import DataVersion

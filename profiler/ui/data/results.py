@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from profiler.bundles import Run, load_run, open_root
-from profiler.evidence import Cell, Launch
-from profiler.reports import LaunchDetail
-from profiler.reports import launch_detail as read_launch_detail
-from profiler.store import (
-    FamilyMix,
-    ResultInfo,
-    Rows,
-    RunInfo,
-    dropped_report_words,
-    family_mixes,
-    open_report,
-    relabel,
-)
+from profiler.bundles.bundle import load_run
+from profiler.bundles.location import open_root
+from profiler.bundles.run import Run
+from profiler.evidence.cell import Cell
+from profiler.evidence.launch import Launch
+from profiler.reports.instances import LaunchDetail
+from profiler.reports.read import launch_detail as read_launch_detail
+from profiler.store.family_mix import FamilyMix, family_mixes
+from profiler.store.rows import ResultInfo, Rows, RunInfo
+from profiler.store.run_decisions import relabel
+from profiler.store.run_files import dropped_report_words, open_report
 from profiler.ui import addresses
 from profiler.ui.data.cache import cached
 from profiler.ui.data.cells import NamedCell, cells_of_versions_and_runs

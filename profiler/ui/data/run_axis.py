@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
-from profiler.history import TrendPoint
-from profiler.store import RunInfo
+from profiler.history.trend import TrendPoint
+from profiler.store.rows import RunInfo
 from profiler.ui.charts.small_multiples import Axis
 
 VERSIONS, COMMITS, TIME = "versions", "commits", "time"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 from pathlib import Path
 
-from profiler.bundles import open_root
-from profiler.catalog import load_catalog
-from profiler.documents import SearchDocument, search_document
-from profiler.search import Journal, SearchRecord, list_journals
+from profiler.bundles.location import open_root
+from profiler.catalog.catalog import load_catalog
+from profiler.documents.search import SearchDocument, search_document
+from profiler.search.journal import Journal, list_journals
+from profiler.search.record import SearchRecord
 from profiler.ui.data.cache import cached
 
 _MOST_LINES = 400  # of a diff that is shown

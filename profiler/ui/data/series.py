@@ -8,28 +8,25 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
-from profiler.bundles import open_root
+from profiler.bundles.location import open_root
 from profiler.errors import ProfilerError
-from profiler.evidence import Cell, Evidence
-from profiler.explain import RooflinePath, load_roofline_path
-from profiler.explain.roofline_path import LAUNCH_METRIC
-from profiler.history import (
-    LATENCY,
-    GridCell,
-    History,
-    Lineage,
-    RunSpread,
-    Trend,
-    build_grid,
-    load_latency_trends,
-    load_run_spreads,
-    load_trends,
-    search_histories,
-)
-from profiler.history.change_points import ACROSS
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Evidence
+from profiler.explain.roofline_path import LAUNCH_METRIC, RooflinePath, load_roofline_path
+from profiler.history.change_points import ACROSS, History, search_histories
+from profiler.history.lineage import Lineage
+from profiler.history.run_spread import RunSpread, load_run_spreads
 from profiler.history.stall_shares import STALLS
-from profiler.history.trend import LATENCY_METRIC, newest_of_each_version
-from profiler.store import RunInfo
+from profiler.history.trend import (
+    LATENCY,
+    LATENCY_METRIC,
+    Trend,
+    load_latency_trends,
+    load_trends,
+    newest_of_each_version,
+)
+from profiler.history.version_grid import GridCell, build_grid
+from profiler.store.rows import RunInfo
 from profiler.ui.data import lineages, results
 from profiler.ui.data.cache import cached
 from profiler.ui.data.index import DataVersion, metric_table, pairing, store

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from profiler.history import Trend, TrendPoint
 from profiler.history.change_points import RUNS, series_views
+from profiler.history.trend import Trend, TrendPoint
 
 
 def timelines(trend: Trend) -> list[tuple[str | None, Trend]]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from profiler.compare import name_filter
+from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, MetricTable, brief_list
-from profiler.evidence.metric_table import evidence_of_name
-from profiler.explain import RooflinePath
-from profiler.history import LATENCY, History, Trend
+from profiler.evidence.metric_table import MetricTable, evidence_of_name
+from profiler.evidence.naming import brief_list
+from profiler.evidence.values import Evidence
+from profiler.explain.roofline_path import RooflinePath
+from profiler.history.change_points import History
+from profiler.history.trend import LATENCY, Trend
 from profiler.history.version_latency import mode_rank
 from profiler.ui.data.part_names import line_names
 from profiler.ui.data.readable_names import meant_options

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profiler.bundles import open_root
-from profiler.compare import RunChanges
-from profiler.evidence import Evidence
-from profiler.history import LATENCY, RunSpread, Trend, TrendPoint, changes_between
+from profiler.bundles.location import open_root
+from profiler.compare.environment_change import RunChanges
+from profiler.evidence.values import Evidence
+from profiler.history.point_changes import changes_between
+from profiler.history.run_spread import RunSpread
+from profiler.history.trend import LATENCY, Trend, TrendPoint
 from profiler.ui import addresses
 from profiler.ui.data import launches, results
 from profiler.ui.data.cache import cached

@@ -7,18 +7,13 @@ from contextlib import suppress
 from datetime import datetime
 
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence
-from profiler.history import (
-    LATENCY,
-    History,
-    Lineage,
-    ReferenceLevel,
-    RunSpread,
-    Trend,
-    budget_levels,
-    latency_levels,
-)
-from profiler.store import RunInfo
+from profiler.evidence.values import Evidence
+from profiler.history.change_points import History
+from profiler.history.lineage import Lineage
+from profiler.history.reference_levels import ReferenceLevel, budget_levels, latency_levels
+from profiler.history.run_spread import RunSpread
+from profiler.history.trend import LATENCY, Trend
+from profiler.store.rows import RunInfo
 from profiler.ui.data import decisions, lineages, results, run_axis, series, trend_choice
 from profiler.ui.data.family_series import FamilySeries, TrendsChoice
 from profiler.ui.data.index import DataVersion

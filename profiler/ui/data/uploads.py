@@ -15,9 +15,11 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from profiler.bundles import open_root, scratch_folder
+from profiler.bundles.location import open_root
+from profiler.bundles.scratch import scratch_folder
 from profiler.errors import ProfilerError
-from profiler.store import ImportSummary, import_paths
+from profiler.store.begin_import import import_paths
+from profiler.store.import_files import ImportSummary
 from profiler.ui.data.index import store
 from profiler.ui.upload_limits import take_refused
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from profiler.evidence import Evidence
-from profiler.history import Lineage
-from profiler.store import VersionInfo
+from profiler.evidence.values import Evidence
+from profiler.history.lineage import Lineage
+from profiler.store.rows import VersionInfo
 from profiler.ui.addresses import version_name
 from profiler.ui.data.cells import NamedCell, WorkloadOnGpu, shared_workloads_on_gpus
 

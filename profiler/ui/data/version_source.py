@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler.bundles import Root
-from profiler.catalog import Version
-from profiler.history import CatalogSnapshot
-from profiler.sass import TrafficRow
+from profiler.bundles.location import Root
+from profiler.catalog.version import Version
+from profiler.history.catalog_snapshot import CatalogSnapshot
+from profiler.sass.source_diff import TrafficRow
 
 
 @dataclass(frozen=True)

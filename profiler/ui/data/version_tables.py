@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from profiler.compare import is_file_name
-from profiler.documents import (
-    VersionTableDocument,
-    compare_many,
-    report_of_table,
-    table_names,
-    table_places,
-)
+from profiler.compare.resolve_names import is_file_name
+from profiler.documents.version_report import report_of_table
+from profiler.documents.version_table import VersionTableDocument
+from profiler.documents.version_table_cells import compare_many, table_names, table_places
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Cell, Evidence
-from profiler.history import Lineage
-from profiler.history.lineage import BASELINE
-from profiler.store import VersionInfo
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Evidence
+from profiler.history.lineage import BASELINE, Lineage
+from profiler.store.rows import VersionInfo
 from profiler.ui.addresses import parse_version, version_name
 from profiler.ui.data import lineages
 from profiler.ui.data.cache import MAX_ENTRIES, cached

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.ui import controls, markup
 from profiler.ui.data import index, machine_code
 from profiler.ui.data.named_code import NamedCode

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.ui import addresses, controls, markup
 from profiler.ui.data import comparisons, index, lineages, results
 from profiler.ui.data.cells import evidence_of_all, workloads_on_gpus

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from profiler.evidence import part_of_device
-from profiler.statistics import Verdict
+from profiler.evidence.gpu_parts import part_of_device
+from profiler.statistics.verdict import Verdict
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages, predictions
 from profiler.ui.errors import errors_shown

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from profiler.history import example_families
+from profiler.history.family_order import example_families
 from profiler.ui import controls, markup
 from profiler.ui.data import current_state, index, lineages, results
 from profiler.ui.errors import errors_shown

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from profiler.bundles import COLLECT
+from profiler.bundles.run import COLLECT
 from profiler.ui import controls, markup
 from profiler.ui.data import index, results
 from profiler.ui.errors import errors_shown

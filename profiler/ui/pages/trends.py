@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.ui import addresses, controls, late_fields, markup
 from profiler.ui.data import index, lineages, results, trend_choice, trend_view
 from profiler.ui.data.cells import evidence_of_family, workloads_on_gpus

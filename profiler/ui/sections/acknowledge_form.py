@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from profiler.regressions import Regression, RegressionGroup
+from profiler.regressions.groups import RegressionGroup
+from profiler.regressions.regression import Regression
 from profiler.ui import markup
 from profiler.ui.data import decisions
 from profiler.ui.data.index import DataVersion

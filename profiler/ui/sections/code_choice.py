@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.sass import CodeNotStored
+from profiler.sass.stored_code import CodeNotStored
 from profiler.ui import addresses, controls, markup
 from profiler.ui.addresses import CodeKey, CompiledKey, LaunchKey
 from profiler.ui.data import comparisons, machine_code

@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.sass import Listing, hot_places, static_lines
-from profiler.sass.hottest_places import INSTRUCTIONS, KINDS, present_amounts
+from profiler.sass.hottest_places import INSTRUCTIONS, KINDS, hot_places, present_amounts, static_lines
+from profiler.sass.listing import Listing
 from profiler.ui import addresses, controls
 from profiler.ui.addresses import CompiledKey
 from profiler.ui.data import lineages, machine_code, predictions

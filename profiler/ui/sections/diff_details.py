@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from profiler.compare import PairComparison
-from profiler.evidence import Evidence
-from profiler.sass import CodeNotStored, HotSpotChange, Listing, hotspots
+from profiler.compare.pair_comparison import PairComparison
+from profiler.evidence.values import Evidence
+from profiler.sass import hotspots
+from profiler.sass.hotspots import HotSpotChange
+from profiler.sass.listing import Listing
+from profiler.sass.stored_code import CodeNotStored
 from profiler.ui import addresses, controls, markup
 from profiler.ui.addresses import LaunchKey
 from profiler.ui.data import machine_code

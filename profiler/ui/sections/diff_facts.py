@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from profiler.evidence import Evidence
+from profiler.evidence.values import Evidence
 from profiler.ui import addresses, markup
 from profiler.ui.data import advice as advice_data
 from profiler.ui.data import comparisons, index, predictions

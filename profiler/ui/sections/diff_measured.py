@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from profiler.compare import LatencyComparison
-from profiler.explain import Explanation
+from profiler.compare.latency import LatencyComparison
+from profiler.explain.explanation import Explanation
 from profiler.ui import controls, markup
 from profiler.ui.data import advice as advice_data
 from profiler.ui.data import comparisons, index, launches

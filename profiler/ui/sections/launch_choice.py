@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.store import ResultInfo, RunInfo
+from profiler.store.rows import ResultInfo, RunInfo
 from profiler.ui import addresses, controls, markup
 from profiler.ui.data import launches
 from profiler.ui.data.index import DataVersion

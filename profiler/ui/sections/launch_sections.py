@@ -9,12 +9,12 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.documents import LaunchDocument
-from profiler.documents.launch import missing_table
+from profiler.documents.launch import LaunchDocument, missing_table
 from profiler.errors import ProfilerError
-from profiler.evidence import Evidence, RuleResult
-from profiler.reports import address_of, place_of, stall_of
-from profiler.sass import CodeLocation
+from profiler.evidence.launch import RuleResult
+from profiler.evidence.values import Evidence
+from profiler.reports.rule_places import address_of, place_of, stall_of
+from profiler.sass.hotspots import CodeLocation
 from profiler.ui import addresses, controls, markup
 from profiler.ui.charts import launch_timeline
 from profiler.ui.data import launches, lineages, machine_code, predictions, results

@@ -7,9 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.evidence import Launch, chip_of
-from profiler.reports import LaunchDetail
-from profiler.store import ResultInfo, RunInfo
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch
+from profiler.reports.instances import LaunchDetail
+from profiler.store.rows import ResultInfo, RunInfo
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages, machine_code, results
 from profiler.ui.data import launches as launch_data

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from profiler.history import LATENCY, BestVersion, Lineage
+from profiler.history.best_versions import BestVersion
+from profiler.history.lineage import Lineage
+from profiler.history.trend import LATENCY
 from profiler.model.stored_predictions import StoredPredictions
-from profiler.regressions import WorseNow
+from profiler.regressions.groups import WorseNow
 from profiler.ui import markup
 from profiler.ui.data import current_state, lineages, predictions
 from profiler.ui.data.index import DataVersion

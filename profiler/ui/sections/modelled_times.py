@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from profiler.evidence import Value, formatting
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions
 from profiler.ui import controls, markup
 from profiler.ui.charts import latency_track, modelled_times, style

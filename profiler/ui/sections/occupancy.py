@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import streamlit as st
 
 from profiler.documents.launch import occupancy_table
-from profiler.evidence import Launch
-from profiler.explain import OccupancyAnalysis, measured_occupancy, static_occupancy
-from profiler.reports import LaunchDetail
-from profiler.store import ResultInfo
+from profiler.evidence.launch import Launch
+from profiler.explain.occupancy_whatif import OccupancyAnalysis, measured_occupancy, static_occupancy
+from profiler.reports.instances import LaunchDetail
+from profiler.store.rows import ResultInfo
 from profiler.ui import controls, markup
 from profiler.ui.data import results
 from profiler.ui.data.index import DataVersion

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import streamlit as st
 
 from profiler.documents.roofline import missing_blocks, point_table, roof_table, why_no_point
-from profiler.evidence import Evidence, Launch, chip_of
-from profiler.explain import roofline_of
-from profiler.explain.roofline import UNUSED
-from profiler.store import RunInfo
+from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import Evidence
+from profiler.explain.roofline import UNUSED, roofline_of
+from profiler.store.rows import RunInfo
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages, results, series
 from profiler.ui.data.cells import workloads_on_gpus

@@ -6,9 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.documents import SearchDocument, search_blocks
+from profiler.documents import search_blocks
+from profiler.documents.search import SearchDocument
 from profiler.errors import ProfilerError
-from profiler.search import SearchRecord
+from profiler.search.record import SearchRecord
 from profiler.ui import controls, markup
 from profiler.ui.charts import search_progress, search_tree
 from profiler.ui.data import index, predictions, searches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from profiler.compare import Comparison
+from profiler.compare.comparison import Comparison
 from profiler.ui.sections import baseline_pin, notes
 
 PLACE = "diff_sides"

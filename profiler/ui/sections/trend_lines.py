@@ -11,10 +11,14 @@ from typing import Any
 import plotly.graph_objects
 import streamlit as st
 
-from profiler.compare import NoiseModel
-from profiler.documents import TrendDocument
-from profiler.evidence import Cell, Evidence
-from profiler.history import LATENCY, RunSpread, TrendPoint, opcode_mix, stall_mix
+from profiler.compare.noise_model import NoiseModel
+from profiler.documents.trend import TrendDocument
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Evidence
+from profiler.history.opcode_shares import opcode_mix
+from profiler.history.run_spread import RunSpread
+from profiler.history.stall_shares import stall_mix
+from profiler.history.trend import LATENCY, TrendPoint
 from profiler.ui import addresses, controls, late_fields, markup
 from profiler.ui.charts import share_areas
 from profiler.ui.charts.style import Figure

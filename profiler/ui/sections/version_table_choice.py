@@ -8,8 +8,10 @@ from functools import partial
 
 import streamlit as st
 
-from profiler.documents import VersionTableDocument
-from profiler.evidence import Cell, Evidence, natural_key
+from profiler.documents.version_table import VersionTableDocument
+from profiler.evidence.cell import Cell
+from profiler.evidence.naming import natural_key
+from profiler.evidence.values import Evidence
 from profiler.ui import addresses, controls
 from profiler.ui.data.version_tables import by_evidence
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.advice import MetricInput, Statement
-from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN
+from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, MetricInput, Statement
 from profiler.evidence import formatting
 from profiler.explain.roofline import collect_command
 from profiler.ui import markup

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from profiler.sass import AlignedRow, Alignment, HotSpot, Listing
-from profiler.sass.alignment import CHANGED, EQUAL, ONLY_A, ONLY_B, RENAMED, UNCHANGED, UNREAD
-from profiler.sass.hotspots import spots_by_instruction
+from profiler.sass.alignment import (
+    CHANGED,
+    EQUAL,
+    ONLY_A,
+    ONLY_B,
+    RENAMED,
+    UNCHANGED,
+    UNREAD,
+    AlignedRow,
+    Alignment,
+)
+from profiler.sass.hotspots import HotSpot, spots_by_instruction
+from profiler.sass.listing import Listing
 from profiler.ui import markup
 from profiler.ui.data.named_code import function_labels
 from profiler.ui.markup import Html

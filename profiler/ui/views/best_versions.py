@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from profiler.catalog import Version
-from profiler.evidence import Evidence, Value, formatting
-from profiler.history import BestVersion, Lineage, Speedup
-from profiler.statistics import change_text
+from profiler.catalog.version import Version
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.history.best_versions import BestVersion
+from profiler.history.lineage import Lineage
+from profiler.history.speedups import Speedup
+from profiler.statistics.decision import change_text
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track, sparkline
 from profiler.ui.markup import Column, Html, Row

@@ -10,8 +10,9 @@ from functools import lru_cache
 from html import escape
 from typing import Protocol
 
-from profiler.evidence import Value, formatting
-from profiler.sass import Alignment
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.sass.alignment import Alignment
 from profiler.ui import markup
 from profiler.ui.markup import Html
 

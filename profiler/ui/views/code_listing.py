@@ -8,8 +8,10 @@ from pathlib import PurePath
 from string import hexdigits
 
 from profiler.evidence import formatting
-from profiler.sass import HotSpot, Listing, hotspots
-from profiler.store import ResultInfo
+from profiler.sass import hotspots
+from profiler.sass.hotspots import HotSpot
+from profiler.sass.listing import Listing
+from profiler.store.rows import ResultInfo
 from profiler.ui import markup
 from profiler.ui.addresses import SHA256_DIGITS
 from profiler.ui.data.named_code import CodeReport, NamedCode, function_labels

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.compare import CORRECTNESS, Comparison
-from profiler.evidence import Evidence
-from profiler.store import VersionInfo
+from profiler.compare.comparability import CORRECTNESS
+from profiler.compare.comparison import Comparison
+from profiler.evidence.values import Evidence
+from profiler.store.rows import VersionInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Html
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from profiler.sass import Alignment, Listing, StoredCode
+from profiler.sass.alignment import Alignment
+from profiler.sass.listing import Listing
+from profiler.sass.stored_code import StoredCode
 from profiler.ui import addresses, markup
 from profiler.ui.data.named_code import function_labels
 from profiler.ui.markup import Html

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.compare import PairComparison
+from profiler.compare.pair_comparison import PairComparison
 from profiler.documents.code_blocks import moved_table
-from profiler.evidence import NOT_COLLECTED, Value, formatting
-from profiler.explain import BankConflicts, Explanation, OpcodeClassChange, WaterfallStep, drilldown
+from profiler.evidence import formatting
+from profiler.evidence.values import NOT_COLLECTED, Value
+from profiler.explain import drilldown
+from profiler.explain.drilldown import BankConflicts, OpcodeClassChange
+from profiler.explain.explanation import Explanation
 from profiler.explain.sentence import format_change
-from profiler.explain.time_identity import RESIDUE, largest_step_us, waterfall_steps
+from profiler.explain.time_identity import RESIDUE, WaterfallStep, largest_step_us, waterfall_steps
 from profiler.explain.time_identity import WAITING as WAITING_CAUSE
 from profiler.explain.time_identity import WORK as WORK_CAUSE
-from profiler.sass import HotSpot, HotSpotChange, Listing, hotspots
+from profiler.sass import hotspots
+from profiler.sass.hotspots import HotSpot, HotSpotChange
+from profiler.sass.listing import Listing
 from profiler.ui import addresses, markup
 from profiler.ui.addresses import LaunchKey
 from profiler.ui.markup import Column, Html, Row

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from profiler.reports import source_lines
-from profiler.sass import CodeLocation, HotSpot, Listing, SourceRow, side_by_side
-from profiler.sass.hotspots import spots_by_line
+from profiler.reports.source_text import source_lines
+from profiler.sass.hotspots import CodeLocation, HotSpot, spots_by_line
+from profiler.sass.listing import Listing
+from profiler.sass.source_diff import SourceRow, side_by_side
 from profiler.ui import markup
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid

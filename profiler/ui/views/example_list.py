@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.bundles import EXAMPLE
-from profiler.store import RunInfo
+from profiler.bundles.run import EXAMPLE
+from profiler.store.rows import RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Html
 

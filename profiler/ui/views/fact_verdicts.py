@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from profiler.compare import Comparison, MetricChange, PairComparison
-from profiler.evidence import Evidence, Value, formatting
-from profiler.statistics import Verdict
+from profiler.compare.comparison import Comparison
+from profiler.compare.pair_comparison import MetricChange, PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.data.cells import WorkloadOnGpu
 from profiler.ui.data.pair_choice import choose_pair

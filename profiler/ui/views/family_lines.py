@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from profiler.evidence import Value, formatting
-from profiler.history import Overview, OverviewCell, OverviewRow
-from profiler.statistics import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.history.overview import Overview, OverviewCell, OverviewRow
+from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views import newest_versions

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from profiler.documents.history import step_table
-from profiler.evidence import brief_list
-from profiler.history import History, LevelStep, find_shared_steps, step_words
-from profiler.history.change_points import VERSIONS, describe_too_few
-from profiler.statistics import LevelKind
+from profiler.evidence.naming import brief_list
+from profiler.history import step_words
+from profiler.history.change_points import VERSIONS, History, LevelStep, describe_too_few
+from profiler.history.shared_steps import find_shared_steps
+from profiler.statistics.changepoint import LevelKind
 from profiler.ui import markup
 from profiler.ui.charts import step_marks
 from profiler.ui.charts.panel_overlays import Callout

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from profiler.model.stored_predictions import StoredPrediction
-from profiler.sass import CodeLocation, HotPlace, HotSpot, Listing, StaticLine, hotspots
+from profiler.sass import hotspots
+from profiler.sass.hotspots import CodeLocation, HotSpot
+from profiler.sass.hottest_places import HotPlace, StaticLine
+from profiler.sass.listing import Listing
 from profiler.ui import markup
 from profiler.ui.addresses import CompiledCode, LaunchCode
 from profiler.ui.markup import Html

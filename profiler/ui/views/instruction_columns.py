@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from profiler.evidence import formatting
-from profiler.reports import LaunchDetail
+from profiler.reports.instances import LaunchDetail
 from profiler.sass.hotspots import EXCESS, EXECUTED, NOT_ISSUED, SAMPLES, SELECTED, STALL
 
 # What else is worth a column where the report has it: head -> per-PC metric.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler.catalog import Claim
-from profiler.evidence import Value, formatting
-from profiler.history import Lineage, VersionStatus
-from profiler.history.lineage import BASELINE, PLANNED
+from profiler.catalog.version import Claim
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.history.lineage import BASELINE, PLANNED, Lineage, VersionStatus
 from profiler.model.stored_predictions import StoredPredictions
 from profiler.ui import markup
 from profiler.ui.charts import version_facts

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profiler.compare import Comparison, LatencyComparison, NoiseModel, latency_words
-from profiler.evidence import Latency, Side, Value, formatting
+from profiler.compare import latency_words
+from profiler.compare.comparison import Comparison
+from profiler.compare.latency import LatencyComparison
+from profiler.compare.noise_model import NoiseModel
+from profiler.evidence import formatting
+from profiler.evidence.side import Latency, Side
+from profiler.evidence.values import Value
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_samples
 from profiler.ui.charts.style import Figure

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profiler.documents import LaunchDocument
-from profiler.evidence import Evidence, State, Value, formatting
-from profiler.explain import LaunchNumber
+from profiler.documents.launch import LaunchDocument
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, State, Value
+from profiler.explain.launch_numbers import LaunchNumber
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 

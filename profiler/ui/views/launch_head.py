@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from datetime import UTC
 from html import escape
 
-from profiler.advice import Statement
-from profiler.advice.statement import UNKNOWN
-from profiler.documents import LaunchDocument
+from profiler.advice.statement import UNKNOWN, Statement
 from profiler.documents.insights import kind_words
-from profiler.evidence import Evidence, State, Value, formatting
-from profiler.explain import LaunchNumber
+from profiler.documents.launch import LaunchDocument
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, State, Value
+from profiler.explain.launch_numbers import LaunchNumber
 from profiler.explain.roofline import collect_command
-from profiler.store import ResultInfo
+from profiler.store.rows import ResultInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views import advice

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from profiler.documents import LaunchDocument
+from profiler.documents.launch import LaunchDocument
 from profiler.documents.launch_inside import HotPlaces, InsideLaunch, hot_table, sampling_words
 from profiler.evidence import formatting
 from profiler.reports.instances import Timeline

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.evidence import Launch, MetricTable, Value, formatting, is_over_peak
-from profiler.store import ResultInfo
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Value, is_over_peak
+from profiler.store.rows import ResultInfo
 from profiler.ui import addresses, markup
 from profiler.ui.addresses import LaunchKey
 from profiler.ui.data.part_names import short_names

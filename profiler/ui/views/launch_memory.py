@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.documents import LaunchDocument
-from profiler.evidence import State, Value, formatting
-from profiler.explain import LaunchNumber, MemoryLevel, MemoryLink
+from profiler.documents.launch import LaunchDocument
+from profiler.evidence import formatting
+from profiler.evidence.values import State, Value
+from profiler.explain.launch_numbers import LaunchNumber
+from profiler.explain.memory_traffic import MemoryLevel, MemoryLink
 from profiler.ui import addresses, markup
 from profiler.ui.charts import memory_diagram
 from profiler.ui.charts.memory_diagram import Box, Flow

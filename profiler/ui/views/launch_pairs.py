@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
-from profiler.compare import Comparison, MetricChange, PairComparison
+from profiler.compare.comparison import Comparison
+from profiler.compare.pair_comparison import MetricChange, PairComparison
 from profiler.documents.comparison_text import (
     earlier_counters,
     other_ranges,
@@ -14,8 +15,10 @@ from profiler.documents.comparison_text import (
     paired_names,
     why_no_pair,
 )
-from profiler.evidence import NCU_DURATION, Evidence, Launch, formatting
-from profiler.statistics import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import NCU_DURATION, Evidence
+from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.charts import duration_ticks
 from profiler.ui.charts.style import Figure

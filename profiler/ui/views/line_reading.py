@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler.evidence import Value, formatting
-from profiler.history import ReferenceLevel, RunSpread, TrendPoint
-from profiler.history.trend import ABSENT
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.history.reference_levels import ReferenceLevel
+from profiler.history.run_spread import RunSpread
+from profiler.history.trend import ABSENT, TrendPoint
 from profiler.ui import addresses
 from profiler.ui.charts.panel_overlays import Reference
 from profiler.ui.charts.small_multiples import PanelPoint

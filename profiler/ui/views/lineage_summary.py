@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from profiler.evidence import Evidence, Value, formatting
-from profiler.history import BestVersion, Lineage, VersionStatus
-from profiler.history.lineage import BASELINE, GOOD, PLANNED
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.history.best_versions import BestVersion
+from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, VersionStatus
 from profiler.model.stored_predictions import StoredPredictions
-from profiler.regressions import WorseNow
-from profiler.statistics import OVER_BUDGET, Verdict, excess_over_budget
-from profiler.store import RunInfo
+from profiler.regressions.groups import WorseNow
+from profiler.statistics.facts import OVER_BUDGET, excess_over_budget
+from profiler.statistics.verdict import Verdict
+from profiler.store.rows import RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row, Tile
 from profiler.ui.views.best_versions import short_gpu

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from profiler.catalog import Claim, Version
-from profiler.evidence import Evidence, Launch, State, Value, formatting
-from profiler.history import Lineage, Speedup, VersionLatency, VersionStatus
-from profiler.history.lineage import BASELINE, GOOD, PLANNED
+from profiler.catalog.version import Claim, Version
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import Evidence, State, Value
+from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, VersionStatus
+from profiler.history.speedups import Speedup
+from profiler.history.version_latency import VersionLatency
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions
-from profiler.statistics import OVER_BUDGET, excess_over_budget
+from profiler.statistics.facts import OVER_BUDGET, excess_over_budget
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track, lineage_graph
 from profiler.ui.markup import Column, Html, Row

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from profiler.catalog import Claim
-from profiler.evidence import NOT_COLLECTED, TENSOR_OPCODES, Launch, Value, formatting
-from profiler.history import Lineage, Speedup, VersionStatus
+from profiler.catalog.version import Claim
+from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
+from profiler.evidence.opcodes import TENSOR_OPCODES
+from profiler.evidence.values import NOT_COLLECTED, Value
+from profiler.history.lineage import Lineage, VersionStatus
+from profiler.history.speedups import Speedup
 from profiler.model.stored_predictions import StoredPredictions
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row

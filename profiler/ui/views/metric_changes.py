@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from profiler.compare import (
-    Comparison,
-    MetricChange,
-    MetricGroup,
-    OpcodeChange,
-    PairComparison,
-    group_metrics,
-    largest_first,
-    template_arguments,
-)
-from profiler.evidence import Evidence, Value, formatting
-from profiler.statistics import Verdict
+from profiler.compare.comparison import Comparison
+from profiler.compare.match_launches import template_arguments
+from profiler.compare.metric_groups import MetricGroup, group_metrics, largest_first
+from profiler.compare.pair_comparison import MetricChange, OpcodeChange, PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.statistics.verdict import Verdict
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.history import MixPoint
+from profiler.history.stall_shares import MixPoint
 from profiler.ui.charts import share_areas
 from profiler.ui.charts.share_areas import Mix
 from profiler.ui.charts.style import Figure

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from profiler.evidence import Value, formatting
-from profiler.explain import LaunchNumber
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.explain.launch_numbers import LaunchNumber
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from profiler.evidence import Value, formatting
-from profiler.explain import TimeIdentity
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.explain.sentence import NO_CHANGE, format_change
-from profiler.explain.time_identity import RESIDUE, largest_step_us, split_time, waterfall_steps
+from profiler.explain.time_identity import RESIDUE, TimeIdentity, largest_step_us, split_time, waterfall_steps
 from profiler.model.error_table import load_errors
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions, predicted_ratio
 from profiler.ui import markup

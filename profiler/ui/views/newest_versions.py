@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from profiler.compare import LatencyComparison, latency_words
+from profiler.compare import latency_words
+from profiler.compare.latency import LatencyComparison
 from profiler.documents.comparison_text import words_of_paired_names
-from profiler.evidence import MetricTable, Value, formatting
-from profiler.history import Overview, OverviewCell, OverviewRow
-from profiler.history.overview import SHOWN
-from profiler.regressions import WorseNow
-from profiler.statistics import Verdict
-from profiler.store import RunInfo
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Value
+from profiler.history.overview import SHOWN, Overview, OverviewCell, OverviewRow
+from profiler.regressions.groups import WorseNow
+from profiler.statistics.verdict import Verdict
+from profiler.store.rows import RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row, Tile
 

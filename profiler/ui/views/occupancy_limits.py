@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.evidence import Evidence, Value, formatting
-from profiler.explain import OccupancyAnalysis, OccupancyCurve
-from profiler.store import ResultInfo
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.explain.occupancy_whatif import OccupancyAnalysis, OccupancyCurve
+from profiler.store.rows import ResultInfo
 from profiler.ui import markup
 from profiler.ui.charts import occupancy_curve
 from profiler.ui.charts.style import Figure

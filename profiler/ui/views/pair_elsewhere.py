@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from profiler.compare import Comparison, split_older
+from profiler.compare.comparison import Comparison
+from profiler.compare.older_workloads import split_older
 from profiler.evidence import formatting
 from profiler.ui import markup
 from profiler.ui.data.cells import WorkloadOnGpu

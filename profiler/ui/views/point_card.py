@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from profiler.compare.same_code import CHANGED
-from profiler.evidence import Evidence, Value, formatting
-from profiler.history import TrendPoint, step_words
-from profiler.statistics import MIN_ROUNDS
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.history import step_words
+from profiler.history.trend import TrendPoint
+from profiler.statistics.order_statistics import MIN_ROUNDS
 from profiler.ui import addresses, markup
 from profiler.ui.data.trend_point import PointOfLine
 from profiler.ui.markup import Html

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.evidence import formatting
-from profiler.history import LATENCY
-from profiler.regressions import Cause, Regression, RegressionGroup, WorseNow
-from profiler.statistics import Verdict
+from profiler.history.trend import LATENCY
+from profiler.regressions.cause import Cause
+from profiler.regressions.groups import RegressionGroup, WorseNow
+from profiler.regressions.regression import Regression
+from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.data.part_names import mode_name
 from profiler.ui.markup import Column, Html, Row

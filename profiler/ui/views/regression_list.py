@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from profiler.compare import latency_words
-from profiler.evidence import Evidence, formatting
-from profiler.history import LATENCY
-from profiler.regressions import (
-    Cause,
-    Coverage,
-    Regression,
-    RegressionKind,
-    VersionRun,
-    WorseNow,
-)
-from profiler.statistics import LevelKind, Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence
+from profiler.history.trend import LATENCY
+from profiler.regressions.cause import Cause
+from profiler.regressions.groups import WorseNow
+from profiler.regressions.regression import Regression, RegressionKind, VersionRun
+from profiler.regressions.search import Coverage
+from profiler.statistics.changepoint import LevelKind
+from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.data.part_names import mode_name
 from profiler.ui.data.run_axis import TIME

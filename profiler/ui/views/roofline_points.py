@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from profiler.evidence import Value, formatting
-from profiler.explain import Roofline, RooflinePoint
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.explain.roofline import Roofline, RooflinePoint
 from profiler.ui import markup
 from profiler.ui.charts import roofline_chart
 from profiler.ui.charts.style import Figure

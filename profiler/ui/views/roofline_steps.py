@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from profiler.documents.roofline import missing_blocks
-from profiler.evidence import Value, formatting
-from profiler.explain import PathStep, RooflinePath
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.explain.roofline import LEVELS
+from profiler.explain.roofline_path import PathStep, RooflinePath
 from profiler.history.trend import ABSENT
 from profiler.ui import markup
 from profiler.ui.charts import roofline_chart

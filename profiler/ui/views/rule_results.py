@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from profiler.compare import PairComparison
-from profiler.evidence import RuleResult
-from profiler.reports import RuleChange, compare_rules, rank_rules, rule_changes
-from profiler.reports.rule_changes import plain_message, rule_title
+from profiler.compare.pair_comparison import PairComparison
+from profiler.evidence.launch import RuleResult
+from profiler.reports import rule_changes
+from profiler.reports.rule_changes import RuleChange, compare_rules, plain_message, rank_rules, rule_title
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 

@@ -6,9 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC
 
-from profiler.bundles import ReportFile
-from profiler.evidence import Evidence, Value, formatting
-from profiler.store import FamilyMix, ImportSummary, Rows, RunInfo
+from profiler.bundles.run import ReportFile
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.store.family_mix import FamilyMix
+from profiler.store.import_files import ImportSummary
+from profiler.store.rows import Rows, RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 

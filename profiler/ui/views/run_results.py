@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from profiler.bundles import Attachment, Result, Run
-from profiler.evidence import Evidence, Value, formatting
+from profiler.bundles.run import Attachment, Result, Run
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from profiler.documents import SearchDocument
 from profiler.documents.prediction import time_words
+from profiler.documents.search import SearchDocument
 from profiler.documents.search_blocks import levers_of, stage_words
-from profiler.search import SearchRecord, Status, best_so_far, candidate_name, path_to
+from profiler.search.archive import best_so_far, path_to
 from profiler.search.effects import ENOUGH
+from profiler.search.record import SearchRecord, Status, candidate_name
 from profiler.ui import markup
 from profiler.ui.charts.search_progress import CandidateMark, Level, RecordStep
 from profiler.ui.charts.search_tree import CandidateNode

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from profiler.evidence import formatting
-from profiler.explain import Explanation, TimeSplit, WaterfallStep, counters_to_collect
+from profiler.explain.explanation import Explanation, counters_to_collect
 from profiler.explain.sentence import format_change, format_side, split_notes
-from profiler.explain.time_identity import RESIDUE, largest_step_us, waterfall_steps
-from profiler.statistics import Verdict
+from profiler.explain.time_identity import RESIDUE, TimeSplit, WaterfallStep, largest_step_us, waterfall_steps
+from profiler.statistics.verdict import Verdict
 from profiler.ui import markup
 from profiler.ui.charts import waterfall as waterfall_chart
 from profiler.ui.charts.style import Figure

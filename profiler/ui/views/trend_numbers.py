@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.evidence import formatting
-from profiler.history import Trend, TrendPoint
-from profiler.history.trend import ABSENT
+from profiler.history.trend import ABSENT, Trend, TrendPoint
 from profiler.ui import addresses, markup
 from profiler.ui.charts.labels import shorten
 from profiler.ui.data.part_names import line_names

@@ -8,10 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from profiler.compare import UNKNOWN_NOISE, NoiseModel, latency_words
-from profiler.evidence import brief_list, formatting, opcodes
-from profiler.history import LATENCY, Lineage, ReferenceLevel, RunSpread, Trend
-from profiler.statistics import NoiseFloor, share_text
+from profiler.compare import latency_words
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.evidence import formatting, opcodes
+from profiler.evidence.naming import brief_list
+from profiler.history.lineage import Lineage
+from profiler.history.reference_levels import ReferenceLevel
+from profiler.history.run_spread import RunSpread
+from profiler.history.trend import LATENCY, Trend
+from profiler.statistics.decision import share_text
+from profiler.statistics.noise_floor import NoiseFloor
 from profiler.ui import markup
 from profiler.ui.charts import small_multiples, stacked_shares
 from profiler.ui.charts.panel_overlays import Reference

@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from profiler.evidence import Cell, formatting, natural_key
-from profiler.history import GridCell, step_words
-from profiler.statistics import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.cell import Cell
+from profiler.evidence.naming import natural_key
+from profiler.history import step_words
+from profiler.history.version_grid import GridCell
+from profiler.statistics.verdict import Verdict
 from profiler.ui import markup
 from profiler.ui.markup import Html
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from html import escape
 
-from profiler.catalog import Version
-from profiler.evidence import Value, formatting
-from profiler.sass import LineTraffic, SourceRow, compare_traffic
-from profiler.sass import side_by_side as rows_side_by_side
-from profiler.sass.source_diff import flag_changes
+from profiler.catalog.version import Version
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.sass.source_diff import LineTraffic, SourceRow, compare_traffic, flag_changes
+from profiler.sass.source_diff import side_by_side as rows_side_by_side
 from profiler.ui import markup
 from profiler.ui.data.version_source import VersionSource
 from profiler.ui.markup import Column, Html, Row

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler.documents import TableCell, TableColumn, TableRow, VersionTableDocument
-from profiler.documents.version_table import LATENCY, LEAST_SPAN, MODELLED_TIME, cell_change, sorted_rows
-from profiler.evidence import Cell, Evidence, formatting
-from profiler.statistics import Verdict
+from profiler.documents.version_table import (
+    LATENCY,
+    LEAST_SPAN,
+    MODELLED_TIME,
+    TableCell,
+    TableColumn,
+    TableRow,
+    VersionTableDocument,
+    cell_change,
+    sorted_rows,
+)
+from profiler.evidence import formatting
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Evidence
+from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.charts import version_lines
 from profiler.ui.charts.style import Figure

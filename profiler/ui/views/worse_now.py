@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profiler.regressions import RegressionGroup, WorseNow
+from profiler.regressions.groups import RegressionGroup, WorseNow
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from profiler.catalog import ATTENTION
+from profiler.catalog.attention import ATTENTION
 from profiler.collect.gpu import calls
 from profiler.collect.gpu.buffers import upload
 from profiler.collect.gpu.correctness import check

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from profiler.catalog import ATTENTION
+from profiler.catalog.attention import ATTENTION
 from profiler.collect.gpu.cases import load_or_make
 
 SMALL = {"batch": 1, "heads": 2, "len_q": 64, "len_kv": 64, "head_dim": 64, "causal": True, "dtype": "fp16"}

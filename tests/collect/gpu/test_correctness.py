@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from profiler.catalog import ATTENTION, Case, Tolerance
+from profiler.catalog.attention import ATTENTION
+from profiler.catalog.problem import Case, Tolerance
 from profiler.collect.gpu.correctness import check, judge_outputs
 from profiler.collect.gpu.messages import CheckRequest, ProblemSetup
 from tests.collect.gpu.conftest import SDPA

@@ -7,8 +7,8 @@ import types
 
 import pytest
 
-from profiler.collect import Gpu, GpuState
 from profiler.collect.gpu import cuda_driver, device, nvidia_smi, nvml, properties
+from profiler.collect.gpu.properties import Gpu, GpuState
 
 
 @pytest.fixture(autouse=True)

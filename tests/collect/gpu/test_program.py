@@ -9,8 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from profiler.catalog import ATTENTION
-from profiler.catalog.attention import HEADLINE
+from profiler.catalog.attention import ATTENTION, HEADLINE
 from profiler.collect import gpu_process, subprocesses
 from profiler.collect.gpu import calls, program
 from profiler.collect.gpu.messages import (

@@ -10,7 +10,7 @@ import pytest
 
 from profiler.documents.roofline import missing_blocks, point_table, roof_table
 from profiler.evidence import metric_table
-from profiler.explain import roofline_of
+from profiler.explain.roofline import roofline_of
 from profiler.ui.charts import labels, roofline_chart
 from profiler.ui.views import answer, roofline_points
 from tests.explain.test_roofline import PEAK, launch, whole

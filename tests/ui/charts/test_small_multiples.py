@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from profiler.evidence import State, Value
+from profiler.evidence.values import State, Value
 from profiler.ui.charts import duration_ticks, small_multiples, style
 from profiler.ui.charts.labels import shorten, spread_apart
 from profiler.ui.charts.scales import axis_share, log_ticks, value_range

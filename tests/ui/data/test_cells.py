@@ -1,6 +1,7 @@
 """Where results exist, and why two may have none in common."""
 
-from profiler.evidence import Cell, Evidence
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Evidence
 from profiler.ui.data import cells
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from profiler.evidence import Evidence, Value
-from profiler.store import ResultInfo
+from profiler.evidence.values import Evidence, Value
+from profiler.store.rows import ResultInfo
 from profiler.ui.data import launches
 
 

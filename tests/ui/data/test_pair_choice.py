@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison
+from profiler.compare.comparison import Comparison
 from profiler.ui.data.pair_choice import choose_mode, choose_pair
 from tests.ui.views.test_launch_pairs import of
 

@@ -1,7 +1,7 @@
 """What kernels are called on screen."""
 
-from profiler.evidence import Evidence
-from profiler.history import Trend
+from profiler.evidence.values import Evidence
+from profiler.history.trend import Trend
 from profiler.ui.data.part_names import line_names, short_names
 
 

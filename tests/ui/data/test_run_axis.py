@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from profiler.evidence import Value
-from profiler.history import TrendPoint
-from profiler.store import RunInfo
+from profiler.evidence.values import Value
+from profiler.history.trend import TrendPoint
+from profiler.store.rows import RunInfo
 from profiler.ui.data import run_axis
 from profiler.ui.data.run_axis import RunAxis, find_holes
 

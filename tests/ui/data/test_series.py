@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import open_root
+from profiler.bundles.location import open_root
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence
-from profiler.history import LATENCY, find_change_points
-from profiler.store import Store
+from profiler.evidence.values import Evidence
+from profiler.history.change_points import find_change_points
+from profiler.history.trend import LATENCY
+from profiler.store.index import Store
 from profiler.ui.data import index, series
 from tests import timed_runs
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from profiler.evidence import Evidence, Value
-from profiler.history import History, Trend, TrendPoint
-from profiler.history.change_points import RUNS
+from profiler.evidence.values import Evidence, Value
+from profiler.history.change_points import RUNS, History
+from profiler.history.trend import Trend, TrendPoint
 from profiler.ui.data import run_axis
 from profiler.ui.data.run_axis import RunAxis
 from profiler.ui.data.timelines import timelines

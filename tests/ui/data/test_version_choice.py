@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime
 
-from profiler.evidence import Cell, Evidence
-from profiler.store import VersionInfo
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Evidence
+from profiler.store.rows import VersionInfo
 from profiler.ui.data import version_choice
 from profiler.ui.data.cells import NamedCell
 

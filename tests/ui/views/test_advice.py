@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from profiler.advice import Statement
-from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN
-from profiler.compare import Comparison, resolve_names
-from profiler.compare.comparison import compare
-from profiler.evidence import Evidence, metric_table
-from profiler.evidence.values import pack_values
+from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN, Statement
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
+from profiler.evidence import metric_table
+from profiler.evidence.values import Evidence, pack_values
 from profiler.ui.data.advice import statements_of_launch, statements_of_pair
 from profiler.ui.views import advice
 from tests.ui.test_pages import NCAR, page, text

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from profiler.sass import FunctionCode, Listing, align, make_listing
+from profiler.sass.alignment import align
+from profiler.sass.listing import FunctionCode, Listing, make_listing
 from profiler.ui.views import aligned_code, code_grid, code_listing
 
 BODY = ["LDS R4, [R0]", "FADD R8, R4, R8", "FMUL R9, R8, R8", "IADD3 R0, R0, 0x4, RZ", "STS [R0], R9"]

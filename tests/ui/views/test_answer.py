@@ -19,8 +19,8 @@ from profiler.documents.blocks import (
     Table,
     VerdictText,
 )
-from profiler.evidence import NOT_COLLECTED, Value
-from profiler.statistics import Verdict
+from profiler.evidence.values import NOT_COLLECTED, Value
+from profiler.statistics.verdict import Verdict
 from profiler.ui.views import answer
 
 

@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from profiler.compare import CodeChange, EnvironmentChange, RunChanges
-from profiler.evidence import Evidence, Value, load_metrics
-from profiler.history import History, LevelStep, Trend, TrendPoint
-from profiler.history.change_points import RUNS, change_points_in
-from profiler.statistics import Verdict
+from profiler.compare.environment_change import EnvironmentChange, RunChanges
+from profiler.compare.same_code import CodeChange
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import Evidence, Value
+from profiler.history.change_points import RUNS, History, LevelStep, change_points_in
+from profiler.history.trend import Trend, TrendPoint
+from profiler.statistics.verdict import Verdict
 from profiler.ui.data import run_axis
 from profiler.ui.data.run_axis import RunAxis
 from profiler.ui.theme import light

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from profiler.documents import LaunchDocument, launch_document
-from profiler.documents.launch import longest_launch
-from profiler.evidence import State, Value, load_metrics
-from profiler.evidence.values import pack_values
+from profiler.documents.launch import LaunchDocument, launch_document, longest_launch
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.values import State, Value, pack_values
 from profiler.ui import addresses
 from profiler.ui.views import launch_bars, launch_head, launch_memory
 from tests.documents.test_comparison import side

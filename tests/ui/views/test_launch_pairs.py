@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, Pairing, resolve_names, split_repeats
-from profiler.compare.comparison import compare
-from profiler.evidence import Side, Value, formatting, load_metrics, metric_table
-from profiler.evidence.values import pack_values
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
+from profiler.compare.kernel_pairs import Pairing
+from profiler.compare.repeated_numbers import split_repeats
+from profiler.evidence import formatting, metric_table
+from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Value, pack_values
 from profiler.ui import addresses
 from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.views import comparison_head, launch_pairs, metric_changes

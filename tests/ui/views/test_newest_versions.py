@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import load_metrics
-from profiler.history import load_overview
-from profiler.store import import_paths, open_store
+from profiler.evidence.metric_table import load_metrics
+from profiler.history.overview import load_overview
+from profiler.store.begin_import import import_paths
+from profiler.store.readable_index import open_store
 from profiler.ui.views import newest_versions
 from tests.reportfiles.ncu_rep import LaunchResult, ReportFile, SessionDetails
 from tests.ui.views.test_launch_pairs import text

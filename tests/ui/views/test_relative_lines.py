@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from profiler.evidence import Evidence, Value
-from profiler.history import LATENCY, ReferenceLevel, RunSpread, Trend, TrendPoint
+from profiler.evidence.values import Evidence, Value
+from profiler.history.reference_levels import ReferenceLevel
+from profiler.history.run_spread import RunSpread
+from profiler.history.trend import LATENCY, Trend, TrendPoint
 from profiler.ui.charts import line_gutter, small_multiples
 from profiler.ui.charts.line_gutter import GutterLabel
 from profiler.ui.charts.panel_overlays import Reference

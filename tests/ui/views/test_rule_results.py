@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import PairComparison, side_of_report
 from profiler.compare.comparison import compare
+from profiler.compare.pair_comparison import PairComparison
+from profiler.compare.resolve_names import side_of_report
 from profiler.evidence import metric_table
 from profiler.reports import read
 from profiler.ui.views import rule_results

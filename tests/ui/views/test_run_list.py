@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import Evidence, State, Value, metric_table
-from profiler.reports import LaunchDetail, read
-from profiler.store import AlreadyImported, FamilyMix, Imported, ImportSummary, ResultInfo, Rows, RunInfo
+from profiler.evidence import metric_table
+from profiler.evidence.values import Evidence, State, Value
+from profiler.reports import read
+from profiler.reports.instances import LaunchDetail
+from profiler.store.family_mix import FamilyMix
+from profiler.store.import_files import AlreadyImported, Imported, ImportSummary
+from profiler.store.rows import ResultInfo, Rows, RunInfo
 from profiler.ui.views import instruction_columns, launch_list, run_list
 from tests.reportfiles import is_made
 

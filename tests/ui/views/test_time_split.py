@@ -10,7 +10,7 @@ import pytest
 from profiler.compare import resolve_names
 from profiler.compare.comparison import compare
 from profiler.evidence import metric_table
-from profiler.explain import Explanation
+from profiler.explain.explanation import Explanation
 from profiler.ui.data.comparisons import explain_pair
 from profiler.ui.theme import HATCH, light
 from profiler.ui.views import time_split

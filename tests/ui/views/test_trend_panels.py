@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from profiler.bundles import location
-from profiler.compare import NoiseModel
-from profiler.documents import TrendDocument
-from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
-from profiler.history import LATENCY, Trend, TrendPoint, load_lineages
-from profiler.history.trend import ABSENT
-from profiler.statistics import NoiseFloor, floor_of_ratios
-from profiler.store import open_store
+from profiler.compare.noise_model import NoiseModel
+from profiler.documents.trend import TrendDocument
+from profiler.evidence import metric_table
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.history.lineage import load_lineages
+from profiler.history.trend import ABSENT, LATENCY, Trend, TrendPoint
+from profiler.statistics.noise_floor import NoiseFloor, floor_of_ratios
+from profiler.store.readable_index import open_store
 from profiler.ui.charts.small_multiples import FAILED, gaps_of_all_lines
 from profiler.ui.data import run_axis, trend_choice
 from profiler.ui.data.run_axis import RunAxis

@@ -2,8 +2,9 @@
 
 import re
 
-from profiler.evidence import Cell, Value
-from profiler.history import GridCell, build_grid
+from profiler.evidence.cell import Cell
+from profiler.evidence.values import Value
+from profiler.history.version_grid import GridCell, build_grid
 from profiler.ui.views import version_grid
 from tests.history.test_version_grid import HERE, one_version
 
