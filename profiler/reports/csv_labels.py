@@ -1,7 +1,8 @@
-"""The ncu names behind the labels of a details page, where a label has had one counter since ncu 2021.
+"""The ncu names behind the labels of a details page, where a label has one counter.
 
 `ncu --csv` prints labels unless it is asked for names. Source: a report of ncu 2025 beside its own details
-page, in which each label has the number of this counter alone, or of others that count the same.
+page, in which each label has the number of this counter alone, or of others that count the same; a label of
+another version that is not here is left out.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -18,12 +20,18 @@ def test_what_is_no_port(command: tuple[str, ...], port: str, capsys: pytest.Cap
     assert refused([*command, port], capsys)
 
 
-def test_a_port_that_another_server_has(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.server
+def test_a_port_that_another_server_has() -> None:
+    """In a process of its own, which becomes the server."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        taken = other.getsockname()[1]
-        assert str(taken) in refused(["dashboard", "--no-browser", "--port", str(taken)], capsys)
+        taken = str(other.getsockname()[1])
+        command = [sys.executable, "-m", "profiler", "dashboard", "--no-browser", "--port", taken]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == Exit.UNUSABLE_INPUT
+    (line,) = done.stderr.splitlines()
+    assert taken in line
 
 
 @pytest.mark.parametrize(
