@@ -44,7 +44,7 @@ for path in sys.argv[1:]:
 """
 READ = """
 import pathlib, sys
-from profiler.reports import read_reports
+from profiler.reports.read import read_reports
 values = 0
 for found in read_reports(map(pathlib.Path, sys.argv[1:])):
     if isinstance(found, Exception): raise found

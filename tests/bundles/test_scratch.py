@@ -17,7 +17,7 @@ from profiler.bundles.scratch import scratch_folder, sweep
 
 HOLDER = """
 import sys
-from profiler.bundles import scratch_folder
+from profiler.bundles.scratch import scratch_folder
 with scratch_folder() as folder:
     (folder / "deep").mkdir()
     (folder / "deep" / "file").write_bytes(b"x" * 1000)

@@ -14,13 +14,12 @@ from profiler import cli
 from profiler.bundles import bundle, decisions
 from profiler.bundles.location import LocalRoot
 from profiler.errors import UnknownName
-from profiler.store import relabel_run
 from profiler.store.backups import back_up, restore_backup
 from profiler.store.begin_import import import_paths
 from profiler.store.deletion import delete_runs
 from profiler.store.index import Store
 from profiler.store.readable_index import open_store
-from profiler.store.run_decisions import forget_run
+from profiler.store.run_decisions import forget_run, relabel
 from profiler.store.verify import verify_data
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "data" / "runs"
@@ -48,7 +47,7 @@ def rows() -> object:
 
 
 def test_a_restored_folder_gives_the_same_index(data: Path, tmp_path: Path) -> None:
-    relabel_run(run_ids(data)[0], version="better", why="a typing error")
+    relabel(run_ids(data)[0], version="better", why="a typing error")
     before = rows()
     back_up(tmp_path / "b.tar.gz")
     shutil.rmtree(data)

@@ -31,7 +31,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from profiler.bundles import decisions
-from profiler.store import forget_run, open_store, relabel
+from profiler.store.readable_index import open_store
+from profiler.store.run_decisions import forget_run, relabel
 
 who, hours, count, log, locked, *runs = sys.argv[1:]
 

@@ -32,7 +32,7 @@ ZEROS = 60_000_000
 SCRIPT = """
 import json, os, sys
 from pathlib import Path
-from profiler.store import import_paths
+from profiler.store.begin_import import import_paths
 
 def resident(name):
     with open("/proc/self/status") as status:
