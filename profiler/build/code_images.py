@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import lz4.block
-
 from profiler.build.elf import (
     FUNCTION,
     KERNEL,
@@ -23,11 +21,6 @@ from profiler.build.elf import (
 )
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
 from profiler.evidence.naming import brief_list
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 # Containers and their entries. Source: fatbinary_section.h of the toolkit for the magic number; the entry as
 # nvcc 11 to 13 write it, compared with what cuobjdump lists.
@@ -169,6 +162,14 @@ def _entries_between(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[in
 def _unpacked(content: bytes, size: int, flags: int) -> bytes:
     if not flags & (_LZ4 | _ZSTD):
         return content
+    # Here: a machine that only measures has neither.
+    import lz4.block
+
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+
     if not 0 < size <= min(_LARGEST, 1024 * len(content) + 4096):
         raise ValueError(f"an entry says that {len(content)} bytes unpack to {size}")
     try:

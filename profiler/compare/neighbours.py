@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 
 from profiler.compare.clock_drift import HEADLINE
 from profiler.compare.launch_facts import build_facts
@@ -14,6 +13,7 @@ from profiler.compare.pair_comparison import PairComparison
 from profiler.compare.same_code import CHANGED, SAME
 from profiler.compare.workload_change import (
     WorkloadChange,
+    WorkRatio,
     instructions_ratio,
     launch_code_change,
     stored_the_same,
@@ -28,6 +28,7 @@ from profiler.statistics.decision import change_text
 from profiler.statistics.verdict import Verdict
 
 _TIME = "gpu__time_duration.sum"
+_HELD, _HELD_MOVED = "profiler__replayer_bytes_mem_accessible.sum", 1.1
 _GREW = 1.25  # times the instructions: less is no sign of more data
 _EQUAL_WORK = 1.01  # times the instructions: launches of unchanged code that did the same
 _SIBLINGS = 4  # pairs of one kernel, of whatever grid, that show how its times wobble
@@ -41,7 +42,7 @@ def judge_by_neighbours(
     only_in_b: Sequence[Launch] = (),
 ) -> list[PairComparison]:
     """The pairs with those unclear that the others, or launches without a partner, cast doubt on."""
-    doubted = _doubt_sizes(_doubt_whose_work(pairs, only_in_a, only_in_b))
+    doubted = _doubt_memory(_doubt_sizes(_doubt_whose_work(pairs, only_in_a, only_in_b)))
     return _doubt_noise(doubted, table)
 
 
@@ -105,17 +106,18 @@ def _doubt_sizes(pairs: Sequence[PairComparison]) -> list[PairComparison]:
     """The pairs, those unclear that executed more or less beside one that is perhaps of another size.
 
     Both sides ran one program: the data that made the one kernel do more work may have made the other. Of a
-    doubt that other code could explain, only what moved in its direction is doubted, on an equal grid.
+    doubt that other code could explain, only what moved in its direction is doubted, on an equal grid. A
+    kernel of unchanged code that did other work on another grid is such a sign too.
     """
     signs: dict[bool, PairComparison] = {}
     for pair in pairs:
         change = pair.workload_change
-        if change is None or change.verdict is not Verdict.UNCLEAR:
+        if change is None:
             continue
         ratio = instructions_ratio(pair.a, pair.b)
         if change.whatever_the_code:
             signs = {True: pair, False: pair, **signs}
-        elif ratio and not change.sizes:
+        elif ratio and ratio.moved(_GREW) and (change.verdict is Verdict.NOT_COMPARABLE or not change.sizes):
             signs.setdefault(ratio.times > 1, pair)
     if not signs:
         return list(pairs)
@@ -129,6 +131,29 @@ def _doubt_sizes(pairs: Sequence[PairComparison]) -> list[PairComparison]:
         reason = f"{ratio.words}, as {doubted.kernel} beside it: perhaps another problem size"
         code = launch_code_change(pair.a, pair.b)
         judged.append(pair.doubted(WorkloadChange(Verdict.UNCLEAR, reason, "", code)))
+    return judged
+
+
+def _doubt_memory(pairs: Sequence[PairComparison]) -> list[PairComparison]:
+    """The pairs, those unclear whose time moved with the memory that the program holds, by unchanged code.
+
+    ncu notes how many bytes it would have to save to replay a launch. Equal work holds equally many, to the
+    byte in 34 public pairs; another problem size holds others. Changed code may well hold more or less.
+    """
+    judged = []
+    for pair in pairs:
+        times = [launch.values.number(_TIME) for launch in (pair.a, pair.b)]
+        held = [launch.values.number(_HELD) for launch in (pair.a, pair.b)]
+        if pair.verdict.traits.moved and not pair.workload_change and all(times) and all(held):
+            code = launch_code_change(pair.a, pair.b)
+            ratio = WorkRatio("memory held by the program", float(held[1] or 0) / float(held[0] or 1))
+            is_asked = pair.paired_by is not PairedBy.DECLARED and code.word != CHANGED
+            grew = float(times[1] or 0) > float(times[0] or 0)
+            if is_asked and ratio.moved(_HELD_MOVED) and (ratio.times > 1) is grew:
+                moved = "grew" if grew else "shrank"
+                reason = f"{ratio.words}, and the time {moved} with it: perhaps another problem size"
+                pair = pair.doubted(WorkloadChange(Verdict.UNCLEAR, reason, "", code))
+        judged.append(pair)
     return judged
 
 
@@ -170,14 +195,7 @@ def _doubt_noise(pairs: Sequence[PairComparison], table: MetricTable) -> list[Pa
     for index, why in reasons.items():
         pair = judged[index]
         if pair.verdict.traits.moved:
-            reason = f"{why}: one launch a side does not decide"
-            metrics = tuple(
-                replace(one, verdict=Verdict.UNCLEAR, reason=reason, unreplicated=False)
-                if one.concept == HEADLINE and one.verdict.traits.moved
-                else one
-                for one in pair.metrics
-            )
-            judged[index] = replace(pair, metrics=metrics)
+            judged[index] = pair.undecided(f"{why}: one launch a side does not decide")
     return judged
 
 

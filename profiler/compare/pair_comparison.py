@@ -105,6 +105,16 @@ class PairComparison:
         )
         return replace(self, metrics=metrics, workload_change=change)
 
+    def undecided(self, reason: str) -> PairComparison:
+        """The pair whose duration may have moved by noise alone: unclear, for that reason."""
+        metrics = tuple(
+            replace(one, verdict=Verdict.UNCLEAR, reason=reason, unreplicated=False)
+            if one.concept == HEADLINE and one.verdict.traits.moved
+            else one
+            for one in self.metrics
+        )
+        return replace(self, metrics=metrics)
+
     @property
     def verdict(self) -> Verdict:
         """The verdict of the duration; MISSING without one."""

@@ -25,6 +25,7 @@ _Formula = tuple[tuple[str, ...], ...]
 _Counters = dict[str, tuple[_Formula, ...]]
 
 _ELAPSED, _TIME = "gpc__cycles_elapsed.max", "gpu__time_duration.sum"
+_CLOCK = "gpc__cycles_elapsed.avg.per_second"
 
 
 def _sums(*names: str) -> tuple[_Formula, ...]:
@@ -63,6 +64,11 @@ _READ = "dram__bytes_read.sum"
 # What stands in where no sum was collected: averages over units, and rates and shares times cycles or time.
 # The sets that collect no more than the speed of light carry these alone. Both sides must have run on one
 # GPU: then units and peaks cancel in the ratio of the two.
+_PER_CYCLE = (
+    "sm__inst_executed.sum.per_cycle_elapsed",
+    "sm__inst_executed.avg.per_cycle_elapsed",
+    "sm__inst_executed.avg.pct_of_peak_sustained_elapsed",
+)
 _INSTRUCTIONS_BY_RATE: _Counters = {
     "instructions per unit": _sums(
         "smsp__inst_executed.avg", "sm__inst_executed.avg", "smsp__inst_issued.avg"
@@ -70,9 +76,7 @@ _INSTRUCTIONS_BY_RATE: _Counters = {
     "instructions by rate": (
         *_over(
             _ELAPSED,
-            "sm__inst_executed.sum.per_cycle_elapsed",
-            "sm__inst_executed.avg.per_cycle_elapsed",
-            "sm__inst_executed.avg.pct_of_peak_sustained_elapsed",
+            *_PER_CYCLE,
             "sm__issue_active.avg.pct_of_peak_sustained_elapsed",
             "sm__inst_issued.avg.pct_of_peak_sustained_elapsed",
         ),
@@ -89,6 +93,9 @@ _INSTRUCTIONS_BY_RATE: _Counters = {
             "sm__inst_issued.avg.pct_of_peak_sustained_active",
             "sm__issue_active.avg.pct_of_peak_sustained_active",
         ),
+        # Without cycles: the clock times the time, else the time alone.
+        *(((rate, _CLOCK, _TIME),) for rate in _PER_CYCLE),
+        *_over(_TIME, *_PER_CYCLE),
     ),
 }
 _TRAFFIC_BY_RATE: _Counters = {

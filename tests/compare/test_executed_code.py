@@ -53,7 +53,7 @@ def compared(a: Path, b: Path) -> Comparison:
     [
         ("v1", 900_000, Verdict.UNCLEAR),  # nine times of the same instructions
         ("edited", 900_000, Verdict.WORSE),
-        ("v1", 101_000, Verdict.WORSE),  # as many: the time is what moved
+        ("v1", 101_000, Verdict.WORSE),  # as many, and far slower
     ],
 )
 def test_more_of_the_same_machine_code_is_other_data(
@@ -66,6 +66,26 @@ def test_more_of_the_same_machine_code_is_other_data(
     assert back.pairs[0].verdict is (Verdict.BETTER if expected is Verdict.WORSE else expected)
     change = there.pairs[0].workload_change
     assert (change is not None and change.whatever_the_code) is (expected is Verdict.UNCLEAR)
+
+
+@pytest.mark.parametrize(
+    ("cubin", "ns", "expected"),
+    [
+        ("v1", 2.30e6, Verdict.UNCLEAR),  # one launch a side of the same instructions, 22 % apart
+        ("v1", 1.90e6, Verdict.SAME),
+        ("edited", 2.30e6, Verdict.WORSE),
+    ],
+)
+def test_one_launch_a_side_of_the_same_machine_code_decides_no_small_change(
+    tmp_path: Path, cubin: str, ns: float, expected: Verdict
+) -> None:
+    a = report(tmp_path / "a.ncu-rep", "v1", 1.88e6, 100_000)
+    b = report(tmp_path / "b.ncu-rep", cubin, ns, 100_000)
+    (pair,) = compared(a, b).pairs
+    assert pair.verdict is expected
+    assert pair.workload_change is None
+    (back,) = compared(b, a).pairs
+    assert back.verdict is (Verdict.BETTER if expected is Verdict.WORSE else expected)
 
 
 def test_another_block_of_the_same_machine_code_is_tuning(tmp_path: Path) -> None:

@@ -58,6 +58,34 @@ def test_more_work_beside_a_kernel_of_another_problem_size_is_unclear() -> None:
     assert verdicts(compared(a[1:], b[1:])) == {"draw": Verdict.WORSE, "show": Verdict.WORSE}
 
 
+def test_more_work_beside_unchanged_code_on_another_grid_is_unclear() -> None:
+    a = [launch("fill", 0, 1e6, 1e6, 1e5), launch("merge", 1, 1e6, 1e6, 1e5)]
+    b = [launch("fill", 0, 4e6, 4e6, 4e5, grid=2560), launch("merge", 1, 1.3e6, 1.4e6, 1.05e5)]
+    assert verdicts(compared(a, b)) == {"fill": Verdict.NOT_COMPARABLE, "merge": Verdict.UNCLEAR}
+    b[0] = launch("fill", 0, 1e6, 1e6, 1e5)
+    assert verdicts(compared(a, b))["merge"] is Verdict.WORSE
+
+
+@pytest.mark.parametrize(
+    ("held", "ns", "name", "expected"),
+    [
+        (1.3e10, 1.4e6, "merge", Verdict.UNCLEAR),  # more memory, more time
+        (7.8e9, 0.7e6, "merge", Verdict.UNCLEAR),
+        (7.8e9, 1.4e6, "merge", Verdict.WORSE),  # less memory explains no longer time
+        (1.0e10, 1.4e6, "merge", Verdict.WORSE),
+        (1.3e10, 1.4e6, "merge<8>", Verdict.WORSE),  # changed code may hold what it likes
+    ],
+)
+def test_a_time_that_moves_with_the_memory_that_is_held_is_unclear(
+    held: float, ns: float, name: str, expected: Verdict
+) -> None:
+    bytes_held = "profiler__replayer_bytes_mem_accessible.sum"
+    registers = {"launch__registers_per_thread": 32.0 if name == "merge" else 40.0}
+    a = [launch("merge", 0, 1e6, 1e6, 1e5, more={bytes_held: 1.0e10, "launch__registers_per_thread": 32.0})]
+    b = [launch("merge", 0, ns, 1e6, 1e5, more={bytes_held: held, **registers})]
+    assert verdicts(compared(a, b)) == {"merge": expected}
+
+
 def test_less_work_beside_a_kernel_that_did_more_is_judged() -> None:
     a = [launch("setup", 0, 1e6, 1e6, 1e5), launch("draw", 1, 3.6e7, 3e8, 1.05e6)]
     b = [launch("setup", 0, 1e7, 1e7, 1e6), launch("draw", 1, 1e7, 1e8, 1e6)]

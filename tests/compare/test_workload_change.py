@@ -346,6 +346,22 @@ def test_shares_of_one_grid_and_code_that_grew_alike_are_unclear() -> None:
     assert change.verdict is Verdict.UNCLEAR
 
 
+@pytest.mark.parametrize("clock", [{}, {"gpc__cycles_elapsed.avg.per_second": 1.5e9}])
+def test_a_rate_times_the_time_stands_in_for_cycles(clock: dict[str, float]) -> None:
+    """Three times the context of one persistent kernel: as busy, three times as long."""
+    busy = {
+        "sm__inst_executed.sum.per_cycle_elapsed": 120.0,
+        "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": 80.0,
+        **clock,
+    }
+    a, b = (launch(values={DURATION: ns, **busy}) for ns in (1.1e5, 3.9e5))
+    change = find_workload_change(a, b)
+    assert change is not None
+    assert change.verdict is Verdict.UNCLEAR
+    slower = launch(values={DURATION: 3.9e5, **busy, "sm__inst_executed.sum.per_cycle_elapsed": 34.0})
+    assert find_workload_change(a, slower) is None, "as many instructions"
+
+
 def test_equal_stores_do_not_hide_a_longer_inner_loop() -> None:
     """A reduction stores one sector whatever it reads: more of everything but stores is another problem."""
     few = launch((64, 1, 1), values=work(1e6, 5e5, **{STORED: 1}))

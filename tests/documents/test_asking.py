@@ -11,10 +11,24 @@ from typing import Any
 import pytest
 
 import profiler
-from profiler import documents
 from profiler.agents import toolset
 from profiler.cli import parser
 from profiler.documents.asking import ask
+from profiler.documents.check import check_names
+from profiler.documents.comparison import compare_names
+from profiler.documents.explanation import explain_names
+from profiler.documents.gate import gate_versions
+from profiler.documents.history import find_history
+from profiler.documents.insights import insights_of_name
+from profiler.documents.judgement import judge_name
+from profiler.documents.launch import launch_of_name
+from profiler.documents.launches import launches_of_name
+from profiler.documents.prediction import predict_names
+from profiler.documents.regressions import list_regressions
+from profiler.documents.roofline import rooflines_of_name
+from profiler.documents.trend import load_trend
+from profiler.documents.version_report import report_versions
+from profiler.documents.version_table_cells import compare_many
 from profiler.errors import UnknownName
 from profiler.evidence.metric_table import MetricTable, load_metrics
 from profiler.evidence.values import Evidence
@@ -25,38 +39,38 @@ CALLED = {  # by the answer
     **{"version": "name", "subject": "name", "versions": "names"},
     **{"diff": "diffs", "what_ifs": "with_what_ifs", "concepts": "metrics"},
 }
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "compare": ("compare_names", "compare_many"),
-    "explain": ("explain_names",),
-    "gate": ("gate_versions",),
-    "history": ("find_history",),
-    "insights": ("insights_of_name",),
-    "regressions": ("list_regressions",),
-    "report": ("report_versions",),
-    "roofline": ("rooflines_of_name",),
-    "show": ("launches_of_name", "launch_of_name"),
-    "trend": ("load_trend",),
+COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "compare": (compare_names, compare_many),
+    "explain": (explain_names,),
+    "gate": (gate_versions,),
+    "history": (find_history,),
+    "insights": (insights_of_name,),
+    "regressions": (list_regressions,),
+    "report": (report_versions,),
+    "roofline": (rooflines_of_name,),
+    "show": (launches_of_name, launch_of_name),
+    "trend": (load_trend,),
 }
-LIBRARY = {
-    "check": "check_names",
-    "compare": "compare_names",
-    "compare_many": "compare_many",
-    "explain": "explain_names",
-    "gate": "gate_versions",
-    "insights": "insights_of_name",
-    "judge": "judge_name",
-    "launch": "launch_of_name",
-    "predict": "predict_names",
-    "report": "report_versions",
-    "roofline": "rooflines_of_name",
+LIBRARY: dict[str, Callable[..., Any]] = {
+    "check": check_names,
+    "compare": compare_names,
+    "compare_many": compare_many,
+    "explain": explain_names,
+    "gate": gate_versions,
+    "insights": insights_of_name,
+    "judge": judge_name,
+    "launch": launch_of_name,
+    "predict": predict_names,
+    "report": report_versions,
+    "roofline": rooflines_of_name,
 }
-TOOLS = {
-    "compare": "compare_names",
-    "explain": "explain_names",
-    "gate": "gate_versions",
-    "insights": "insights_of_name",
-    "judge": "judge_name",
-    "show": "launches_of_name",
+TOOLS: dict[str, Callable[..., Any]] = {
+    "compare": compare_names,
+    "explain": explain_names,
+    "gate": gate_versions,
+    "insights": insights_of_name,
+    "judge": judge_name,
+    "show": launches_of_name,
 }
 
 
@@ -64,9 +78,9 @@ def no_store() -> None:
     pytest.fail("no index is needed")
 
 
-def not_taken(given: set[str], *answers: str) -> set[str]:
+def not_taken(given: set[str], *answers: Callable[..., Any]) -> set[str]:
     """Those of the arguments that none of the answers has, under the name that it calls them by."""
-    taken = {name for answer in answers for name in signature(getattr(documents, answer)).parameters}
+    taken = {name for answer in answers for name in signature(answer).parameters}
     return {name for name in given if not {name, CALLED.get(name)} & taken}
 
 
