@@ -14,8 +14,6 @@ from urllib.parse import quote, urlencode
 from profiler.compare.kernel_pairs import KernelPair, Pairing
 from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Link, Name
 from profiler.documents.document import Document
-from profiler.documents.junit import junit_xml
-from profiler.documents.regressions import load_worse_now, worse_now_dict
 from profiler.errors import Exit
 from profiler.evidence.cell import CellFilter
 from profiler.evidence.metric_table import MetricTable
@@ -113,6 +111,8 @@ class GateDocument(Document):
 
     def _content(self) -> dict[str, object]:
         """Every finding with all it holds; effect, interval and detectable are shares of the baseline."""
+        from profiler.documents.regressions import worse_now_dict
+
         return {
             "verdict": _WORDS.get(self.report.code, "unjudged"),
             "exit_code": int(self.report.code),
@@ -130,6 +130,8 @@ class GateDocument(Document):
 
     def to_junit(self) -> str:
         """JUnit XML for a CI server."""
+        from profiler.documents.junit import junit_xml
+
         return junit_xml(self.report)
 
     def blocks(self, *, everything: bool = False) -> Iterator[Block]:
@@ -227,6 +229,8 @@ def gate_versions(
     worse = None
     if report.families:
         family = report.families[0] if len(report.families) == 1 else None
+        from profiler.documents.regressions import load_worse_now
+
         worse = load_worse_now(table, store_opener(), family=family, data=data)
     return GateDocument(report, dashboard, worse)
 

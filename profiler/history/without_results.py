@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import location
 from profiler.bundles.location import Root
-from profiler.catalog.version import Version
 from profiler.compare.resolve_names import is_file_name
 from profiler.errors import CannotJudge, UnknownName
-from profiler.history.catalog_snapshot import load_newest_snapshot
-from profiler.history.lineage import PLANNED
 
 if TYPE_CHECKING:
+    from profiler.catalog.version import Version
     from profiler.compare.resolve_names import StoreOpener
     from profiler.store.index import Store
 
@@ -24,6 +22,8 @@ def find_version_without_results(root: Root, store: Store, name: str) -> tuple[s
 
     `name` is `family/version`, or `version`; None where no catalogue has it, or several have.
     """
+    from profiler.history.catalog_snapshot import load_newest_snapshot
+
     with_results = {(info.family, info.version) for info in store.versions()}
     matches = []
     for family in store.families():
@@ -39,6 +39,8 @@ def find_version_without_results(root: Root, store: Store, name: str) -> tuple[s
 
 def no_results_reason(family: str, version: Version) -> str:
     """`attention/v2h is planned, so nothing is known of it: needs a GPU`."""
+    from profiler.history.lineage import PLANNED
+
     name = f"{family}/{version.id}"
     if version.state == PLANNED:
         return f"{name} is planned ({version.technique}), so nothing is known of it: {version.reason}"
