@@ -32,7 +32,7 @@ def doubt_equal_code(pairs: Sequence[PairComparison], a: Side, b: Side) -> list[
     """The pairs, those unclear that executed a quarter more or fewer instructions of equal machine code.
 
     Or as many, in one launch a side: a time that moved then is not the code's, and single launches of one
-    program were seen 28 % apart where clocks are free. Only of report files, which hold the code, and of
+    program were seen 27 % apart where clocks are free. Only of report files, which hold the code, and of
     pairs that all else leaves better or worse.
     """
     left = _MOST_READ

@@ -138,7 +138,8 @@ def _doubt_memory(pairs: Sequence[PairComparison]) -> list[PairComparison]:
     """The pairs, those unclear whose time moved with the memory that the program holds, by unchanged code.
 
     ncu notes how many bytes it would have to save to replay a launch. Equal work holds equally many, to the
-    byte in 34 public pairs; another problem size holds others. Changed code may well hold more or less.
+    byte in 20 public reports of three programs; another problem size holds others. Changed code may well
+    hold more or less.
     """
     judged = []
     for pair in pairs:
