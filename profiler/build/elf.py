@@ -16,7 +16,10 @@ Data = bytes | mmap.mmap
 
 WRITE, ALLOCATED, EXECUTABLE = 1, 2, 4  # SHF_*
 FUNCTION, KERNEL = 2, 0x10  # STT_FUNC; st_other of what a launch may name
-_SYMBOLS, _EMPTY = 2, 8  # SHT_SYMTAB, SHT_NOBITS
+_SYMBOLS = 2  # SHT_SYMTAB
+# Sections of which the file has a size and no bytes: SHT_NOBITS, and what nvcc 11 gives memory that is not
+# initialised: global, and shared with that of its debug section.
+_EMPTY = frozenset((8, 0x70000007, 0x7000000A))
 # SHT_RELA, SHT_REL, and what Blackwell's cubins have beside SHT_RELA: bytes of an entry.
 _RELOCATIONS = {4: 24, 9: 16, 0x70000082: 24}
 _MAGIC = b"\x7fELF\x02"
@@ -38,7 +41,7 @@ class Section(NamedTuple):
     @property
     def is_in_file(self) -> bool:
         """Whether the file has its bytes; those of a section without any are zeros."""
-        return self.kind != _EMPTY
+        return self.kind not in _EMPTY
 
 
 class Symbol(NamedTuple):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler.build.code_images import read_functions
 from profiler.build.elf import read_contents, read_relocations, read_sections, read_symbols
 from profiler.errors import BuildFailed
 from tests.build.test_code_images import _nvcc
@@ -35,6 +36,28 @@ def test_sections_symbols_and_relocations_of_a_cubin(tmp_path: Path, target: str
     assert {"counter"} <= {relocation.symbol for relocation in read_relocations(data)}
     shifted = read_sections(bytes(64) + data, 64)
     assert [one._replace(offset=one.offset - 64) for one in shifted] == sections
+
+
+@needs_nvcc
+@pytest.mark.parametrize("kind", [8, 0x70000007, 0x7000000A])
+def test_memory_without_content_may_be_larger_than_the_file(tmp_path: Path, kind: int) -> None:
+    """As nvcc 11.8 writes `.nv_debug.shared`: 1.7 MB behind the end of an image of 1.8 MB."""
+    source = (
+        "__global__ void copy(int *x) { __shared__ int s[8]; s[threadIdx.x] = x[0]; x[1] = s[7 - x[2]]; }\n"
+    )
+    data = bytearray(_nvcc(tmp_path, "one.cubin", "-arch=sm_90", "-cubin", one=source).read_bytes())
+    table = struct.unpack_from("<Q", data, 0x28)[0]
+    place = next(
+        place for place, one in enumerate(read_sections(bytes(data))) if one.name == ".nv.shared._Z4copyPi"
+    )
+    struct.pack_into("<I", data, table + 64 * place + 4, kind)
+    struct.pack_into("<Q", data, table + 64 * place + 0x20, 10 * len(data))
+    section, content = read_contents(bytes(data))[place]
+    assert (section.size, content) == (10 * len(data), b"")
+    assert [function.name for function in read_functions(bytes(data))] == ["_Z4copyPi"]
+    struct.pack_into("<I", data, table + 64 * place + 4, 1)
+    with pytest.raises(BuildFailed, match="behind the file"):
+        read_sections(bytes(data))
 
 
 @needs_nvcc
