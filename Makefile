@@ -36,7 +36,7 @@ $(VENV)/.test-ready: $(VENV)/.ready constraints.txt
 	touch $@
 
 dashboard: setup
-	$(BIN)/profiler index
+	$(BIN)/profiler data index
 	$(BIN)/profiler dashboard --port $(PORT)
 
 # Debian's Chromium drives the browser tests; where it is missing and may not be installed they skip and say so.
@@ -108,7 +108,7 @@ gpu-collect:
 	$(PYTHON) -m profiler collect --budget $(BUDGET) --out $(BUNDLE)
 
 gpu-noise:
-	$(PYTHON) -m profiler noise $(subst $(comma), ,$(NOISE)) --budget $(NOISE_BUDGET) --out $(if $(OUT),$(OUT)/)noise.zip
+	$(PYTHON) -m profiler collect --noise $(subst $(comma), ,$(NOISE)) --budget $(NOISE_BUDGET) --out $(if $(OUT),$(OUT)/)noise.zip
 
 gpu-full:
 	$(PYTHON) -m profiler collect $(subst $(comma), ,$(FULL)) --workloads $(FULL_ON) --full $(FULL) --no-model \

@@ -24,13 +24,11 @@ if TYPE_CHECKING:
     from profiler.documents.comparison import ComparisonDocument
     from profiler.documents.explanation import ExplanationDocument, UnmeasuredDocument
     from profiler.documents.gate import GateDocument
-    from profiler.documents.insights import InsightsDocument
     from profiler.documents.judgement import JudgementDocument
     from profiler.documents.launch import LaunchDocument
     from profiler.documents.prediction import GivenLaunch, PredictionDocument
     from profiler.documents.prune import PruneDocument
     from profiler.documents.report import ReportDocument
-    from profiler.documents.roofline import RooflineDocument
     from profiler.documents.verify import VerifyDocument
     from profiler.documents.version_report import VersionReportDocument
     from profiler.documents.version_table import VersionTableDocument
@@ -47,14 +45,14 @@ if TYPE_CHECKING:
     Metrics: TypeAlias = MetricTable | str | os.PathLike[str]  # a table that was read, or its file
 
 __version__ = "0.1.0"
-__all__ = [
+# What is written here; `__all__` has the answers of `profiler.documents.declared` too.
+_OWN = [
     "backup",
     "check",
     "compare",
     "compare_many",
     "explain",
     "gate",
-    "insights",
     "judge",
     "launch",
     "open_store",
@@ -62,14 +60,27 @@ __all__ = [
     "prune",
     "read_report",
     "report",
-    "roofline",
     "verify",
 ]
 
 
 def __dir__() -> list[str]:
     """What a notebook offers after `profiler.`: the functions of the library, and not what they need."""
-    return sorted([*__all__, "__version__"])
+    return [*__getattr__("__all__"), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of the answers that are declared in `profiler.documents.declared`, and all names."""
+    from profiler.documents.declared import LIBRARY
+
+    if name == "__all__":
+        return sorted([*_OWN, *LIBRARY])
+    if name not in LIBRARY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from profiler.documents.library import library_function
+
+    function = globals()[name] = library_function(name, _ask)
+    return function
 
 
 class _Package(ModuleType):
@@ -81,7 +92,7 @@ class _Package(ModuleType):
     """
 
     def __setattr__(self, name: str, value: object) -> None:
-        if not (name in __all__ and isinstance(value, ModuleType)):
+        if not (name in _OWN and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 
@@ -265,54 +276,6 @@ def explain(
     return _ask(explain_names, locals())
 
 
-def roofline(
-    subject: Subject,
-    *,
-    metrics: Metrics | None = None,
-    store: Store | None = None,
-    data: Data | None = None,
-    workload: str | None = None,
-    gpu: str | None = None,
-    kernel: str | None = None,
-    top: int | None = None,
-) -> RooflineDocument:
-    """The roofs of the GPU at each launch's own clocks, what the launch reached of each, and its intensity.
-
-    Rates are in FLOP/s and byte/s, shares from 0 to 1. A roof whose metrics the report lacks is named with
-    them. Raises as `compare`, and CannotJudge for what no GPU measured.
-
-        r = profiler.roofline("a.ncu-rep", kernel="flash*")
-        r.sentences
-        r.rooflines[0].points
-    """
-    from profiler.documents.roofline import rooflines_of_name
-
-    return _ask(rooflines_of_name, locals(), name=subject)
-
-
-def insights(
-    subject: Subject,
-    *,
-    against: Subject | None = None,
-    metrics: Metrics | None = None,
-    store: Store | None = None,
-    data: Data | None = None,
-    workload: str | None = None,
-    gpu: str | None = None,
-    kernel: str | None = None,
-) -> InsightsDocument:
-    """At most six statements: what limits the longest launch, what changed, and the lever each points to.
-
-    A version has its nearest correct ancestor as baseline unless `against` names another. A counter that is
-    missing never becomes advice: what the data do not carry is said to be unknown. Raises as `compare`.
-
-        profiler.insights("b.ncu-rep", against="a.ncu-rep").to_frame()[["kind", "statement", "lever"]]
-    """
-    from profiler.documents.insights import insights_of_name
-
-    return _ask(insights_of_name, locals(), name=subject)
-
-
 def gate(
     names: Name | Sequence[Name] = (),
     *,
@@ -462,7 +425,7 @@ def _refuse_folder_of_reports(folder: str) -> None:
 def backup(out: Name, *, data: Data | None = None) -> BackupDocument:
     """Write all runs and decisions of a data folder as one tar.gz, whole or not at all.
 
-    What is damaged is left out and named; `exit_code` is then 2. `profiler restore` puts it back. Raises
+    What is damaged is left out and named; `exit_code` is then 2. `profiler data restore` puts it back. Raises
     ProfilerError where the file cannot be written.
 
         profiler.backup("backup.tar.gz").sentences

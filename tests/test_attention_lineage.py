@@ -41,7 +41,7 @@ TENSOR = tuple(
     for version in catalog.load_catalog(ROOT / "kernels").versions
     if version.state == "good" and version.id not in SCALAR
 )
-HOW = "`profiler dissect --out data/runs` makes a new one: commit it"
+HOW = "`profiler static --check --out data/runs` makes a new one: commit it"
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """What the README and docs/ claim, held against the code."""
 
-import argparse
 import ast
 import re
 import shlex
@@ -9,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from profiler.catalog.catalog import load_catalog
-from profiler.cli import parser
+from profiler.cli import GROUPS, parser
+from profiler.documents.declared import ANSWERS
 from profiler.errors import Exit
+from tests.command_lines import choices, commands, flags
+from tests.docs_rows import written
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,41 +22,38 @@ LINEAGE = (ROOT / "docs/lineage.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
-def _commands() -> set[str]:
-    (choices,) = [action.choices for action in parser()._actions if hasattr(action, "_choices_actions")]
-    return set(choices)
+def _named(row: str) -> list[str]:
+    """The commands that a row is about, by their whole names."""
+    texts = [
+        text.removeprefix("profiler ").split()
+        for text in re.findall(r"`([^`]+)`", re.split(r"(?<!\\)\|", row)[1])
+    ]
+    return [" ".join(words[: 2 if words[0] in GROUPS else 1]) for words in texts]
 
 
 def test_every_command_stands_in_the_list_of_commands_and_no_other() -> None:
     rows = [line for line in COMMANDS.splitlines() if line.startswith("| `profiler ")]
-    named = {name for row in rows for name in re.findall(r"`(?:profiler )?([a-z]+)", row.split("|")[1])}
-    assert named == _commands()
+    assert {name for row in rows for name in _named(row)} == commands().keys()
 
 
 def test_a_flag_in_the_list_of_commands_is_one_of_its_command() -> None:
-    (commands,) = [action.choices for action in parser()._actions if hasattr(action, "_choices_actions")]
-    unknown = []
+    known, unknown = commands(), []
     for row in (line for line in COMMANDS.splitlines() if line.startswith("| `profiler ")):
-        named = re.findall(r"`(?:profiler )?([a-z]+)", row.split("|")[1])
-        known = {flag for name in named for flag in _flags_of(commands[name])}
-        flags = re.findall(r"(?<!-)--[a-z][a-z-]*", row.replace("`ncu --metrics`", ""))
-        unknown += [(named[0], flag) for flag in flags if flag not in known]
+        taken = {flag for name in _named(row) for flag in flags(known[name])}
+        named = re.findall(r"(?<!-)--[a-z][a-z-]*", row.replace("`ncu --metrics`", ""))
+        unknown += [(_named(row)[0], flag) for flag in named if flag not in taken]
     assert unknown == []
 
 
-def _flags_of(command: argparse.ArgumentParser) -> set[str]:
-    """The flags of a command, and of its actions where it has some."""
-    flags = set(command._option_string_actions)
-    for action in command._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            flags |= {flag for inner in action.choices.values() for flag in _flags_of(inner)}
-    return flags
+def test_the_rows_of_declared_answers_are_what_they_declare() -> None:
+    assert written(COMMANDS) == COMMANDS, "write them again: python -m tests.docs_rows"
 
 
 def test_every_command_answers_one_of_the_readmes_questions() -> None:
     rows = README.partition("| question | command |")[2].partition("\n\n")[0].splitlines()[2:]
     named = [name for row in rows for name in re.findall(r"`(?:profiler )?([a-z]+)`", row.split("|")[2])]
-    assert sorted(named) == sorted(_commands())
+    assert set(named) <= set(choices(parser()))
+    assert set(choices(parser())) - set(named) <= set(ANSWERS), "what is declared stands in docs/commands.md"
 
 
 def test_the_exit_codes_are_those_of_the_code() -> None:
@@ -67,8 +66,9 @@ def test_every_call_of_the_half_hour_with_a_gpu_is_one_that_the_commands_take() 
     code = "\n".join(re.findall(r"^    .*$|`[^`]+`", text, re.M))
     lines = [shlex.split(line) for line in re.findall(r"\bprofiler ([^;|#`\n]+)", code)]
     calls = [parser().parse_args(line) for line in lines]
-    assert {call.command for call in calls} >= {"doctor", "collect", "noise", "import", "runs", "compare"}
-    named = {name for call in calls if call.command in ("collect", "noise") for name in call.versions}
+    assert {call.command for call in calls} >= {"doctor", "collect", "import", "list", "compare"}
+    assert {call.noise for call in calls if call.command == "collect"} == {False, True}
+    named = {name for call in calls if call.command == "collect" for name in call.versions}
     assert {"v2d_b", "fp8_stage_c"} < named <= set(load_catalog().by_id)
     sections = re.findall(r"^## (\d)\. (\w+)", text, re.M)
     assert [int(number) for number, _ in sections] == list(range(1, 7))

@@ -250,8 +250,9 @@ def test_every_block_of_the_documentation_runs(
 
 def test_the_documentation_names_every_function() -> None:
     text = (ROOT / "docs" / "python-api.md").read_text("utf-8")
+    commands = (ROOT / "docs" / "commands.md").read_text("utf-8")
     for name in profiler.__all__:
-        assert f"| `{name}(" in text
+        assert f"| `{name}(" in text or f"Python: `profiler.{name}`" in commands
 
 
 @pytest.mark.slow
@@ -260,7 +261,7 @@ def test_an_index_brings_its_own_folder(tmp_path: Path, monkeypatch: pytest.Monk
     pinned = tmp_path / "pinned"
     shutil.copytree(ROOT / "data" / "runs", pinned / "runs")
     monkeypatch.setenv("PROFILER_DATA", str(pinned))
-    assert main(["baseline", "set", "attention", "v2d_a"]) == 0
+    assert main(["decide", "baseline", "set", "attention", "v2d_a"]) == 0
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.setenv("PROFILER_DATA", str(elsewhere))

@@ -85,7 +85,7 @@ def test_the_wheel_holds_what_lies_at_the_top_of_a_checkout(installed: Installed
 
 
 def test_the_metrics_of_a_chip_are_listed(installed: Installed) -> None:
-    done = installed.run("metrics", "--chip", "sm_90")
+    done = installed.run("list", "metrics", "--chip", "sm_90")
     assert done.returncode == 0, done.stderr
     assert "gpu__time_duration.sum" in done.stdout
 

@@ -108,7 +108,7 @@ def find_insights(subject: Subject, table: MetricTable, kernel: str | None = Non
     measured = subject.measured
     if not measured and not subject.facts:
         raise CannotJudge(
-            f"{subject.label}: neither measured nor examined: `profiler dissect` or `profiler collect`"
+            f"{subject.label}: neither measured nor examined: `profiler static --check` or `profiler collect`"
         )
     answers: list[Statement | OpenQuestion] = []
     label = why = ""

@@ -14,6 +14,7 @@ from profiler.agents.search import find_names
 from profiler.agents.size_budget import DEFAULT_BUDGET, Selected, compact, cut, holds_words, select
 from profiler.agents.tool import RefusedArgument
 from profiler.agents.untrusted import LEAVES, MAPPINGS, clean, names_in, printable, quote_names
+from profiler.documents.declared import load_answer
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def answer(tool: str, arguments: Arguments, roots: Roots, budget: int = DEFAULT_
 
     Raises ProfilerError, whose message is one line, for what the caller can mend.
     """
-    draft = _DRAFTS[tool](arguments, roots)
+    draft = _DRAFTS[tool](arguments, roots) if tool in _DRAFTS else _declared(tool, arguments)
     most = arguments.get("budget") or budget
     head: dict[str, Any] = {"tool": tool}
     if part := arguments.get("part"):
@@ -167,6 +168,17 @@ def _store() -> Iterator[_Index]:
 
 def _given(arguments: Arguments, *names: str) -> dict[str, Any]:
     return {name: arguments[name] for name in names if arguments.get(name) is not None}
+
+
+def _declared(tool: str, arguments: Arguments) -> Draft:
+    """A declared answer as it is: its sentences, and its document cut to what there is room for."""
+    from profiler.documents.asking import ask
+
+    with _store() as opener:
+        document = ask(load_answer(toolset.DECLARED[tool]), arguments, opener)
+        labels = opener.names()
+        whole = {"state": document.numbers_are or None, **document.to_dict()}
+    return Draft(document.sentences or [document.title], whole, whole, names=labels)
 
 
 def _find(arguments: Arguments, roots: Roots) -> Draft:
@@ -365,7 +377,7 @@ _DRAFTS: dict[str, Callable[[Arguments, Roots], Draft]] = {
     toolset.SHOW.name: _show,
     toolset.COMPARE.name: _compare,
     toolset.EXPLAIN.name: _explain,
-    toolset.INSIGHTS.name: _insights,
+    "insights": _insights,
     toolset.SOURCE_LINES.name: _source_lines,
     toolset.GATE.name: _gate,
     toolset.PREDICT.name: _predict,

@@ -178,13 +178,16 @@ def _collect(why: str, name: str) -> dict[str, Any]:
     if _is_collected(name):
         return _command(f"{why}, on a machine with a GPU", f"profiler collect {_quoted(name)}")
     return _command(
-        f"{why}; CHIP is the GPU's, such as sm_90", 'ncu --metrics "$(profiler metrics --chip CHIP)" PROGRAM'
+        f"{why}; CHIP is the GPU's, such as sm_90",
+        'ncu --metrics "$(profiler list metrics --chip CHIP)" PROGRAM',
     )
 
 
 def _again(name: str) -> dict[str, Any]:
     if _is_collected(name):
-        return _command("on a machine with a GPU: the noise to judge by", f"profiler noise {_quoted(name)}")
+        return _command(
+            "on a machine with a GPU: the noise to judge by", f"profiler collect --noise {_quoted(name)}"
+        )
     return _command("one launch a side judges little: profile both again", "ncu --set full PROGRAM")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from profiler.agents.size_budget import DEFAULT_BUDGET, LEAST_BUDGET, MOST_BUDGET
 from profiler.agents.tool import Argument, Tool
+from profiler.documents.declared import ANSWERS, AnswerOption, declaration
 
 _NAME = "version (v2d_b, attention/v2d_b), run id, or path of a report (.ncu-rep, ncu CSV)"
 _MOST_OFFSET = 1_000_000
@@ -26,6 +27,7 @@ SHARED = (
         most=MOST_BUDGET,
     ),
 )
+EVIDENCE = Argument("evidence", "only this kind", choices=("measured", "static", "modelled"))
 WORDS = Argument("words", "with part: only items that hold all these words")
 
 
@@ -71,7 +73,7 @@ COMPARE = Tool(
         KERNEL,
         WORKLOAD,
         GPU,
-        Argument("evidence", "only this kind", choices=("measured", "static", "modelled")),
+        EVIDENCE,
         Argument("pairs", "kernels of A that have another name in B, each as A=B", list),
         WORDS,
         *SHARED,
@@ -89,21 +91,6 @@ EXPLAIN = Tool(
         WORKLOAD,
         GPU,
         Argument("pairs", "kernels of A that have another name in B, each as A=B", list),
-        WORDS,
-        *SHARED,
-    ),
-)
-INSIGHTS = Tool(
-    "insights",
-    "What limits it, what to try",
-    "At most six statements with the numbers they rest on: what limits the longest launch, what changed, "
-    "which lever to try and what would refute it, what is unknown.",
-    (
-        _name("name", _NAME),
-        _name("against", "baseline (default: the nearest correct ancestor of a version)", required=False),
-        KERNEL,
-        WORKLOAD,
-        GPU,
         WORDS,
         *SHARED,
     ),
@@ -139,7 +126,7 @@ GATE = Tool(
         ),
         WORKLOAD,
         GPU,
-        Argument("evidence", "only this kind", choices=("measured", "static", "modelled")),
+        EVIDENCE,
         WORDS,
         *SHARED,
     ),
@@ -176,7 +163,32 @@ JUDGE = Tool(
     runs_code=True,
 )
 
-READING = (FIND, SHOW, COMPARE, EXPLAIN, INSIGHTS, SOURCE_LINES, GATE, PREDICT)
+
+def declared_tool(command: str) -> Tool:
+    """The tool of a declared answer: what its command takes, and the first of what its docstring says."""
+    answer = declaration(command)
+    shared = {argument.name: argument for argument in (KERNEL, WORKLOAD, GPU, EVIDENCE)}
+    own = tuple(shared.get(one.name) or _argument(one) for one in answer.parameters)
+    title = answer.summary.rstrip(".")
+    return Tool(ANSWERS[command].tool, title, answer.brief, (*own, WORDS, *SHARED))
+
+
+def _argument(parameter: AnswerOption) -> Argument:
+    kinds = {"texts": list, "number": int, "switch": bool}
+    return Argument(
+        parameter.name,
+        _NAME if parameter.name == "name" else parameter.help,
+        kinds.get(parameter.kind, str),
+        parameter.required,
+        parameter.choices,
+        most=_MOST_NUMBER if parameter.kind == "number" else 300,
+        is_name=parameter.kind == "subject",
+    )
+
+
+_MOST_NUMBER = 1_000  # of launches or versions that are asked for
+DECLARED = {declared.tool: command for command, declared in ANSWERS.items() if declared.tool}
+READING = (FIND, SHOW, COMPARE, EXPLAIN, SOURCE_LINES, GATE, PREDICT, *map(declared_tool, DECLARED.values()))
 
 INSTRUCTIONS = """\
 Reads GPU kernel profiles: Nsight Compute reports, versions of kernels, machine code. Nothing is changed.

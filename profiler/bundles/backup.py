@@ -509,7 +509,7 @@ class _Reader:
         members = tar_stream.read_members(self._tar)
         head = next(members, None)
         if head is None or head.name != HEAD_FILE:
-            raise BadBundle(f"no backup of `profiler backup`: it does not begin with {HEAD_FILE}")
+            raise BadBundle(f"no backup of `profiler data backup`: it does not begin with {HEAD_FILE}")
         self._check_head(self._content(head, MAX_HEAD_BYTES, sums))
         member = next(members, None)
         while member is not None and member.name.startswith(f"{decisions.FOLDER}/"):

@@ -93,7 +93,7 @@ def _load(root: Root, run_id: str, parse: Callable[[bytes, str], Run]) -> Run:
     try:
         run = parse(root.read(f"{RUNS_FOLDER}/{run_id}/{RUN_FILE}", MAX_RUN_JSON_BYTES + 1), where)
     except FileNotFoundError as error:
-        raise BadBundle(f"no run {run_id} in {root.url}: `profiler runs` lists all") from error
+        raise BadBundle(f"no run {run_id} in {root.url}: `profiler list runs` lists all") from error
     except OSError as error:
         raise BadBundle(f"{where} cannot be read ({error.strerror or error})") from error
     if run.run_id != run_id:
@@ -422,7 +422,7 @@ def _refuse_other_content(root: Root, run: Run, run_json: bytes) -> None:
     what = f"run {run.run_id} is already in {root.url} with other content"
     if parse_run(sealed, RUN_FILE).provenance.get(UNFINISHED):
         place = f"{root.url}/{RUNS_FOLDER}/{run.run_id}"
-        raise BadBundle(f"{what}, a part of this one: remove {place}, `profiler index`, import again")
+        raise BadBundle(f"{what}, a part of this one: remove {place}, `profiler data index`, import again")
     if run.provenance.get(UNFINISHED):
         raise BadBundle(f"run {run.run_id} is in {root.url}, whole: this part of it adds nothing")
     raise BadBundle(f"{what}: a sealed run is never changed")
@@ -433,7 +433,7 @@ def refuse_partial_import(root: Root, run_id: str) -> None:
     if run_id in list_runs(root) and load_run(root, run_id).provenance.get(UNFINISHED):
         raise BadBundle(
             f"a part of run {run_id} was imported here: remove {root.url}/{RUNS_FOLDER}/{run_id}, "
-            "`profiler index`, then go on"
+            "`profiler data index`, then go on"
         )
 
 

@@ -1,10 +1,11 @@
 """The `profiler` command: which subcommands there are, and what a user's mistake looks like.
 
 To add a flag: an argument of the function in `profiler/documents/` that answers, so that the library has it
-too (and of the function of that name in `profiler/__init__.py`), then `add_argument` in the command's
-module here: `ask` passes every option on by its name. What it means is decided in `documents` or further
-left, never here; `tests/documents/test_asking.py` fails for an option that no answer takes.
-A flag that several commands share is in `output`. A new command is a module in `COMMAND_MODULES`.
+too. The command of an answer that is declared (`profiler.documents.declared`) then has it already; for others
+the function of that name in `profiler/__init__.py` takes it, and `add_argument` in the command's module here:
+`ask` passes every option on by its name. What it means is decided in `documents` or further left, never here;
+`tests/documents/test_asking.py` fails for an option that no answer takes. A flag that several commands share
+is in `output`. A new command is a declared answer, or a module in `COMMANDS` or `GROUPS`.
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from profiler import __version__
 from profiler.bundles.scratch import sweep
+from profiler.cli.old_names import renamed
 from profiler.cli.output import escape_controls, printable, standard_output
+from profiler.documents.declared import ANSWERS
 from profiler.errors import Exit, ProfilerError
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
 
 _COLLECTIONS = (50_000, 20, 20)  # new objects, then collections, after which Python looks for garbage
 EXIT_CODES = (
@@ -30,56 +37,53 @@ EXIT_CODES = (
     "3 could not measure or judge"
 )
 
-# Each module has add(commands): it adds its subparsers and sets `handler`, a function of the parsed arguments
-# that returns the exit code. None of them may import anything heavy before its handler runs.
-COMMAND_MODULES = (
-    "data",
-    "listing",
-    "show",
-    "trend",
-    "history",
-    "regressions",
-    "compare",
-    "report",
-    "gate",
-    "explain",
-    "roofline",
-    "sass",
-    "insights",
-    "metrics",
-    "build",
-    "static",
-    "check",
-    "predict",
-    "judge",
-    "search",
-    "mcp",
-    "dissect",
-    "doctor",
-    "collect",
-    "noise",
-    "dashboard",
-    "baseline",
-    "acknowledge",
-    "pair",
-    "note",
-    "backup",
-    "restore",
-    "verify",
-    "delete",
-    "prune",
-)
-
-
-# What the modules add that have several commands; every other one adds the one of its name.
-SEVERAL_COMMANDS = {
-    "data": ("import", "index", "relabel", "forget", "export"),
-    "listing": ("runs", "versions", "workloads"),
+# The commands in the order of --help, each with its module. A module has add(commands): it adds its
+# subparsers and sets `handler`, a function of the parsed arguments that returns the exit code. None of them
+# may import anything heavy before its handler runs.
+DECLARED = "declared"  # the module of all commands that follow from a declaration
+COMMANDS = {
+    "import": "import_reports",
+    "show": "show",
+    "compare": "compare",
+    "explain": "explain",
+    "gate": "gate",
+    "report": "report",
+    "sass": "sass",
+    **{name: DECLARED for name in ANSWERS if " " not in name},
+    "check": "check",
+    "static": "static",
+    "predict": "predict",
+    "judge": "judge",
+    "search": "search",
+    "doctor": "doctor",
+    "collect": "collect",
+    "list": "",
+    "decide": "",
+    "data": "",
+    "dashboard": "dashboard",
+    "mcp": "mcp",
+}
+# The commands of a group, by its name, and what the group is for.
+GROUPS: dict[str, dict[str, str]] = {
+    "list": {
+        **{name.removeprefix("list "): DECLARED for name in ANSWERS if name.startswith("list ")},
+        "metrics": "metrics",
+    },
+    "decide": {name: name for name in ("baseline", "acknowledge", "pair", "note")},
+    "data": {
+        **dict.fromkeys(("index", "relabel", "forget", "export"), "data"),
+        **dict.fromkeys(("backup", "restore", "verify", "delete", "prune"), "upkeep"),
+    },
+}
+_GROUP_HELP = {
+    "list": "list runs, versions, workloads, metrics or noise floors",
+    "decide": "baselines, known regressions, kernel pairs and notes",
+    "data": "the data folder: index, labels, backup, deletion",
 }
 
 
-def parser(modules: Sequence[str] = COMMAND_MODULES) -> argparse.ArgumentParser:
-    """The command line: the whole one, or the commands of some modules."""
+def parser(named: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The command line: the whole one, or some commands of it."""
     top = argparse.ArgumentParser(
         prog="profiler",
         usage="profiler [-h] [--version] COMMAND …",
@@ -91,21 +95,33 @@ def parser(modules: Sequence[str] = COMMAND_MODULES) -> argparse.ArgumentParser:
     commands = top.add_subparsers(
         title="commands", metavar="COMMAND ...", required=True, prog="profiler", dest="command"
     )
-    for name in modules:
-        importlib.import_module(f"profiler.cli.{name}").add(commands)
+    for name in named:
+        if name not in GROUPS:
+            _add(COMMANDS[name], name, commands)
+            continue
+        words = _GROUP_HELP[name]
+        group = commands.add_parser(name, help=words, description=f"{words[0].upper()}{words[1:]}.")
+        actions = group.add_subparsers(title="what", metavar="WHAT ...", required=True, dest="what")
+        modules = set()
+        for what, module in GROUPS[name].items():
+            if module == DECLARED or module not in modules:
+                _add(module, f"{name} {what}", actions)
+            modules.add(module)
     return top
 
 
-def _modules_of(words: Sequence[str]) -> Sequence[str]:
-    """The module of the command that is named; all where none is.
+def _add(module: str, name: str, commands: Commands) -> None:
+    """Add a command by its whole name, with the others of its module; of what is declared that one alone."""
+    add = importlib.import_module(f"profiler.cli.{module}").add
+    add(commands, name) if module == DECLARED else add(commands)
+
+
+def _needed(words: Sequence[str]) -> Sequence[str]:
+    """The command that is named; all where none is.
 
     Building the other commands' parsers takes longer than many a command does.
     """
-    command = words[0] if words else ""
-    for module in COMMAND_MODULES:
-        if command in SEVERAL_COMMANDS.get(module, (module,)):
-            return (module,)
-    return COMMAND_MODULES
+    return words[:1] if words and words[0] in COMMANDS else tuple(COMMANDS)
 
 
 def _look_for_garbage_seldom() -> None:
@@ -129,8 +145,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _look_for_garbage_seldom()
     try:
         with standard_output():
-            words = sys.argv[1:] if argv is None else argv
-            arguments = parser(_modules_of(words)).parse_args(words)
+            words = renamed(sys.argv[1:] if argv is None else argv)
+            arguments = parser(_needed(words)).parse_args(words)
             sweep()
             return int(arguments.handler(arguments))
     except ProfilerError as error:

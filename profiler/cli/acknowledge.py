@@ -1,4 +1,4 @@
-"""`profiler acknowledge`: let a known regression pass, for a reason and until some day or run."""
+"""`profiler decide acknowledge`: let a known regression pass, for a reason and until some day or run."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({**_document(acknowledgement), "others": list(map(_document, others))})
     else:
-        undo = f"`profiler acknowledge --undo {acknowledgement.id}` removes it"
+        undo = f"`profiler decide acknowledge --undo {acknowledgement.id}` removes it"
         say(f"{acknowledgement.scope}: acknowledged {acknowledgement.until}; {undo}")
         for other in others:
-            undo = f"`profiler acknowledge --undo {other.id}` ends it"
+            undo = f"`profiler decide acknowledge --undo {other.id}` ends it"
             say(f"already acknowledged by {other.words}: both hold; {undo}")
     return 0
 

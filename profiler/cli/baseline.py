@@ -1,4 +1,4 @@
-"""`profiler baseline set | show | list | unset`: what a family's versions are held against."""
+"""`profiler decide baseline set | show | list | unset`: what a family's versions are held against."""
 
 from __future__ import annotations
 
@@ -88,7 +88,10 @@ def list_(arguments: argparse.Namespace) -> int:
     elif pins:
         _print_pins(pins, losses)
     else:
-        say("no baseline is set; parent, best and torch:… always exist; `profiler baseline set` pins one")
+        say(
+            "no baseline is set; parent, best and torch:… always exist; "
+            "`profiler decide baseline set` pins one"
+        )
     return 0
 
 
@@ -109,7 +112,7 @@ def show(arguments: argparse.Namespace) -> int:
         rows = [(*place, baseline.how, baseline.name, baseline.words) for place, baseline in baselines]
         print_table(("workload", "gpu", "by", "baseline", "from"), rows)
     else:
-        say(f"{family}/{version} has no baseline: `profiler baseline set {family} RUN_OR_VERSION`")
+        say(f"{family}/{version} has no baseline: `profiler decide baseline set {family} RUN_OR_VERSION`")
     return 0
 
 

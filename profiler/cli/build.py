@@ -1,4 +1,4 @@
-"""`profiler build`: versions compiled to shared libraries."""
+"""What commands about a catalogue's versions share, and `profiler static --build-only`."""
 
 from __future__ import annotations
 
@@ -8,40 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, print_document
+from profiler.cli.output import print_document
 
 if TYPE_CHECKING:
     from profiler.build.library import FailedBuild
     from profiler.catalog.catalog import Catalog
-    from profiler.cli.output import Commands
 
-_DESCRIPTION = """\
-Compile versions with nvcc, each to its own shared library, several at once. nvcc is taken from $CUDA_HOME,
-the PATH, or the wheels of the extra `build`. A library that exists (same source, headers, flags and
-compiler) is not built again. Libraries are kept in $PROFILER_BUILD, by default build/ of a checkout, or the
-user's cache where pip installed the package."""
+INTERRUPTED = 130  # as a shell says it of a program that Ctrl-C ended
 
 
-def add(commands: Commands) -> None:
-    """Add `build`."""
-    command = commands.add_parser(
-        "build",
-        help="compile versions to shared libraries",
-        description=_DESCRIPTION,
-        epilog="exit codes: 0 all compiled · 2 a version does not compile · 3 no nvcc, or nothing to build",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_versions(command)
-    add_arches(command)
-    command.add_argument(
-        "--stage", metavar="STAGE", help="build only this stage (attention: QK, SOFTMAX or PV)"
-    )
-    add_jobs(command)
-    add_json(command)
-    command.set_defaults(handler=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
+def build(arguments: argparse.Namespace) -> int:
     """Build, and print a line a version; a compiler's message goes to stderr whole."""
     from profiler.documents.build import build_versions
 
@@ -122,6 +98,11 @@ def progress() -> Callable[[str, str], None]:
             print(f"{version}: {what}", file=sys.stderr, flush=True)
 
     return print_progress
+
+
+def split_list(text: str) -> list[str]:
+    """The words of a comma-separated list."""
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def arch(text: str) -> str:

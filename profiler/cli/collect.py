@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.build import add_versions, trusted_catalog
+from profiler.cli.build import INTERRUPTED, add_versions, split_list, trusted_catalog
 from profiler.cli.output import add_json, positive, print_document
 from profiler.errors import Exit, ProfilerError
 
@@ -18,12 +18,24 @@ if TYPE_CHECKING:
     from profiler.collect.collection import Collection, Listener
     from profiler.collect.settings import Settings
 
-INTERRUPTED = 130  # as a shell says it of a program that Ctrl-C ended
+# Options that A/A pairs do not take.
+_NOT_FOR_NOISE = (
+    *("against", "processes", "full", "sanitize", "no_counters", "no_model", "keep_session", "dry_run"),
+    *("clock_control", "cache_control"),
+)
 _DESCRIPTION = """\
 Measure versions on this machine's GPU: correctness, latency of a call, and Nsight's counters. Every job runs
 in its own process and is kept as soon as it ends: after Ctrl-C or a kill, --resume does what is missing, and
 --seal keeps the run as it is. Without ncu, or without permission to read counters, latency is still measured;
-without a GPU the static and modelled facts are still collected."""
+without a GPU the static and modelled facts are still collected.
+
+--noise collects A/A pairs instead: how far do two runs of the same build lie apart on this GPU? Each pair is
+two sessions of the version, each in a fresh process, as far apart in time as the collection allows. With 20
+pairs or more, two runs from different days can be judged; without them, compare and gate call such runs
+unclear. With 50, smaller changes show. A floor holds for one GPU, driver, mode (timer, cache, clocks), kernel
+family and length of call: short (under 100 µs), medium, long (1 ms and more). Pairs of several noise runs add
+up; `profiler list noise` lists the floors. Process sd is the standard deviation from session to session. With
+the default of three workloads, 50 pairs take 100 processes and about ten minutes."""
 
 _EPILOG = """\
 exit codes: 0 everything that was asked for, or that machine and budget allow (what was left out is listed) ·
@@ -45,7 +57,7 @@ def add(commands: Commands) -> None:
         "--workloads",
         metavar="LIST",
         help="labels, comma-separated: 1x8x512x64, 2x8x2048x64 causal (default: all five, and in fp8 "
-        "where a version takes it)",
+        "where a version takes it; with --noise the headline, one of middle size and the largest)",
     )
     command.add_argument(
         "--against",
@@ -66,7 +78,10 @@ def add(commands: Commands) -> None:
         help="processes for the rounds (default: one per round, fewer if time is short, at least 5)",
     )
     command.add_argument(
-        "--budget", metavar="TIME", help="time limit, such as 8m: most valuable first, the rest is listed"
+        "--budget",
+        metavar="TIME",
+        help="time limit, such as 8m: most valuable first, the rest is listed; with --noise all "
+        "workloads get equally many pairs",
     )
     command.add_argument(
         "--full", metavar="LIST", default="", help="versions to capture in full, on the first workload"
@@ -80,6 +95,10 @@ def add(commands: Commands) -> None:
     command.add_argument("--cache-control", choices=("none", "all"), default="none", help="of ncu")
     command.add_argument(
         "--keep-session", action="store_true", help="keep host name, user and paths in reports"
+    )
+    command.add_argument("--noise", action="store_true", help="collect A/A pairs of correct versions instead")
+    command.add_argument(
+        "--pairs", type=positive, metavar="N", help="with --noise: A/A pairs per workload (default: 50)"
     )
     command.add_argument("--resume", metavar="RUN", help="continue an unfinished run, or the `last`")
     command.add_argument(
@@ -99,7 +118,11 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, seal, print; or print what would be done."""
+    """Measure, seal, print; or collect A/A pairs, or print what would be done."""
+    if arguments.noise:
+        return _run_noise(arguments)
+    if arguments.pairs:
+        raise ProfilerError("--pairs needs --noise")
     from profiler.cli.collecting import TerminalListener, print_sealed
     from profiler.collect.measurement import CollectionLimits, local_root, measure
     from profiler.collect.summary import RunSummary
@@ -119,9 +142,13 @@ def run(arguments: argparse.Namespace) -> int:
     return print_document(document, arguments)
 
 
-def split_list(text: str) -> list[str]:
-    """The words of a comma-separated list."""
-    return [word.strip() for word in text.split(",") if word.strip()]
+def _run_noise(arguments: argparse.Namespace) -> int:
+    from profiler.cli.noise import collect_pairs
+
+    for option in _NOT_FOR_NOISE:
+        if getattr(arguments, option) not in (None, False, "", "none"):
+            raise ProfilerError(f"--{option.replace('_', '-')} does not go with --noise")
+    return collect_pairs(arguments)
 
 
 def _open(arguments: argparse.Namespace, listener: Listener, budget_s: float | None) -> Collection:

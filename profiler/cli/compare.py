@@ -38,9 +38,9 @@ Latencies that one run timed in alternating rounds are judged by these rounds; t
 noise floor of the GPU. Without a floor they are unclear.
 
 Kernels of the same name pair; kernels that cannot be paired are listed. Kernels with different names pair
-where --pair or `profiler pair` says so. Where it is safe a pair is proposed, as for gemm_v6 and gemm_v7,
-and marked as a proposal; --no-guess refuses it. ncu's duration is measured under the profiler and is not
-latency: a launch under 50 µs that moved is unclear, not worse. Without a declared workload or pair, a
+where --pair or `profiler decide pair` says so. Where it is safe a pair is proposed, as for gemm_v6 and
+gemm_v7, and marked as a proposal; --no-guess refuses it. ncu's duration is measured under the profiler and
+is not latency: a launch under 50 µs that moved is unclear, not worse. Without a declared workload or pair, a
 changed grid with the same code is another workload, and not comparable.
 
 If the two versions were not both measured, their static and their modelled facts are compared, each kind

@@ -29,16 +29,16 @@ conflicts) are reported but do not decide unless --on names them, and exact coun
 time is the same or better. Static and modelled evidence and plain reports are enough.
 
 --baseline: a report, a run id, a version, a torch backend that was collected, parent (the nearest correct
-ancestor in the catalogue) or best (the fastest correct version). Default: what `profiler baseline` pinned,
-else the previous run of the same version.
+ancestor in the catalogue) or best (the fastest correct version). Default: what `profiler decide baseline`
+pinned, else the previous run of the same version.
 
 Correctness and budgets need no baseline: a new version that is wrong fails, as does one that was wrong
 before, and a rejected one that the check no longer catches. Without a GPU, what only a GPU can tell may be
 missing, unless --evidence asks for it. Results compared with themselves, or with a copy of the same report,
 do not count as a comparison.
 
-A regression that `profiler acknowledge` recorded passes until its end, and is listed. One that has ended says
-when and why."""
+A regression that `profiler decide acknowledge` recorded passes until its end, and is listed. One that has
+ended says when and why."""
 
 _EPILOG = """\
 exit codes: 0 nothing got worse · 1 something did (one launch a side is enough), is wrong, over its budget, or

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Serve the Model Context Protocol. A language model's client starts it and talks over stdin, or connects over
-HTTP from this machine only. The tools find, show, compare, explain, insights, source_lines, gate and predict
-change nothing; --allow-run adds judge, which compiles and runs a candidate.
+HTTP from this machine only. The tools change nothing, --list prints them; --allow-run adds judge, which
+compiles and runs a candidate.
 
 Tools may read files in the data folder and the working directory, or in the folders of --root in its place;
 links out of them are refused. Answers are cut to a budget of characters, and say what was left out."""

@@ -1,4 +1,4 @@
-"""`profiler metrics`: what metrics.txt declares, the exact list for ncu, and whether its names exist."""
+"""`profiler list metrics`: what metrics.txt declares, the exact list for ncu, and whether its names exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`profiler note`: keep a few words on a version or a run."""
+"""`profiler decide note`: keep a few words on a version or a run."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Keep, list or take back."""
     if arguments.undo is not None and arguments.name:
-        raise ProfilerError("--undo takes only an id: profiler note --undo ID")
+        raise ProfilerError("--undo takes only an id: profiler decide note --undo ID")
     if arguments.list and arguments.text:
-        raise ProfilerError("--list takes no text: profiler note --list NAME")
+        raise ProfilerError("--list takes no text: profiler decide note --list NAME")
     if not arguments.list and arguments.undo is None and not arguments.name:
-        raise ProfilerError("a note needs a name and a text: profiler note NAME TEXT")
+        raise ProfilerError("a note needs a name and a text: profiler decide note NAME TEXT")
     action = _list if arguments.list else _undo if arguments.undo is not None else _keep
     return action(arguments)
 
@@ -52,7 +52,7 @@ def _keep(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_document(note))
     else:
-        say(f"{note.subject}: noted; `profiler note --undo {note.id}` removes it")
+        say(f"{note.subject}: noted; `profiler decide note --undo {note.id}` removes it")
     return 0
 
 
@@ -69,7 +69,7 @@ def _list(arguments: argparse.Namespace) -> int:
         rows = [(note.id, note.subject, note.author, note.text) for note in notes]
         print_table(("id", "about", "by", "note"), rows)
     else:
-        say(f"no note{f' on {subject}' if subject else ''}: `profiler note NAME TEXT` keeps one")
+        say(f"no note{f' on {subject}' if subject else ''}: `profiler decide note NAME TEXT` keeps one")
     return 0
 
 

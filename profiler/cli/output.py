@@ -56,7 +56,7 @@ def open_store() -> Store:
     if refused := len(store.refused()):
         runs = "1 run" if refused == 1 else f"{refused} runs"
         with contextlib.suppress(OSError):
-            note = f"profiler: {runs} cannot be read: `profiler index` says why"
+            note = f"profiler: {runs} cannot be read: `profiler data index` says why"
             if note not in _said:  # a command may open the index more than once
                 print(note, file=sys.stderr)
             _said.add(note)
@@ -419,7 +419,7 @@ def add_pair(command: argparse.ArgumentParser) -> None:
         dest="pairs",
         metavar="A=B",
         help="kernel A of the first is kernel B of the second: names, patterns with * or ?, or regex:EXPR "
-        "(repeatable; `profiler pair` records it for good)",
+        "(repeatable; `profiler decide pair` records it for good)",
     )
 
 

@@ -1,4 +1,4 @@
-"""`profiler pair`: keep that two kernels of a family are one under two names."""
+"""`profiler decide pair`: keep that two kernels of a family are one under two names."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Keep, list or take back."""
     if arguments.undo is not None and arguments.family:
-        raise ProfilerError("--undo takes only an id: profiler pair --undo ID")
+        raise ProfilerError("--undo takes only an id: profiler decide pair --undo ID")
     if arguments.list and arguments.pairs:
-        raise ProfilerError("--list takes no pair: profiler pair --list FAMILY")
+        raise ProfilerError("--list takes no pair: profiler decide pair --list FAMILY")
     if not (arguments.list or arguments.undo is not None or arguments.pairs):
         family = arguments.family or "FAMILY"
-        raise ProfilerError(f"which kernels of {family} are one: profiler pair {family} A=B")
+        raise ProfilerError(f"which kernels of {family} are one: profiler decide pair {family} A=B")
     action = _list if arguments.list else _undo if arguments.undo is not None else _keep
     return action(arguments)
 
@@ -60,7 +60,7 @@ def _keep(arguments: argparse.Namespace) -> int:
         print_json({"pairs": list(map(_document, kept))})
         return 0
     for pair in kept:
-        undo = f"`profiler pair --undo {pair.id}` removes it"
+        undo = f"`profiler decide pair --undo {pair.id}` removes it"
         say(f"{pair.family}: {pair.pair.a} and {pair.pair.b} are one kernel; {undo}")
     return 0
 
@@ -79,7 +79,7 @@ def _list(arguments: argparse.Namespace) -> int:
         print_table(("id", "family", "kernel", "is", "who", "why"), rows)
     else:
         family = arguments.family or "FAMILY"
-        say(f"no pair is recorded: `profiler pair {family} A=B` records one")
+        say(f"no pair is recorded: `profiler decide pair {family} A=B` records one")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`profiler static`: how static facts are printed, and what a broken budget means for the exit code."""
+"""`profiler static`: facts of versions and files of code; their libraries, or a run for the dashboard."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from profiler.cli.build import (
     add_arches,
     add_jobs,
     add_versions,
+    build,
     print_failures,
     print_not_built,
     progress,
     trusted_catalog,
 )
+from profiler.cli.dissect import dissect
 from profiler.cli.output import add_json, print_document, write_bytes
+from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -33,13 +36,26 @@ theoretical occupancy. Block size and dynamic shared memory are not in the binar
 launch that the CPU check sees. Each version is judged against its own budget. In --json some opcodes
 include others: MUFU includes MUFU.EX2, LDG and STG their .128, LDSM its .T; do not add them up. In place of
 versions it takes files of machine code: cubins, libraries, reports, or a folder of cubins such as Triton's
-cache. What a file does not say is "not known"."""
+cache. What a file does not say is "not known".
+
+--check also runs `profiler check` and keeps the results of both as one run: static facts of each kernel
+function, modelled facts of each workload, the sources, and shared-memory traffic by source line. The
+dashboard shows the run at once. It goes into the data folder (PROFILER_DATA, else data/), or with --out as a
+bundle into another folder.
+
+--build-only compiles with nvcc, each version to its own shared library, several at once, and prints no facts.
+nvcc is taken from $CUDA_HOME, the PATH, or the wheels of the extra `build`. A library that exists (same
+source, headers, flags and compiler) is not built again. Libraries are kept in $PROFILER_BUILD, by default
+build/ of a checkout, or the user's cache where pip installed the package."""
 
 _EPILOG = """\
-exit codes: 0 all within budget · 1 a good version is over its budget · 2 a version does not compile ·
-3 a tool is missing (nvcc, cuobjdump, nvdisasm, g++), a fact that has a budget is not known, or there is
-nothing to build"""
+exit codes: 0 all within budget · 1 a good version is over its budget, with --check also: is wrong, or a
+rejected one is not caught · 2 a version does not compile · 3 a tool is missing (nvcc, cuobjdump, nvdisasm,
+g++), a fact that has a budget is not known, or there is nothing to build; with --check nothing was kept.
+A run that is kept records what is wrong as wrong."""
 
+# What takes which option: the facts that are printed, their libraries alone, or the run that is kept.
+_TAKEN_BY = {"lines": "", "swizzle": "", "sarif": "", "out": "check", "stage": "build_only"}
 _CODE_FILES = (".cubin", ".ncu-rep", ".ncu-repz", ".so", ".fatbin", ".o", ".ptx")
 
 
@@ -67,12 +83,29 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--sarif", type=Path, metavar="FILE", help="write what is wrong as SARIF 2.1.0, for code scanning"
     )
+    command.add_argument("--check", action="store_true", help="check on the CPU too, and keep both as a run")
+    command.add_argument(
+        "--out", type=Path, metavar="DIR", help="with --check: a folder for the bundle, such as data/runs"
+    )
+    command.add_argument(
+        "--build-only", action="store_true", help="compile to shared libraries, without facts"
+    )
+    command.add_argument(
+        "--stage",
+        metavar="STAGE",
+        help="with --build-only: only this stage (attention: QK, SOFTMAX or PV)",
+    )
     add_json(command)
     command.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build, take apart, print, judge."""
+    """Build, take apart, print, judge; or build alone, or keep a run."""
+    _refuse_options(arguments)
+    if arguments.build_only:
+        return build(arguments)
+    if arguments.check:
+        return dissect(arguments)
     from profiler.documents.static import examine_versions
 
     if paths := _paths(arguments.versions):
@@ -90,6 +123,17 @@ def run(arguments: argparse.Namespace) -> int:
         for words in document.missing:
             print(f"profiler: {words}", file=sys.stderr)
     return document.exit_code
+
+
+def _refuse_options(arguments: argparse.Namespace) -> None:
+    """Raise ProfilerError for an option that does not go with what is asked for."""
+    if arguments.check and arguments.build_only:
+        raise ProfilerError("--build-only does not go with --check")
+    mode = "check" if arguments.check else "build_only" if arguments.build_only else ""
+    for option, needed in _TAKEN_BY.items():
+        if getattr(arguments, option) and needed != mode:
+            flag = f"--{(needed or mode).replace('_', '-')}"
+            raise ProfilerError(f"--{option} {'needs' if needed else 'does not go with'} {flag}")
 
 
 def _paths(names: Sequence[str]) -> list[Path]:

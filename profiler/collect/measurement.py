@@ -89,7 +89,7 @@ def resume_collection(
 def _need_gpu(machine: Machine) -> None:
     if machine.gpu is None:
         raise CannotJudge(
-            "no GPU here, where A/A pairs are collected: `profiler noise --list` lists what is missing"
+            "no GPU here, where A/A pairs are collected: `profiler list noise` lists what is missing"
         )
 
 

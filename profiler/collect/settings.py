@@ -124,7 +124,7 @@ def collection_settings(
 def noise_settings(
     catalog: Catalog, versions: Sequence[str], *, workloads: Sequence[str] = (), pairs: int = 50
 ) -> Settings:
-    """The settings of `profiler noise`: A/A pairs of correct versions.
+    """The settings of `profiler collect --noise`: A/A pairs of correct versions.
 
     workloads: labels; none means three of the first dtype: the headline, one of middle size and the largest.
     Raises UnknownName, CannotJudge or ProfilerError.

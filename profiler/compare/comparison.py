@@ -335,7 +335,7 @@ def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
     for concept in concepts:
         metric = table.by_concept.get(concept)
         if metric is None:
-            raise UnknownName(f"no concept {concept!r} in {table.path}: `profiler metrics` lists them")
+            raise UnknownName(f"no concept {concept!r} in {table.path}: `profiler list metrics` lists them")
         if metric.better == "-":
             where = f"{table.path}:{metric.line}"
             raise UnknownName(f"{concept} has no direction in {where}, so it cannot be judged")

@@ -80,7 +80,9 @@ def compare_latencies(
 
 def noise_command(version: str, workload: str | None) -> str:
     """The command that measures the A/A pairs of a noise floor."""
-    return shlex.join(["profiler", "noise", version, *(["--workloads", workload] if workload else [])])
+    return shlex.join(
+        ["profiler", "collect", "--noise", version, *(["--workloads", workload] if workload else [])]
+    )
 
 
 def _note_machine_code(

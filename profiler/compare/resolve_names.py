@@ -419,4 +419,8 @@ def _nearest_words(name: str, versions: set[tuple[str, str]]) -> str:
     near = get_close_matches(name, [*names, *(version for _, version in versions)], n=3, cutoff=0.5)
     if near:
         return f"; near: {brief_list(near)}"
-    return "; `profiler versions` lists them" if versions else "; the index is empty: `profiler import PATH`"
+    return (
+        "; `profiler list versions` lists them"
+        if versions
+        else "; the index is empty: `profiler import PATH`"
+    )

@@ -220,7 +220,7 @@ def pair_commands(comparison: Comparison) -> list[str]:
     doubted = {(pair.a.base_name, pair.b.base_name) for pair in pairs if pair.workload_change}
     ambiguous = {(group.base_name, group.base_name) for group in comparison.ambiguous}
     family = comparison.a.family if comparison.a.family == comparison.b.family else None
-    keep = ("profiler", "pair", family) if family else ()
+    keep = ("profiler", "decide", "pair", family) if family else ()
     compare = ("profiler", "compare", comparison.a.label, comparison.b.label)
     reasons = (
         ("not declared to be one kernel", keep, proposed - of_launchers),

@@ -31,6 +31,7 @@ class Document(ABC):
     """An answer. A subclass says what it is called, its verdicts in words, and its rows."""
 
     columns: ClassVar[tuple[str, ...]]  # of `rows` and of the frame
+    numbers_are: ClassVar[str] = ""  # measured, modelled or static, where no item says so
 
     @property
     @abstractmethod
@@ -62,6 +63,9 @@ class Document(ABC):
     def to_dict(self) -> dict[str, object]:
         """The whole answer for JSON, exactly what the command prints with --json."""
         return {name: _plain(value) for name, value in self._content().items()}
+
+    def keep(self) -> None:  # noqa: B027
+        """Keep what took long to find, once the answer was given; most answers have nothing to keep."""
 
     def __repr__(self) -> str:
         """One line: the kind of answer, what was asked, and the verdict where the answer has one."""

@@ -309,7 +309,7 @@ def cause_rows(explanation: Explanation) -> list[tuple[str, str, str]]:
 def collect_heading(explanations: Sequence[Explanation]) -> str:
     """What stands above the counters to collect."""
     depth = describe_depth(explanations)
-    return f"{depth}. Lines of metrics.txt to collect (`profiler metrics` prints them for ncu):"
+    return f"{depth}. Lines of metrics.txt to collect (`profiler list metrics` prints them for ncu):"
 
 
 def _terms(explanation: Explanation) -> list[tuple[object, ...]]:

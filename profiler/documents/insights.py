@@ -118,12 +118,25 @@ def insights_of_name(
     kernel: str | None = None,
     data: str | None = None,
 ) -> InsightsDocument:
-    """What to try next with a side, report file, run or version, beside another where one is given.
+    """What limits a version, what changed, and what to try next.
 
-    The baseline of a version is its parent where none is named; a side or a report that was read has none.
-    Levers name lines where the report is there: the file that was read, or that of the side's run.
+    At most six statements: what limits it, what changed against the baseline, and what to try, those that
+    concern most of the time first. Every statement names its metrics, their values, the baseline's values,
+    the evidence, and whether every input was valid. What the data cannot tell is reported as unknown, with
+    the lines of metrics.txt to collect; a missing counter never becomes advice. For a version whose results
+    are wrong, only that is reported.
+
+    Of several launches the longest is examined, leaving out kernels of libraries; --kernel chooses another.
+    The baseline is the nearest correct ancestor in the lineage's catalogue unless one is named; a report file
+    has none. Each lever says in how many known steps of optimisation it helped, and what would refute it.
+    Exit code 3 if nothing is known about the version.
+
+    Arguments:
+        against: the baseline
 
     Raises UnknownName, UnreadableReport, and CannotJudge where nothing is known of it.
+
+        profiler.insights("b.ncu-rep", against="a.ncu-rep").to_frame()[["kind", "statement", "lever"]]
     """
     refuse_unused_filters(names_among((name, against)), workload)
     if isinstance(name, str) and isinstance(against, str | None):

@@ -255,8 +255,18 @@ class WorkloadsDocument(_Listing):
         yield from self._table(("family", "workload", "versions", "GPUs"), rows, 2)
 
 
-def list_runs(store: Store, family: str | None = None, *, hidden: bool = False) -> RunsDocument:
-    """The runs of a family or of all; `hidden` with those that were forgotten. Raises UnknownName."""
+def list_runs(store: Store, *, family: str | None = None, hidden: bool = False) -> RunsDocument:
+    """List the runs of the index, newest first.
+
+    The newest 200, and the families that mix the reports of several folders.
+
+    Arguments:
+        hidden: also list hidden (forgotten) runs
+
+    Raises UnknownName for a family that is not there.
+
+        profiler.list_runs(family="attention").to_frame()
+    """
     runs = store.runs(family, hidden=hidden)
     if not runs:
         _check_family(store, family)
@@ -275,14 +285,24 @@ def mix_sentences(mix: FamilyMix) -> list[str]:
     return [f"{mixed}; `{mix.way_out}` gives each its own family"]
 
 
-def list_versions(store: Store, family: str | None = None) -> VersionsDocument:
-    """The versions of a family or of all. Raises UnknownName."""
+def list_versions(store: Store, *, family: str | None = None) -> VersionsDocument:
+    """List the versions, in the order they first appeared.
+
+    Raises UnknownName for a family that is not there.
+
+        profiler.list_versions().to_frame()
+    """
     _check_family(store, family)
     return VersionsDocument(store.versions(family))
 
 
-def list_workloads(store: Store, family: str | None = None) -> WorkloadsDocument:
-    """The workloads of a family or of all. Raises UnknownName."""
+def list_workloads(store: Store, *, family: str | None = None) -> WorkloadsDocument:
+    """List the workloads of each family.
+
+    Raises UnknownName for a family that is not there.
+
+        profiler.list_workloads().to_frame()
+    """
     _check_family(store, family)
     return WorkloadsDocument(store.workloads(family))
 

@@ -136,7 +136,15 @@ class NoiseRunDocument(Document):
 
 
 def list_noise_floors(store: Store) -> NoiseFloorsDocument:
-    """The floors of an index, and the calls timed there that have none."""
+    """List the noise floors, and those that are missing.
+
+    By these floors runs of different days are judged: a line for each GPU, driver, mode, kernel family and
+    length of call, and the calls that were timed and have none. `profiler collect --noise` collects them.
+
+    Raises ProfilerError where the index cannot be read.
+
+        profiler.list_noise().sentences
+    """
     floors, timed = stored_floors(store), timed_keys(store)
     return NoiseFloorsDocument(tuple(floors), tuple(missing_floors(floors, timed)), bool(timed))
 

@@ -77,8 +77,9 @@ class RegressionsDocument(Document):
         "counted",
         "group",
     )
+    numbers_are = "counted in the index"  # that of a regression stands beside its numbers
 
-    def keep_causes(self) -> None:
+    def keep(self) -> None:
         """Keep the causes that were asked for, so that nobody has to find them again in this index."""
         if self.known is not None:
             self.known.keep()
@@ -285,10 +286,29 @@ def _reasons(causes: Sequence[tuple[Regression, str]]) -> Iterator[str]:
 def list_regressions(
     table: MetricTable, store: Store, *, family: str | None = None, data: str | None = None
 ) -> RegressionsDocument:
-    """What is worse now in an index, or in one family of it.
+    """What is worse now, since when, how sure, and why.
 
-    All families are looked at either way, since the timings of one run are judged together. `data` is the
-    folder or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName.
+    What is worse now in the index, grouped by version and cause, as the dashboard and the gate count it.
+    Latency of calls and ncu durations are judged by the steps of their history, by the newest run against the
+    one before, and by the newest against the pinned baseline; compiler facts, modelled conflicts and counts
+    that repeat exactly, from one run of a version to the next. A version that is slower than its parent
+    (without a catalogue, than the version before) did not get worse: it is listed separately and not counted.
+
+    Results that were right and are wrong now come first, acknowledged ones last. A level that was there
+    before with the same machine code is a known state of the machine, and a slow drift is not a step: both
+    are listed last, with nothing to acknowledge. What changed between runs of one build, with equal machine
+    code and source, is "changed", due to the environment. A step that many series share on one run is one
+    alarm, due to the environment.
+
+    Launches are paired as by `profiler compare`. Another grid is another workload, unless a workload is
+    declared (`import --workload`), and is compared with the last run of its own size. All families are
+    looked at either way, since the timings of one run are judged together.
+
+    This command lists; `profiler gate` judges one change and makes it the exit code.
+
+    Raises UnknownName.
+
+        profiler.list_regressions(family="attention").to_frame()[["subject", "concept", "change_pct"]]
     """
     root, noise = location.open_root(data), NoiseModel.of_store(lambda: store, data)
     if family is not None and family not in (families := store.families()):
@@ -308,7 +328,7 @@ def prepare_regressions(data: str | None = None) -> None:
     with contextlib.closing(open_store(data)) as store:
         document = list_regressions(load_metrics(), store, data=data)
         document.to_dict()  # asks for every cause
-        document.keep_causes()
+        document.keep()
 
 
 def load_worse_now(

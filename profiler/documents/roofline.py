@@ -29,7 +29,7 @@ from profiler.evidence import formatting
 from profiler.evidence.gpu_arch import chip_of
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.rollups import Rate
-from profiler.evidence.values import Value
+from profiler.evidence.values import Evidence, Value
 from profiler.explain.roofline import (
     LEVELS,
     UNUSED,
@@ -57,6 +57,7 @@ class RooflineDocument(Document):
     rooflines: tuple[Roofline, ...]  # one a launch of the selection
 
     columns = ("kernel", "roof", "kind", "unit", "reached", "peak", "share", "nearest")
+    numbers_are = Evidence.MEASURED.value
 
     @property
     def title(self) -> str:
@@ -169,9 +170,18 @@ def rooflines_of_name(
     top: int | None = None,
     data: str | None = None,
 ) -> RooflineDocument:
-    """The rooflines of a side, report file, run or version: the `top` longest launches that fit `kernel`.
+    """Launches under the rooflines of their GPU.
 
-    Raises UnknownName, UnreadableReport, and CannotJudge for what no GPU measured.
+    The roofs of the GPU at each launch's own clocks (fp64, fp32, fp16, tensor cores by type; L1, L2, DRAM),
+    how much of each the launch reached, and its arithmetic intensity at each level. All come from the
+    report's own metrics; what it lacks is listed with its state. Exit code 3 if no launch has a point.
+
+    Raises UnknownName, UnreadableReport, and CannotJudge for what no GPU measured. Rates are in FLOP/s and
+    byte/s, shares from 0 to 1.
+
+        r = profiler.roofline("a.ncu-rep", kernel="flash*")
+        r.sentences
+        r.rooflines[0].points
     """
     refuse_unused_filters(names_among((name,)), workload)
     if isinstance(name, str):

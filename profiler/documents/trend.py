@@ -14,7 +14,7 @@ from profiler.bundles import location
 from profiler.compare.kernel_pairs import Pairing
 from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.document import Document
-from profiler.errors import CannotJudge
+from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import formatting
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.naming import brief_list
@@ -23,6 +23,7 @@ from profiler.history.lineage import load_lineages
 from profiler.history.trend import ABSENT, Trend, TrendPoint, load_trends
 
 if TYPE_CHECKING:
+    from profiler.documents.history import HistoryDocument
     from profiler.store.index import Store
 
 
@@ -253,10 +254,96 @@ def _numbered_names(trends: Sequence[Trend]) -> list[str]:
             point.version for trend in of_pattern for point in trend.points if point.value.number is not None
         )
         if len(names) > 1 and max(ran.values(), default=0) == 1:
-            command = shlex.join(("profiler", "pair", trends[0].family, f"{pattern}={pattern}"))
+            command = shlex.join(("profiler", "decide", "pair", trends[0].family, f"{pattern}={pattern}"))
             words = f"{len(names)} of these names differ only in a number: if they are one kernel,"
             sentences.append(f"{words} `{command}` makes them one row")
     return sentences
+
+
+def trend_or_steps(
+    concept: str,
+    table: MetricTable,
+    store: Store,
+    *,
+    family: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    evidence: Evidence | None = None,
+    steps: bool = False,
+    version: str | None = None,
+    over: Literal["versions", "time"] | None = None,
+    across: Collection[Literal["driver", "ncu"]] = (),
+    last: int | None = None,
+    data: str | None = None,
+) -> TrendDocument | HistoryDocument:
+    """One metric over versions or runs, and when it changed.
+
+    One metric over the versions of each kernel, on each workload and GPU. Signs before a value: | it must not
+    be joined to the one on its left (the driver, ncu version, counter or unit changed), ~ it is derived from
+    other counters, ⊘ the version is wrong. · means that the kernel did not run; other gaps show their state.
+    Versions without a value, and kernels that only one version has, are counted below the table; --all lists
+    them. Versions come in the order of the catalogue that the family's newest run keeps, else in the order in
+    which they first appeared.
+
+    --steps lists when the metric changed instead: where the level of each kernel changed, by how much, in
+    which runs the change can lie, and what else differed there: driver, ncu, CUDA, GPU, clocks, flags, and
+    whether the machine code changed. A step with the same machine code and source is "changed", due to the
+    environment. Runs are ordered by when they were made. Where runs hold several versions, each version has
+    its own history, and the newest runs form one over versions, in the catalogue's order.
+
+    A level that was there before is "back in a known state", and one that was left for an older one "did not
+    last": with the same machine code these are states of the machine, and not judged. A slow drift is not a
+    step. A step needs 8 points, 2 of them after it. A change in only the last point is judged by `profiler
+    compare`.
+
+    Arguments:
+        concept: a concept such as duration, an exact ncu name, or with --steps latency (medians of calls)
+        steps: list when it changed, and what else changed then
+        version: with --steps: only this version, over its runs
+        over: versions (the default), or time for every run
+        across: do not break the line where this changes (repeatable)
+        last: only the newest N versions (default: 8)
+
+    Raises UnknownName, and CannotJudge where nothing carries the metric.
+
+        profiler.trend("duration", family="attention").to_frame()[["version", "value", "unit"]]
+        profiler.trend("latency", steps=True).sentences
+    """
+    if not steps:
+        if version is not None:
+            raise UnknownName("--version needs --steps", option="--version")
+        return load_trend(
+            concept,
+            table,
+            store,
+            family=family,
+            workload=workload,
+            gpu=gpu,
+            kernel=kernel,
+            evidence=evidence,
+            over=over or "versions",
+            across=across,
+            last=last or LAST_SHOWN,
+            data=data,
+        )
+    from profiler.documents.history import find_history
+
+    for option, value in (("over", over), ("across", across), ("last", last)):
+        if value:
+            raise UnknownName(f"--{option} does not go with --steps", option=f"--{option}")
+    return find_history(
+        concept,
+        table,
+        store,
+        family=family,
+        workload=workload,
+        gpu=gpu,
+        kernel=kernel,
+        evidence=evidence,
+        version=version,
+        data=data,
+    )
 
 
 def load_trend(

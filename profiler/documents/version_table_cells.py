@@ -245,7 +245,7 @@ def _check_metrics(table: MetricTable, metrics: Sequence[str]) -> list[str]:
     for concept in metrics:
         if concept not in (LATENCY, MODELLED_TIME) and concept not in table.by_concept:
             near = get_close_matches(concept, table.by_concept, n=3)
-            hint = f"; near: {brief_list(near)}" if near else ": `profiler metrics` lists them"
+            hint = f"; near: {brief_list(near)}" if near else ": `profiler list metrics` lists them"
             raise UnknownName(f"no concept {concept!r} in {table.path}{hint}", option="--metrics")
     chosen = metrics or [concept for concept in SHOWN if concept in table.by_concept]
     times = (LATENCY, MODELLED_TIME, _DURATION)

@@ -250,7 +250,7 @@ def load_metrics(path: Path | None = None) -> MetricTable:
     table, problems = load_with_problems(path)
     if problems:
         more = len(problems) - 1
-        ending = f" (and {more} more: profiler metrics --check {table.path})" if more else ""
+        ending = f" (and {more} more: profiler list metrics --check {table.path})" if more else ""
         raise BadMetricsFile(problems[0] + ending)
     return table
 

@@ -234,7 +234,7 @@ def _what_to_collect(missing: Sequence[MissingCounter], chip: str | None) -> str
     words += [f"{stalls} stall{'s' if stalls > 1 else ''}"] if stalls else []
     if not words:
         return ""
-    options = f'--metrics "$(profiler metrics --chip {chip} --tier lean)"' if chip else "--set full"
+    options = f'--metrics "$(profiler list metrics --chip {chip} --tier lean)"' if chip else "--set full"
     return f"To split the time, collect {'; '.join(words)}: `ncu {options}`."
 
 

@@ -198,7 +198,7 @@ def roofline_of(launch: Launch, table: MetricTable, chip: str | None, ncu: str |
 
 def collect_command(chip: str | None) -> str:
     """The command that collects all metrics of a roofline."""
-    return f"ncu --metrics $(profiler metrics --chip {chip or 'sm_NN'}) PROGRAM"
+    return f"ncu --metrics $(profiler list metrics --chip {chip or 'sm_NN'}) PROGRAM"
 
 
 def _level_roofs(rates: CounterRates, table: MetricTable, chip: str | None) -> Iterator[Roof]:

@@ -271,7 +271,7 @@ def _end_values(store: Store, until: str | None, now: datetime) -> dict[str, str
     run = store.run(until)
     if run is None:
         raise UnknownName(
-            f"--until {until} is neither a day (2026-12-31) nor a run: `profiler runs` lists them"
+            f"--until {until} is neither a day (2026-12-31) nor a run: `profiler list runs` lists them"
         )
     return {"until_run": run.run_id, "until_made": run.created.isoformat()}
 

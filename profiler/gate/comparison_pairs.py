@@ -325,7 +325,7 @@ class PairFinder:
             why = f"{why}; available baselines: {brief_list(list(dict.fromkeys(places)))}"
         elif not baselines.by_cell:
             why = f"{subject.name} has no baseline: nothing to compare with"
-            command = f"profiler baseline set {shlex.quote(subject.family)} RUN_OR_VERSION"
+            command = f"profiler decide baseline set {shlex.quote(subject.family)} RUN_OR_VERSION"
         if cell in baselines.why_none:
             why = f"{subject.name} has no baseline there: {baselines.why_none[cell]}"
         return ComparisonPair(
@@ -376,7 +376,7 @@ class PairFinder:
         if self.inventory.is_imported(subject, cell):
             return ""  # nothing here can measure an imported report again
         if cell.evidence is not Evidence.MEASURED:
-            return f"profiler dissect {shlex.quote(subject.version)}"
+            return f"profiler static --check {shlex.quote(subject.version)}"
         against = (
             f" --against {shlex.quote(a.version)}" if a and a.version not in (None, subject.version) else ""
         )

@@ -104,7 +104,7 @@ class Inventory:
         run = self.store.run(match.run_id or name) if match else None
         if run is not None and run.hidden:
             raise UnknownName(
-                f"run {run.run_id} was forgotten: `profiler forget --undo {run.run_id}` brings it back"
+                f"run {run.run_id} was forgotten: `profiler data forget --undo {run.run_id}` brings it back"
             )
         if run is None and (reason := dict(self.store.refused()).get(name)):
             raise UnknownName(f"run {name} cannot be read: {reason}")
@@ -160,7 +160,7 @@ class Inventory:
         """The id of the newest run in the index."""
         runs = self.store.runs(limit=1)
         if not runs:
-            raise UnknownName("the index is empty: `profiler import PATH`, or `profiler dissect`")
+            raise UnknownName("the index is empty: `profiler import PATH`, or `profiler static --check`")
         self.check_newest(runs[0].run_id, runs[0].created, self.store.runs)
         return runs[0].run_id
 
@@ -187,7 +187,7 @@ class Inventory:
         if created > until and any(row.created <= until for row in load_all()):
             raise CannotJudge(
                 f"run {run_id} says that it was made in the future ({created:%Y-%m-%d %H:%M} UTC), and hides "
-                f"what is made until then: name the run meant, or leave it out: profiler forget {run_id}"
+                f"what is made until then: name the run meant, or leave it out: profiler data forget {run_id}"
             )
         self.check_unread(name, created)
 
@@ -200,7 +200,7 @@ class Inventory:
             if when >= first and (last is None or when <= last):
                 raise UnknownName(
                     f"run {run_id}, which may be the newest of {name}, cannot be read: {reason}; repair its "
-                    f"bundle, or leave it out: profiler forget {run_id}"
+                    f"bundle, or leave it out: profiler data forget {run_id}"
                 )
 
     @cached_property

@@ -40,7 +40,9 @@ def set_baseline(
         if family not in run.families:
             raise UnknownName(f"run {name} holds nothing of {family}: it is of {brief_list(run.families)}")
         if run.hidden:
-            raise UnknownName(f"run {name} was forgotten: `profiler forget --undo {name}` brings it back")
+            raise UnknownName(
+                f"run {name} was forgotten: `profiler data forget --undo {name}` brings it back"
+            )
         if all(row.kind in _NOT_RESULTS for row in store.results(run_id=name, latest=False)):
             raise UnknownName(f"run {name} holds nothing to compare with: A/A sessions, or what failed")
     elif version not in (versions := [info.version for info in store.versions(family)]):
@@ -70,7 +72,7 @@ def unset_baseline(
             )
             return pin
     scopes = brief_list([pin.scope for pin in pins])
-    where = f"it has one for {scopes}" if scopes else "it has none anywhere: `profiler baseline list`"
+    where = f"it has one for {scopes}" if scopes else "it has none anywhere: `profiler decide baseline list`"
     scope = " · ".join((workload or "every workload", gpu or "every GPU"))
     raise UnknownName(f"{family} has no baseline set for {scope}; {where}")
 

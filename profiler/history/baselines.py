@@ -161,10 +161,10 @@ def _text(content: object) -> str | None:
 
 def find_loss(pin: Pin, store: Store) -> LostPin | None:
     """Why a pin is lost: its run or version no longer exists; None where it does."""
-    pin_another = f"profiler baseline set {shlex.quote(pin.family)} RUN_OR_VERSION"
+    pin_another = f"profiler decide baseline set {shlex.quote(pin.family)} RUN_OR_VERSION"
     run = store.run(pin.run_id) if pin.run_id is not None else None
     if run is not None and run.hidden:
-        why, undo = f"run {pin.run_id} was forgotten", f"profiler forget --undo {pin.run_id}"
+        why, undo = f"run {pin.run_id} was forgotten", f"profiler data forget --undo {pin.run_id}"
         return LostPin(why, undo, f"{why}: `{undo}` brings it back, `{pin_another}` pins another")
     if pin.run_id is not None:
         why = "" if run else f"run {pin.run_id} is gone"
@@ -208,7 +208,7 @@ class Baselines:
 
         Raises CannotJudge, with a way to set one, where there is none, and UnknownName for another name.
         """
-        way_out = f"`profiler baseline set {self.family} RUN_OR_VERSION`"
+        way_out = f"`profiler decide baseline set {self.family} RUN_OR_VERSION`"
         if name not in (PINNED, *IMPLICIT) and not name.startswith(TORCH):
             raise UnknownName(f"no baseline is called {name!r}: {PINNED}, {PARENT}, {BEST}, or {TORCH}NAME")
         if name == PINNED:

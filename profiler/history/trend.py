@@ -247,7 +247,7 @@ def _find_metric(table: MetricTable, name: str) -> Metric | None:
     if "__" in name or any(name == alt.name for metric in table.metrics for alt in metric.alternatives):
         return None
     near = get_close_matches(name, table.by_concept, n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else "`profiler metrics` lists them"
+    hint = f"did you mean {', '.join(near)}?" if near else "`profiler list metrics` lists them"
     raise UnknownName(f"no concept {name!r} in {table.path}: {hint}")
 
 

@@ -224,7 +224,7 @@ class Regression:
         if self.became_wrong or self.level is not LevelKind.NEW or self.slower_than_parent:
             return ""
         series = self.series
-        words = ["profiler", "acknowledge", self.subject, "--concept", series.concept]
+        words = ["profiler", "decide", "acknowledge", self.subject, "--concept", series.concept]
         words += ["--workload", series.workload] if series.workload else []
         words += ["--gpu", series.gpu] if series.gpu else []
         return f"{shlex.join(words)} --why TEXT"

@@ -38,7 +38,7 @@ _UNDEFINED = ("42P01", "42703")  # PostgreSQL error codes: undefined table, unde
 _NOT_PERMITTED = ("25006", "42501")  # read-only transaction, insufficient privilege
 _ELSEWHERE = "keep one at another place, such as PROFILER_DB=sqlite:////tmp/index.db"
 _NO_SPACE = "53100"  # disk full
-_REBUILD = "make it again: profiler index --rebuild"
+_REBUILD = "make it again: profiler data index --rebuild"
 _SERVER = "check the server and PROFILER_DB"
 _CHECK_FOLDER = f"check the folder, or {_ELSEWHERE}"
 _CHECK_SPACE = f"check the space on the disk, or {_ELSEWHERE}"

@@ -26,7 +26,7 @@ class FamilyMix:
         """The command that tells the folders apart."""
         if not self.folders:
             return "profiler import FOLDER… --relabel"
-        return f"profiler relabel {shlex.quote(self.family)} --by-folder"
+        return f"profiler data relabel {shlex.quote(self.family)} --by-folder"
 
 
 def family_mixes(runs: Iterable[RunInfo], known: Collection[ImportFolder]) -> list[FamilyMix]:

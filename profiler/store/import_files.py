@@ -64,7 +64,7 @@ class AlreadyImported:
 
     path: str
     run_id: str  # which holds it
-    hidden: bool = False  # the run was forgotten: `profiler forget --undo` brings it back
+    hidden: bool = False  # the run was forgotten: `profiler data forget --undo` brings it back
     other_labels: tuple[tuple[str, str], ...] = ()  # (kind, label) that were given and are not the run's
     from_other_file: bool = False  # which holds the same launches: an export, or its report
 
@@ -210,8 +210,8 @@ class Importer:
                 run_ids = [rows.run["run_id"] for rows in self.sealed]
                 what = f"run {run_ids[0]} is" if len(run_ids) == 1 else f"{len(run_ids)} runs are"
                 raise IndexNotWritable(
-                    f"{what} sealed, so nothing is lost, but not in the index: `profiler index` adds what it "
-                    f"lacks once it can be written: {error}"
+                    f"{what} sealed, so nothing is lost, but not in the index: `profiler data index` adds "
+                    f"what it lacks once it can be written: {error}"
                 ) from error
             self.unprepared += len(self.sealed)
             self.sealed = []

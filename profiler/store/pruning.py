@@ -52,7 +52,7 @@ def plan_pruning(
     with contextlib.closing(open_store(data)) as store:
         families = {run.run_id: run.family for run in store.runs(family, hidden=True) if run.created < until}
         if family is not None and family not in store.families():
-            raise ProfilerError(f"no family {family} in the index: `profiler versions` lists all")
+            raise ProfilerError(f"no family {family} in the index: `profiler list versions` lists all")
     runs, refused = [], []
     for run_id in sorted(families):
         try:

@@ -50,7 +50,7 @@ def write_report(path: Path, report: Report, packed: Sequence[Packed] | None = N
 
 
 def pack_report(report: Report, packed_launches: Sequence[Packed] | None = None) -> bytes:
-    """A report's values as the content of a file, which `profiler prune` keeps instead of the report.
+    """A report's values as the content of a file, which `profiler data prune` keeps instead of the report.
 
     Such files must stay readable: another form needs another magic, and a reader of both.
     """

@@ -162,5 +162,5 @@ def check_run_id(root: Root, run_id: str) -> None:
     run_ids = bundle.list_runs(root)
     if run_id not in run_ids:
         near = get_close_matches(run_id, run_ids, n=3, cutoff=0.5)
-        hint = f"; near: {brief_list(near)}" if near else "; `profiler runs` lists all"
+        hint = f"; near: {brief_list(near)}" if near else "; `profiler list runs` lists all"
         raise UnknownName(f"no run {run_id} in {root.url}{hint}")

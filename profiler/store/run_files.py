@@ -21,7 +21,7 @@ def export_run(run_id: str, target: Path, *, data: str | None = None) -> Path:
     root = location.open_root(data)
     check_run_id(root, run_id)
     if (dropped := load_dropped(root, bundle.load_run(root, run_id))) is not None:
-        raise BadBundle(f"{run_id}: {dropped.words}; `profiler backup` takes the run as it is")
+        raise BadBundle(f"{run_id}: {dropped.words}; `profiler data backup` takes the run as it is")
     return zip_file.pack(root, run_id, target)
 
 

@@ -159,7 +159,8 @@ def _choose(connection: Connection, selection: ResultSelection, name: str) -> Re
     candidates: Sequence[Any] = capped(connection, statement, values=values)
     if not candidates:
         raise UnknownName(
-            f"nothing in the index is called {name}: `profiler versions` and `profiler runs` list what is"
+            f"nothing in the index is called {name}: `profiler list versions` and `profiler list runs` list "
+            "what is"
         )
     if selection.run_id is not None:
         # Checked before a kind of evidence is chosen, which would hide the versions that lack it.

@@ -125,7 +125,7 @@ def _sync_once(
     if gone and owner != root.url and not isinstance(store.url, Path):
         raise ProfilerError(
             f"the index in PROFILER_DB is of the data in {owner}, not of {root.url}: name another one, or "
-            "make it of this data: profiler index --rebuild"
+            "make it of this data: profiler data index --rebuild"
         )
     decided = decisions.load_labels(root)
     changed = [

@@ -121,7 +121,7 @@ def _compare_index(root: Root, data: str | None, damaged: set[str]) -> Iterator[
 
 
 def _differences(index: RowDigests, expected: RowDigests) -> Iterator[Fault]:
-    way_out = "`profiler index --rebuild` makes it again"
+    way_out = "`profiler data index --rebuild` makes it again"
     for run_id in sorted(index.runs.keys() | expected.runs.keys()):
         if run_id not in index.runs:
             yield Fault("index", f"lacks run {run_id}: {way_out}")

@@ -66,6 +66,10 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("insights", {"name": "example-join/after", "against": "example-join/before"}),
     ("source_lines", {"a": "v2d_a"}),
     ("source_lines", {"a": "v2d_a", "b": "v2d_b"}),
+    ("roofline", {"name": "example-join/after"}),
+    ("trend", {"concept": "duration", "family": "example-join"}),
+    ("trend", {"concept": "static_registers", "steps": True}),
+    ("regressions", {}),
     ("gate", {"names": ["example-join/after"], "baseline": "example-join/before"}),
 ]
 

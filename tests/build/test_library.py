@@ -206,7 +206,7 @@ def test_a_library_that_was_deleted_is_built_again(mine: catalog.Catalog) -> Non
 def test_one_that_does_not_compile_does_not_stop_the_others(
     mine: catalog.Catalog, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main(["build", "--catalog", str(mine.folder), "--arch", "sm_90a"])
+    code = main(["static", "--build-only", "--catalog", str(mine.folder), "--arch", "sm_90a"])
     out, err = capsys.readouterr()
     assert code == 2
     assert "nothing_of_that_name" in err, "the compiler's own message"
@@ -223,7 +223,22 @@ def test_one_that_does_not_compile_does_not_stop_the_others(
 
 @needs_nvcc
 def test_build_prints_json(mine: catalog.Catalog, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["build", "one", "later", "--catalog", str(mine.folder), "--arch", "sm_80", "--json"]) == 0
+    assert (
+        main(
+            [
+                "static",
+                "--build-only",
+                "one",
+                "later",
+                "--catalog",
+                str(mine.folder),
+                "--arch",
+                "sm_80",
+                "--json",
+            ]
+        )
+        == 0
+    )
     document = json.loads(capsys.readouterr().out)
     (one,) = document["versions"]
     assert (one["version"], one["built"], one["arches"], one["cached"]) == ("one", True, ["sm_80"], False)
@@ -236,7 +251,7 @@ def test_no_nvcc_exits_3_and_says_how_to_get_one(
     mine: catalog.Catalog, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(toolchain, "find_tool", lambda _name: None)
-    assert main(["build", "one", "--catalog", str(mine.folder)]) == 3
+    assert main(["static", "--build-only", "one", "--catalog", str(mine.folder)]) == 3
     assert "nvcc is neither in $CUDA_HOME/bin, nor on the PATH, nor in a wheel" in capsys.readouterr().err
 
 
@@ -252,7 +267,7 @@ def test_wrong_arguments_exit_2(
     mine: catalog.Catalog, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     try:
-        code = main(["build", *arguments, "--catalog", str(mine.folder)])
+        code = main(["static", "--build-only", *arguments, "--catalog", str(mine.folder)])
     except SystemExit as left:  # argparse's own
         code = int(str(left.code))
     assert code == 2
@@ -273,7 +288,7 @@ def test_the_wheels_alone_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert isinstance(one, library.BuiltLibrary), one
 
 
-@pytest.mark.parametrize("command", ["build", "static"])
+@pytest.mark.parametrize("command", [["static", "--build-only"], ["static"]])
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -283,9 +298,9 @@ def test_the_wheels_alone_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 )
 @needs_nvcc
 def test_nothing_to_build_is_said_and_not_judged(
-    command: str, arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+    command: list[str], arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([command, *arguments, "--catalog", str(ROOT / "kernels")]) == 3
+    assert main([*command, *arguments, "--catalog", str(ROOT / "kernels")]) == 3
     assert why in capsys.readouterr().err
 
 

@@ -109,5 +109,5 @@ def test_every_command_sweeps(tmp_path: Path) -> None:
     (tmp_path / f"{scratch._PREFIX}abandoned").mkdir()
     from profiler.cli import main
 
-    assert main(["metrics"]) == 0
+    assert main(["list", "metrics"]) == 0
     assert list(tmp_path.iterdir()) == []

@@ -52,8 +52,15 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "command",
     [
-        *(["build"], ["static"], ["check"], ["dissect"], ["collect"], ["collect", "--dry-run"]),
-        ["noise", "k"],
+        *(
+            ["static", "--build-only"],
+            ["static"],
+            ["check"],
+            ["static", "--check"],
+            ["collect"],
+            ["collect", "--dry-run"],
+        ),
+        ["collect", "--noise", "k"],
         ["sass", "k", "--build", "--arch", "sm_90a"],
     ],
     ids=" ".join,

@@ -1,4 +1,4 @@
-"""`profiler baseline` as a command: set, show, list and unset, and what it says of a pin that is lost."""
+"""`profiler decide baseline`: set, show, list and unset, and what it says of a pin that is lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def runs(data: Path) -> list[Run]:
 
 def test_the_commands_set_show_list_and_unset(runs: list[Run], capsys: pytest.CaptureFixture[str]) -> None:
     def said(*command: str, code: int = 0) -> str:
-        assert main(["baseline", *command]) == code
+        assert main(["decide", "baseline", *command]) == code
         captured = capsys.readouterr()
         return captured.err if code else captured.out
 
@@ -58,23 +58,24 @@ def test_a_pin_whose_run_was_forgotten_or_is_gone_is_marked_with_the_way_out(
         return capsys.readouterr().out
 
     name = runs[0].run_id
-    said("baseline", "set", FAMILY, name)
-    said("baseline", "set", FAMILY, "alpha", "--workload", SIZE)
-    assert "lost" not in said("baseline", "list")
-    said("forget", name)
-    back = f"run {name} was forgotten: `profiler forget --undo {name}` brings it back, `profiler baseline set"
-    listed = said("baseline", "list")
+    said("decide", "baseline", "set", FAMILY, name)
+    said("decide", "baseline", "set", FAMILY, "alpha", "--workload", SIZE)
+    assert "lost" not in said("decide", "baseline", "list")
+    said("data", "forget", name)
+    undo = f"`profiler data forget --undo {name}`"
+    back = f"run {name} was forgotten: {undo} brings it back, `profiler decide baseline set"
+    listed = said("decide", "baseline", "list")
     assert f"{name} (lost)" in listed
     assert f"baseline of {FAMILY} (every workload · every GPU): {back}" in listed
-    whole, special = json.loads(said("baseline", "list", "--json"))["baselines"]
+    whole, special = json.loads(said("decide", "baseline", "list", "--json"))["baselines"]
     assert whole["lost"].startswith(back)
     assert special["lost"] is None
     assert back in said("gate", "mine/alpha", "--evidence", "static", code=3)
     assert back in said("gate", "mine/alpha", "--baseline", "pinned", "--evidence", "static", code=3)
-    said("forget", "--undo", name)
-    assert "lost" not in said("baseline", "list")
+    said("data", "forget", "--undo", name)
+    assert "lost" not in said("decide", "baseline", "list")
     shutil.rmtree(data / "runs" / name)
-    said("index", "--rebuild")
-    assert f"run {name} is gone: `profiler baseline set {FAMILY} RUN_OR_VERSION` pins" in said(
+    said("data", "index", "--rebuild")
+    assert f"run {name} is gone: `profiler decide baseline set {FAMILY} RUN_OR_VERSION` pins" in said(
         "baseline", "list"
     )

@@ -169,7 +169,7 @@ def test_top_hides_no_regression_from_the_gate(
         (["compare", "{good}", "{good}", "--on", "dram_read"], "add --fail, or leave --on out"),
         (["show", ""], "an empty name"),
         (
-            ["runs", "--family", "nosuch"],
+            ["list", "runs", "--family", "nosuch"],
             "no family 'nosuch' in the index; the index is empty: `profiler imp",
         ),
         (["show", "{bad}/empty.ncu-rep"], "empty.ncu-rep"),
@@ -177,9 +177,9 @@ def test_top_hides_no_regression_from_the_gate(
         (["show", "never-imported"], "the index is empty: `profiler import PATH`"),
         (["trend", "durations"], "did you mean duration"),
         (["show", "\udcff"], "\\udcff is no text (UTF-8)"),
-        (["versions", "--family", "\udcff"], "\\udcff"),
+        (["list", "versions", "--family", "\udcff"], "\\udcff"),
         (["show", "a\x1b[31mb"], "a\\x1b[31mb"),
-        (["metrics", "--check", "/dev/zero"], "a device, not a file"),
+        (["list", "metrics", "--check", "/dev/zero"], "a device, not a file"),
         (["static", "--catalog", "/dev/zero"], "a device, not a file"),
     ],
 )
@@ -336,7 +336,8 @@ def test_show_top_takes_the_longest_and_counts_the_rest(
 
 
 @pytest.mark.parametrize(
-    "command", ["runs", "versions", "workloads", "index", "gate", "regressions", "compare a b"]
+    "command",
+    ["list runs", "list versions", "list workloads", "data index", "gate", "regressions", "compare a b"],
 )
 def test_asking_where_nothing_is_leaves_nothing_behind(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -359,10 +360,10 @@ def test_an_import_that_is_refused_leaves_no_folders(tmp_path: Path, monkeypatch
 
 def test_an_empty_index_names_the_command_that_fills_it(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("runs", "versions", "workloads"):
-        code, out, _ = run(capsys, command)
+        code, out, _ = run(capsys, "list", command)
         assert code == 0
         assert "profiler import PATH" in out
-        code, out, _ = run(capsys, command, "--json")
+        code, out, _ = run(capsys, "list", command, "--json")
         assert strict(out)[command] == []
 
 
@@ -370,18 +371,18 @@ def test_runs_versions_and_workloads_list_what_was_imported(
     capsys: pytest.CaptureFixture[str], filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROFILER_DATA", str(filled))
-    runs = strict(run(capsys, "runs", "--json")[1])["runs"]
+    runs = strict(run(capsys, "list", "runs", "--json")[1])["runs"]
     assert len(runs) == 8
     assert {(one["family"], one["gpu"]) for one in runs} == {
         ("esmm", "NVIDIA A10G"),
         ("ncar", "Tesla V100-SXM2-32GB"),
     }
-    versions = strict(run(capsys, "versions", "--family", "ncar", "--json")[1])["versions"]
+    versions = strict(run(capsys, "list", "versions", "--family", "ncar", "--json")[1])["versions"]
     assert [one["version"] for one in versions] == ["MW_Baseline", "MW_DivToMult"]
-    workloads = strict(run(capsys, "workloads", "--json")[1])["workloads"]
+    workloads = strict(run(capsys, "list", "workloads", "--json")[1])["workloads"]
     assert [(one["family"], one["versions"]) for one in workloads] == [("esmm", 6), ("ncar", 2)]
-    assert "MW_DivToMult" in run(capsys, "versions")[1]
-    assert "ncar/MW_Baseline" in run(capsys, "runs")[1]
+    assert "MW_DivToMult" in run(capsys, "list", "versions")[1]
+    assert "ncar/MW_Baseline" in run(capsys, "list", "runs")[1]
 
 
 def test_versions_compare_as_their_files_do(
@@ -419,9 +420,9 @@ def test_a_filter_that_fits_nothing_is_a_mistake_and_not_an_empty_answer(
 ) -> None:
     monkeypatch.setenv("PROFILER_DATA", str(filled))
     for argv, words in (
-        (["runs", "--family", "nca"], "no family 'nca' in the index; there are ncar, esmm"),
-        (["versions", "--family", "nca"], "there are ncar, esmm"),
-        (["workloads", "--family", "nca", "--json"], "there are ncar, esmm"),
+        (["list", "runs", "--family", "nca"], "no family 'nca' in the index; there are ncar, esmm"),
+        (["list", "versions", "--family", "nca"], "there are ncar, esmm"),
+        (["list", "workloads", "--family", "nca", "--json"], "there are ncar, esmm"),
         (["trend", "duration", "--family", "nca"], "there are ncar, esmm"),
         (["trend", "duration", "--kernel", "nosuch"], "no kernel with duration matches 'nosuch'; there are "),
         (
@@ -454,9 +455,9 @@ def test_a_run_that_cannot_be_read_is_mentioned_and_the_others_are_listed(
     assert run(capsys, "import", *ncar(made_reports))[0] == 0
     first, second = sorted((empty_data / "runs").iterdir())
     (first / "run.json").write_text("{")
-    run(capsys, "index", "--rebuild")
-    code, out, err = run(capsys, "runs", "--json")
-    assert (code, err) == (0, "profiler: 1 run cannot be read: `profiler index` says why\n")
+    run(capsys, "data", "index", "--rebuild")
+    code, out, err = run(capsys, "list", "runs", "--json")
+    assert (code, err) == (0, "profiler: 1 run cannot be read: `profiler data index` says why\n")
     assert [one["run_id"] for one in strict(out)["runs"]] == [second.name]
     code, _, err = run(capsys, "show", first.name)
     assert code == 2
@@ -544,7 +545,7 @@ def test_whatever_goes_wrong_is_never_exit_code_1(
         raise raised
 
     monkeypatch.setattr(metric_table, "load_metrics", fail)
-    found, out, err = run(capsys, "metrics")
+    found, out, err = run(capsys, "list", "metrics")
     assert (found, out) == (code, "")
     assert (err.splitlines() or [""])[0] == first_line
     assert ("Traceback" in err) == traced
@@ -622,9 +623,9 @@ def test_help_tells_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_command_has_a_line_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     text = cli.parser().format_help()
-    for command in ("import", "index", "relabel", "forget", "runs", "versions", "workloads", "show", "trend"):
+    for command in ("import", "show", "trend", "list", "data", "decide"):
         assert f"\n    {command} " in text
-    for command in ("compare", "metrics", "dashboard"):
+    for command in ("compare", "dashboard"):
         assert f"\n    {command} " in text
 
 

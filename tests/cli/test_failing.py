@@ -136,7 +136,7 @@ class TestTimed:
     ) -> None:
         before, after = timed_runs.run({"v1": 1e6}, 0), timed_runs.run({"v1": 1e6}, 1)
         timed_runs.seal(data, before, after)
-        assert main(["forget", before.run_id]) == 0
+        assert main(["data", "forget", before.run_id]) == 0
         capsys.readouterr()
         for command in (
             ("gate", after.run_id, "--baseline", before.run_id),
@@ -145,7 +145,7 @@ class TestTimed:
             assert main([*command]) == Exit.UNUSABLE_INPUT
             said = capsys.readouterr()
             assert (said.out, said.err.count("\n")) == ("", 1)
-            assert f"was forgotten: `profiler forget --undo {before.run_id}`" in said.err
+            assert f"was forgotten: `profiler data forget --undo {before.run_id}`" in said.err
 
     @pytest.mark.slow
     def test_a_forgotten_run_is_shown_by_its_id_and_that_it_was_forgotten_is_said(
@@ -153,7 +153,7 @@ class TestTimed:
     ) -> None:
         before, after = timed_runs.run({"v1": 1e6}, 0), timed_runs.run({"v1": 1e6}, 1)
         timed_runs.seal(data, wrong(before, "v1"), after)
-        assert main(["forget", before.run_id]) == 0
+        assert main(["data", "forget", before.run_id]) == 0
         capsys.readouterr()
         for name in (before.run_id, f"v1~{before.run_id}"):
             assert main(["compare", name, after.run_id, "--json", "--evidence", "static"]) == 0

@@ -87,7 +87,7 @@ def test_a_pinned_baseline_is_what_counts_until_it_is_taken_away(
         more = changed({BARRIERS: Value(4)})
         lineages.dissected(data, more, created=lineages.CREATED + timedelta(days=day))
     gate(capsys, "mine/alpha", code=Exit.PASS)
-    assert main(["baseline", "set", "mine", run.run_id, "--why", "released"]) == 0
+    assert main(["decide", "baseline", "set", "mine", run.run_id, "--why", "released"]) == 0
     capsys.readouterr()
     answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
     assert {finding["baseline"] for finding in answer["findings"]} == {run.run_id}
@@ -100,7 +100,7 @@ def test_what_somebody_acknowledged_passes_and_is_listed(
     lineages.dissected(data, changed({BARRIERS: Value(3)}))
     lineages.dissected(data, changed({BARRIERS: Value(4)}), created=LATER)
     gate(capsys, "mine/alpha", code=Exit.REGRESSION)
-    about = ["acknowledge", "mine/alpha", "--concept", "static_bar", "--why", "a phase more"]
+    about = ["decide", "acknowledge", "mine/alpha", "--concept", "static_bar", "--why", "a phase more"]
     assert main([*about, "--up-to", "9%"]) == 0
     capsys.readouterr()
     answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
@@ -216,7 +216,7 @@ def test_real_builds_that_got_worse_fail_on_a_machine_without_a_gpu(
 ) -> None:
     """v1 with a barrier more, with values held in registers, with a wider stride in shared memory."""
     folder = planted(tmp_path / "planted")
-    assert main(["dissect", "--catalog", str(folder), "--arch", "sm_80"]) == 0
+    assert main(["static", "--check", "--catalog", str(folder), "--arch", "sm_80"]) == 0
     capsys.readouterr()
     expected = {
         "barrier": "barriers: 5 → 6",

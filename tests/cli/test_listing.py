@@ -1,4 +1,4 @@
-"""`profiler runs` of a long history: the newest, and how to see the others."""
+"""`profiler list runs` of a long history: the newest, and how to see the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`profiler pair` and `--pair`, as a user types them: declared once, then followed by every command."""
+"""`profiler decide pair` and `--pair`, as typed: declared once, then followed by every command."""
 
 from __future__ import annotations
 
@@ -79,19 +79,23 @@ def test_a_pair_that_is_kept_is_followed_by_every_command(
     names = ("gemms/v6", "gemms/v7")
     assert not answer("compare", *names)["launches"]
     assert len(answer("trend", "duration")["series"]) == 2
-    assert "no pair is recorded" in said("pair", "--list")
-    assert "no kernel of gemms is called gemm_v9" in said("pair", "gemms", "gemm_v6=gemm_v9", code=2)
-    assert "which kernels of gemms are one" in said("pair", "gemms", code=2)
+    assert "no pair is recorded" in said("decide", "pair", "--list")
+    assert "no kernel of gemms is called gemm_v9" in said(
+        "decide", "pair", "gemms", "gemm_v6=gemm_v9", code=2
+    )
+    assert "which kernels of gemms are one" in said("decide", "pair", "gemms", code=2)
     assert "gemm_v6 and gemm_v7 are one kernel" in said(
         "pair", "gemms", "gemm_v6=gemm_v7", "--why", "renamed"
     )
-    assert "renamed" in said("pair", "--list")
-    assert "renamed" in said("pair", "--list", "gemms")
-    assert "no pair is recorded: `profiler pair convs A=B`" in said("pair", "--list", "convs")
-    assert "--list takes no pair" in said("pair", "--list", "gemms", "a=b", code=2)
-    assert "--undo takes only an id" in said("pair", "gemms", "--undo", "1", code=2)
-    assert "gemm_v6 is one name" in said("pair", "gemms", "gemm_v6=gemm_v6", code=2)
-    assert "which kernels of FAMILY are one" in said("pair", code=2)
+    assert "renamed" in said("decide", "pair", "--list")
+    assert "renamed" in said("decide", "pair", "--list", "gemms")
+    assert "no pair is recorded: `profiler decide pair convs A=B`" in said(
+        "decide", "pair", "--list", "convs"
+    )
+    assert "--list takes no pair" in said("decide", "pair", "--list", "gemms", "a=b", code=2)
+    assert "--undo takes only an id" in said("decide", "pair", "gemms", "--undo", "1", code=2)
+    assert "gemm_v6 is one name" in said("decide", "pair", "gemms", "gemm_v6=gemm_v6", code=2)
+    assert "which kernels of FAMILY are one" in said("decide", "pair", code=2)
     assert answer("compare", *names)["launches"][0]["paired_by"] == "declared"
     assert answer("explain", *names[::-1])["launches"][0]["paired_by"] == "declared"
     assert answer("gate", "gemms/v7", "--baseline", "gemms/v6", code=1)["verdict"] == "failed"
@@ -101,13 +105,13 @@ def test_a_pair_that_is_kept_is_followed_by_every_command(
     assert [point["kernel"] for point in series["points"]] == ["gemm_v6", "gemm_v7"]
     assert not any(point["breaks"] for point in series["points"]), "another grid is meant"
     assert "gemm_v7 (also gemm_v6)" in said("trend", "duration")
-    assert answer("history", "duration")["series"][0]["other_names"] == ["gemm_v6"]
+    assert answer("trend", "--steps", "duration")["series"][0]["other_names"] == ["gemm_v6"]
     (regression,) = answer("regressions")["regressions"]
     assert (regression["concept"], regression["version"]) == ("duration", "v7")
-    said("index", "--rebuild")
+    said("data", "index", "--rebuild")
     assert answer("compare", *names)["launches"][0]["paired_by"] == "declared"
-    (kept,) = answer("pair", "--list")["pairs"]
-    assert "two kernels again" in said("pair", "--undo", kept["id"])
+    (kept,) = answer("decide", "pair", "--list")["pairs"]
+    assert "two kernels again" in said("decide", "pair", "--undo", kept["id"])
     assert not answer("compare", *names)["launches"]
 
 

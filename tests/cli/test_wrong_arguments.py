@@ -45,7 +45,7 @@ def test_a_port_that_another_server_has() -> None:
         ["sass", "v1", "--arch", "nonsense"],
         ["static", "v1", "--arch", "nonsense"],
         ["check", "v1", "--workload", "nonsense"],
-        ["metrics", "--chip", "sm_9999"],
+        ["list", "metrics", "--chip", "sm_9999"],
     ],
 )
 def test_what_nobody_knows(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,7 +147,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def noise(folder: Path, *words: str, version: str = "one") -> int:
-    return main(["noise", *([version] if version else []), "--catalog", str(folder), *words])
+    return main(["collect", "--noise", *([version] if version else []), "--catalog", str(folder), *words])
 
 
 def test_without_a_gpu_one_line_says_so_and_nothing_is_begun(
@@ -176,13 +176,13 @@ def test_pairs_are_collected_told_and_listed(folder: Path, capsys: pytest.Captur
     out = " ".join(capsys.readouterr().out.split())
     assert "8 of 20" in out
     assert (folder / "noise.zip").stat().st_size > 500
-    assert main(["noise", "--list", "--json"]) == 0
+    assert main(["list", "noise", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [(floor["pairs"], len(floor["runs"])) for floor in listed["floors"]] == [(20, 2), (20, 2)]
     assert 0.005 < listed["floors"][0]["limit"] < 0.08
     assert listed["floors"][0]["detectable"] > listed["floors"][0]["limit"]
     assert listed["missing"] == []
-    assert main(["noise", "--list"]) == 0
+    assert main(["list", "noise"]) == 0
     assert "±" in capsys.readouterr().out
 
 
@@ -192,11 +192,11 @@ def test_the_list_names_the_command_for_calls_without_a_floor(
     collection = begin(folder)
     collection.run_jobs()
     finish(folder, collection)
-    assert main(["noise", "--list"]) == 0
+    assert main(["list", "noise"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "no A/A pairs here" in out
     modes = "events; cache cold; clock none and events; cache warm; clock none"
-    command = "profiler noise one --workloads 1x1x64x64"
+    command = "profiler collect --noise one --workloads 1x1x64x64"
     assert f"missing: short calls on stand-in ({modes}): {command}" in out
 
 
@@ -231,7 +231,7 @@ def test_a_collection_says_that_it_has_no_floor_until_it_has_one(
 def test_a_wrong_question_is_answered_in_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
-    assert main(["noise", *words]) == 2
+    assert main(["collect", "--noise", *words]) == 2
     assert message in capsys.readouterr().err
     assert unfinished_runs(LocalRoot(folder / "data")) == []
 

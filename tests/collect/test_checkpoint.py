@@ -135,7 +135,7 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
     assert main(["import", str(folder / "out/collected.zip")]) == 2, "a part of it is there"
     assert f"remove {other.url}/runs/{run.run_id}" in capsys.readouterr().err
     shutil.rmtree(other.folder / "runs" / run.run_id)
-    assert main(["index"]) == 0
+    assert main(["data", "index"]) == 0
     assert main(["import", str(folder / "out/collected.zip")]) == 0
     assert bundle.load_run(other, run.run_id) == whole
 

@@ -64,7 +64,9 @@ def dissection(lineage: catalog.Catalog) -> Dissection:
     chosen = lineage.pick([*NAMES, "broken", "v2h", "sdpa_flash"])
     # The first GPU runs none of the code that is built, so that the second one's first workload is all.
     gpus = ("A100-80GB", "H100-SXM")
-    return without_gpu.dissect(lineage, chosen, [ARCH], command_line="profiler dissect", predicted_gpus=gpus)
+    return without_gpu.dissect(
+        lineage, chosen, [ARCH], command_line="profiler static --check", predicted_gpus=gpus
+    )
 
 
 def results(dissection: Dissection, version: str) -> dict[str | None, Result]:
@@ -210,9 +212,9 @@ def test_the_command_searches_a_history_that_it_adds_to(
     searches: list[None] = []
     monkeypatch.setattr(without_gpu, "dissect", lambda *_, **__: dissection)
     monkeypatch.setattr(cli_dissect, "prepare_answers", lambda: searches.append(None))
-    main(["dissect", "--out", str(tmp_path / "out")])
+    main(["static", "--check", "--out", str(tmp_path / "out")])
     assert not searches  # the data are as they were
-    main(["dissect"])
+    main(["static", "--check"])
     assert len(searches) == 1
 
 
@@ -353,7 +355,17 @@ def test_dissect_keeps_a_run_and_says_what_stands_against_it(
     barrier = "    __syncthreads();  // so has everyone's; and"
     assert text.count(barrier) == 1
     (folder / "v2d.cu").write_text(text.replace(barrier, "    // so has everyone's; and"))
-    arguments = ["dissect", "v2d_b", "--catalog", str(folder), "--arch", ARCH, "--out", str(tmp_path / "out")]
+    arguments = [
+        "static",
+        "--check",
+        "v2d_b",
+        "--catalog",
+        str(folder),
+        "--arch",
+        ARCH,
+        "--out",
+        str(tmp_path / "out"),
+    ]
     code = main(arguments)
     out = capsys.readouterr().out
     assert code == 1

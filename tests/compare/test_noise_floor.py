@@ -96,7 +96,7 @@ def test_the_floor_of_another_family_or_driver_is_named_and_judges_nothing(store
     assert decision.verdict is Verdict.UNCLEAR
     assert "the only noise floor here is of family fam" in decision.reason
     words = latency_words.aa_floor(other_family, "v2", None)
-    assert words == "no A/A floor here but of family fam: `profiler noise v2`"
+    assert words == "no A/A floor here but of family fam: `profiler collect --noise v2`"
     other = run(sessions(2 * MS, 0.01, MIN_FLOOR_PAIRS), day=1)
     store.add(replace(other, results=(replace(other.results[0], family="softmax"),)), {})
     found = lookup("H100", WARM, 2 * MS, "softmax", "580")
@@ -180,13 +180,13 @@ def test_two_runs_without_a_floor_name_the_command_that_makes_one(
 ) -> None:
     assert main(["compare", *NAMES, "--fail"]) == 3
     told = " ".join(capsys.readouterr().out.split())
-    assert "to settle it: profiler noise v1 --workloads b1" in told
-    assert "no A/A floor here: `profiler noise v1 --workloads b1`" in told
+    assert "to settle it: profiler collect --noise v1 --workloads b1" in told
+    assert "no A/A floor here: `profiler collect --noise v1 --workloads b1`" in told
     assert main(["gate", NAMES[1], "--baseline", NAMES[0], "--json"]) == 3
     (unjudged,) = [
         one for one in json.loads(capsys.readouterr().out)["findings"] if one["concept"] == "latency"
     ]
-    assert unjudged["next"] == "profiler noise v1 --workloads b1"
+    assert unjudged["next"] == "profiler collect --noise v1 --workloads b1"
 
 
 @pytest.mark.parametrize(("sd", "code", "word"), [(0.004, 1, "worse"), (0.03, 0, "same")])
@@ -210,7 +210,7 @@ def test_two_runs_are_judged_by_the_stored_floor_everywhere(
 def test_insights_are_judged_by_the_stored_floor(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lookup = ["insights", NAMES[1], "--against", NAMES[0]]
     main(lookup)
-    assert "`profiler noise v1 --workloads b1`" in " ".join(capsys.readouterr().out.split())
+    assert "`profiler collect --noise v1 --workloads b1`" in " ".join(capsys.readouterr().out.split())
     seal(two_runs, run(sessions(2 * MS, 0.004, MIN_FLOOR_PAIRS)))
     main(lookup)
     assert f"({MIN_FLOOR_PAIRS} A/A pairs)" in " ".join(capsys.readouterr().out.split())
@@ -218,11 +218,11 @@ def test_insights_are_judged_by_the_stored_floor(two_runs: Path, capsys: pytest.
 
 def test_without_a_floor_the_words_name_the_command_that_makes_one() -> None:
     assert latency_words.aa_floor(None, "v2", "2x8 long") == (
-        "no A/A floor here: `profiler noise v2 --workloads '2x8 long'`"
+        "no A/A floor here: `profiler collect --noise v2 --workloads '2x8 long'`"
     )
     assert (
         latency_words.aa_floor(NoiseFloor(100, 0.001, (0.01,)), "v2", None)
         == "A/A floor here ±1 % (100 pairs)"
     )
     few = latency_words.aa_floor(NoiseFloor(3, 0.001, (0.01,)), None, None)
-    assert few == "A/A floor of 3 pairs, 20 are needed: `profiler noise VERSION`"
+    assert few == "A/A floor of 3 pairs, 20 are needed: `profiler collect --noise VERSION`"

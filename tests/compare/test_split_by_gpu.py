@@ -274,7 +274,7 @@ class TestIndex:
         assert main(["compare", "other/y", "other/x", "--across", "gpu", "--fail"]) == Exit.REGRESSION
 
     def test_lists_name_both_gpus(self, data: str, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["runs", "--json"]) == Exit.PASS
+        assert main(["list", "runs", "--json"]) == Exit.PASS
         runs = json.loads(capsys.readouterr().out)["runs"]
         assert [sorted(run["gpus"]) for run in runs] == [[A100[0], H100[0]]] * 2
         assert main(["roofline", "attention/v1", "--json"]) in (Exit.PASS, Exit.UNJUDGED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Collection, Sequence
 from inspect import signature
 from pathlib import Path
@@ -12,29 +11,24 @@ import pytest
 
 import profiler
 from profiler.agents import toolset
-from profiler.cli import parser
 from profiler.documents.asking import ask
 from profiler.documents.check import check_names
 from profiler.documents.comparison import compare_names
 from profiler.documents.explanation import explain_names
 from profiler.documents.gate import gate_versions
-from profiler.documents.history import find_history
-from profiler.documents.insights import insights_of_name
 from profiler.documents.judgement import judge_name
 from profiler.documents.launch import launch_of_name
 from profiler.documents.launches import launches_of_name
 from profiler.documents.prediction import predict_names
-from profiler.documents.regressions import list_regressions
-from profiler.documents.roofline import rooflines_of_name
-from profiler.documents.trend import load_trend
 from profiler.documents.version_report import report_versions
 from profiler.documents.version_table_cells import compare_many
 from profiler.errors import UnknownName
 from profiler.evidence.metric_table import MetricTable, load_metrics
 from profiler.evidence.values import Evidence
+from tests.command_lines import commands
 
 # What says how an answer is printed, not what is asked.
-SHOWN = {"help", "json", "markdown", "all", "out", "format", "link", "fail", "sections"}
+SHOWN = {"help", "json", "markdown", "all", "out", "format", "link", "fail", "sections", "steps"}
 CALLED = {  # by the answer
     **{"version": "name", "subject": "name", "versions": "names"},
     **{"diff": "diffs", "what_ifs": "with_what_ifs", "concepts": "metrics"},
@@ -43,13 +37,8 @@ COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
     "compare": (compare_names, compare_many),
     "explain": (explain_names,),
     "gate": (gate_versions,),
-    "history": (find_history,),
-    "insights": (insights_of_name,),
-    "regressions": (list_regressions,),
     "report": (report_versions,),
-    "roofline": (rooflines_of_name,),
     "show": (launches_of_name, launch_of_name),
-    "trend": (load_trend,),
 }
 LIBRARY: dict[str, Callable[..., Any]] = {
     "check": check_names,
@@ -57,18 +46,15 @@ LIBRARY: dict[str, Callable[..., Any]] = {
     "compare_many": compare_many,
     "explain": explain_names,
     "gate": gate_versions,
-    "insights": insights_of_name,
     "judge": judge_name,
     "launch": launch_of_name,
     "predict": predict_names,
     "report": report_versions,
-    "roofline": rooflines_of_name,
 }
 TOOLS: dict[str, Callable[..., Any]] = {
     "compare": compare_names,
     "explain": explain_names,
     "gate": gate_versions,
-    "insights": insights_of_name,
     "judge": judge_name,
     "show": launches_of_name,
 }
@@ -86,8 +72,7 @@ def not_taken(given: set[str], *answers: Callable[..., Any]) -> set[str]:
 
 def options_of(command: str) -> set[str]:
     """Where the options and arguments of a command are kept."""
-    commands = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
-    return {action.dest for action in commands.choices[command]._actions}
+    return {action.dest for action in commands()[command]._actions}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -33,7 +33,7 @@ def test_versions_and_workloads_are_listed_as_the_commands_list_them(
 @pytest.mark.parametrize("listed", [list_runs, list_versions, list_workloads])
 def test_a_family_that_is_not_there_is_refused(store: Store, listed: object) -> None:
     with pytest.raises(UnknownName, match=f"no family 'nix' in the index; there are {FAMILY}"):
-        listed(store, "nix")  # type: ignore[operator]
+        listed(store, family="nix")  # type: ignore[operator]
 
 
 def test_a_run_with_a_tag_in_its_version_stands_escaped_in_html(store: Store) -> None:

@@ -96,10 +96,12 @@ def test_names_that_differ_only_in_a_number_come_with_the_command_that_joins_the
     [table] = trend_tables(trends(*builds), last=8)
     assert table.left_out[-1] == (
         "3 of these names differ only in a number: if they are one kernel, "
-        "`profiler pair f 'step_*=step_*'` makes them one row"
+        "`profiler decide pair f 'step_*=step_*'` makes them one row"
     )
     [both_ran] = trend_tables(trends(*builds[:2], ("step_1#0", (1.0, None, None))), last=8)
-    assert not any("profiler pair" in line for line in both_ran.left_out), "one version has two of them"
+    assert not any("profiler decide pair" in line for line in both_ran.left_out), (
+        "one version has two of them"
+    )
 
 
 def test_the_newest_versions_with_a_value_are_the_columns() -> None:

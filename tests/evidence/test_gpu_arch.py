@@ -89,7 +89,7 @@ def test_a_new_row_may_stand_in_a_metrics_file(new: Architecture, tmp_path: Path
 
 
 def test_a_new_row_is_a_chip_of_the_metrics_command(new: Architecture) -> None:
-    assert parser().parse_args(["metrics", "--chip", "sm_130"]).chip == "sm_130"
+    assert parser().parse_args(["list", "metrics", "--chip", "sm_130"]).chip == "sm_130"
 
 
 def test_ncu_is_asked_by_the_chip_of_the_row(new: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_metrics_of_a_chip_that_no_list_has_are_not_guessed(capsys: pytest.Captu
     assert ARCHITECTURES["sm_88"].ncu_chip == ""
     assert not chip_metrics.exists("gpu__time_duration.sum", "sm_88")
     with pytest.raises(SystemExit):
-        parser().parse_args(["metrics", "--chip", "sm_88"])
+        parser().parse_args(["list", "metrics", "--chip", "sm_88"])
     metric = load_metrics().by_concept["tensor_busy"]
     assert len(metric.names_for("sm_88")) == len(metric.names_for(None)), "excludes nothing"
 

@@ -218,7 +218,7 @@ def test_one_mistake_does_not_hide_the_next(tmp_path: Path) -> None:
     assert [problem.split(": ")[0] for problem in problems] == [f"{path}:2", f"{path}:4"]
     assert len(table.metrics) == 1
     assert table.captured == ("sm__x.sum",)
-    with pytest.raises(BadMetricsFile, match=r"and 1 more: profiler metrics --check"):
+    with pytest.raises(BadMetricsFile, match=r"and 1 more: profiler list metrics --check"):
         metric_table.load_metrics(path)
 
 

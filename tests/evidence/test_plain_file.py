@@ -52,7 +52,7 @@ def test_what_is_no_file_is_never_opened(specials: dict[str, Path], tmp_path: Pa
     assert special_kind(tmp_path / "absent") is None
 
 
-@pytest.mark.parametrize("command", [["metrics", "--check"], ["static", "--catalog"], ["static"]])
+@pytest.mark.parametrize("command", [["list", "metrics", "--check"], ["static", "--catalog"], ["static"]])
 def test_a_command_that_is_given_one_says_so_in_one_line(
     command: list[str], specials: dict[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -500,7 +500,7 @@ def test_a_report_without_a_point_exits_3_and_says_what_to_collect(
     assert output.count("no point") == 1, "once for all launches of one reason"
     assert "no point for 4 launches (" in output
     assert "dram__bytes.sum.peak_sustained" in output
-    assert "profiler metrics --chip sm_80" in output
+    assert "profiler list metrics --chip sm_80" in output
 
 
 @pytest.mark.slow

@@ -127,7 +127,7 @@ def test_a_change_of_cycles_alone_says_so_and_names_what_moved_and_what_to_colle
     )
     assert "mainly by cycles" not in sentence
     assert "To split the time, collect " in sentence
-    assert '`ncu --metrics "$(profiler metrics --chip sm_80 --tier lean)"`.' in sentence
+    assert '`ncu --metrics "$(profiler list metrics --chip sm_80 --tier lean)"`.' in sentence
 
 
 def test_without_any_split_what_moved_is_named_all_the_same() -> None:

@@ -46,7 +46,7 @@ from tests.conftest import FAMILIES, ROOT
 from tests.fuzz.mutations import change_bytes, change_json, change_lines, change_zip, lengthen_field
 from tests.reportfiles import made_reports
 
-COMMANDS = ("show", "compare", "trend", "runs", "gate", "history", "regressions", "explain")
+COMMANDS = ("show", "compare", "trend", "list runs", "gate", "trend --steps", "regressions", "explain")
 LIMIT_S = 20.0  # of one mutation, on a machine that does nothing else; a report's own limit is higher
 GROWTH_MIB = 100  # of this process over one mutation
 VALUES = "value flips"  # nothing can see them: a report stores its values without check sums
@@ -224,7 +224,7 @@ class Targets:
         names = [self._bundle.name, "fuzz", "fuzz/x", str(self._reports[0]), "../..", "\x00", "é", "a" * 5000]
         words = [*patterns, *names, "--top", "-1", "%"]
         name = random.choice(
-            ["show", "compare", "trend", "runs", "gate", "history", "regressions", "explain"]
+            ["show", "compare", "trend", "list runs", "gate", "trend --steps", "regressions", "explain"]
         )
         given = [random.choice(words) for _ in range(random.randint(0, 3))]
         if random.random() < 0.5:
@@ -235,7 +235,7 @@ class Targets:
             _environment(PROFILER_DATA=str(self._folder / "good")),
         ):
             try:
-                code = command([name, *given])
+                code = command([*name.split(), *given])
             except SystemExit as ended:  # argparse
                 code = ended.code
         if code not in (0, 1, 2, 3) or "Traceback" in said.getvalue():

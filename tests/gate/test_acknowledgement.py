@@ -179,7 +179,7 @@ def test_a_record_with_an_end_that_is_none_is_named(root: Root, store: Store) ->
 
 def test_the_command_acknowledges_lists_and_takes_back(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     def said(*command: str, code: int = 0) -> str:
-        assert main(["acknowledge", *command]) == code
+        assert main(["decide", "acknowledge", *command]) == code
         captured = capsys.readouterr()
         return captured.err if code else captured.out
 
@@ -212,5 +212,5 @@ def test_the_second_of_two_who_decide_at_once_learns_of_the_first(
     assert acknowledgement.others_of(root, elsewhere) == []
     acknowledgement.withdraw(root, first.id)
     assert acknowledgement.others_of(root, second) == []
-    assert main(["acknowledge", f"{FAMILY}/alpha", "--why", "again", "--json"]) == 0
+    assert main(["decide", "acknowledge", f"{FAMILY}/alpha", "--why", "again", "--json"]) == 0
     assert [other["id"] for other in json.loads(capsys.readouterr().out)["others"]] == [second.id]

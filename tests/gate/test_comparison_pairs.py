@@ -136,7 +136,7 @@ class TestBaselineOfRunsAndVersions:
         released, _, after = (workspace.run(day=day) for day in range(3))
         workspace.pin(released)
         workspace.forget(released)
-        with pytest.raises(UnknownName, match="was forgotten: `profiler forget --undo"):
+        with pytest.raises(UnknownName, match="was forgotten: `profiler data forget --undo"):
             workspace.pairs(after, against=released)
         pairs = workspace.pairs(after)
         assert compared(pairs) == []
@@ -155,7 +155,7 @@ class TestBaselineOfRunsAndVersions:
         pairs = workspace.pairs("mine/alpha")
         assert {pair.a for pair in pairs} == {None}
         assert {pair.why for pair in pairs} == {"mine/alpha has no baseline: nothing to compare with"}
-        assert {pair.next_command for pair in pairs} == {"profiler baseline set mine RUN_OR_VERSION"}
+        assert {pair.next_command for pair in pairs} == {"profiler decide baseline set mine RUN_OR_VERSION"}
         assert not any(pair.noted for pair in pairs)
 
     @pytest.mark.parametrize("name", ["mine/alhpa", "nothing.ncu-rep", ""])
@@ -325,7 +325,9 @@ class TestWhichRunIsTheNewest:
         for damaged in (newest, between):  # the subject, and what would be its baseline
             (workspace.folder / "runs" / damaged / "run.json").write_text("{")
             rebuild_index(str(workspace.folder))
-            with pytest.raises(UnknownName, match=f"{damaged}, which may be .* profiler forget {damaged}"):
+            with pytest.raises(
+                UnknownName, match=f"{damaged}, which may be .* profiler data forget {damaged}"
+            ):
                 workspace.pairs("mine/alpha")
             workspace.forget(damaged)
         pairs = workspace.pairs("mine/alpha")
@@ -339,7 +341,7 @@ class TestWhichRunIsTheNewest:
         ).run_id
         worse = workspace.run(day=1)
         for names in ((), ("mine/alpha",)):
-            with pytest.raises(CannotJudge, match=f"made in the future .* profiler forget {ahead}"):
+            with pytest.raises(CannotJudge, match=f"made in the future .* profiler data forget {ahead}"):
                 workspace.pairs(*names)
         assert {pair.baseline for pair in compared(workspace.pairs(worse))} == {before}
         workspace.forget(ahead)

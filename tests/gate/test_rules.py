@@ -139,9 +139,11 @@ class TestWithoutBaseline:
         assert lines(verdicts, NOTED) == ["no baseline"]
 
     def test_one_that_is_right_is_missing_its_baseline_and_never_passes(self, table: MetricTable) -> None:
-        verdicts = judged(None, facts(), table, why="no baseline", next_command="profiler baseline set")
+        verdicts = judged(
+            None, facts(), table, why="no baseline", next_command="profiler decide baseline set"
+        )
         (finding,) = verdicts.of(UNJUDGED)
-        assert (finding.verdict, finding.next_command) == (Verdict.MISSING, "profiler baseline set")
+        assert (finding.verdict, finding.next_command) == (Verdict.MISSING, "profiler decide baseline set")
         assert (verdicts.compared, verdicts.exit_code()) == (0, Exit.UNJUDGED)
 
     def test_what_was_tried_and_gave_no_result_fails(self, table: MetricTable) -> None:

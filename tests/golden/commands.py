@@ -19,7 +19,7 @@ BEFORE = "20250414T200414-example-gemm-ee5ce738-af04d546"
 AFTER = "20250416T160138-example-gemm-17f278cb-f12e32f8"
 
 SHIPPED: dict[str, tuple[str, ...]] = {
-    "baseline": ("baseline", "list"),
+    "baseline": ("decide", "baseline", "list"),
     "compare-code": ("compare", "v2d_b", "v2d_c"),
     "compare-many": ("compare", "v2d_a", "v2d_b", "v2d_c"),
     "compare-runs": ("compare", BEFORE, AFTER),
@@ -27,21 +27,24 @@ SHIPPED: dict[str, tuple[str, ...]] = {
     "explain-runs": ("explain", BEFORE, AFTER),
     "gate-family": ("gate", "attention"),
     "gate-runs": ("gate", AFTER, "--baseline", BEFORE),
-    "history": ("history", "gpu__time_duration.sum"),
+    "history": ("trend", "--steps", "gpu__time_duration.sum"),
     "insights-code": ("insights", "v2d_c"),
     "insights-run": ("insights", AFTER),
-    "metrics": ("metrics",),
+    "metrics": ("list", "metrics"),
     "regressions": ("regressions",),
     "report": ("report", "v2d_b", "v2d_c"),
     "roofline": ("roofline", AFTER),
-    "runs": ("runs",),
+    "runs": ("list", "runs"),
     "sass-aligned": ("sass", "v2d_b", "v2d_c"),
     "sass-one": ("sass", "v2d_c"),
     "show": ("show", AFTER),
     "trend": ("trend", "gpu__time_duration.sum"),
-    "verify": ("verify",),
-    "versions": ("versions",),
-    "workloads": ("workloads",),
+    "verify": (
+        "data",
+        "verify",
+    ),
+    "versions": ("list", "versions"),
+    "workloads": ("list", "workloads"),
 }
 
 

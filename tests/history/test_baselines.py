@@ -181,7 +181,7 @@ def test_implicit_baselines_are_always_there(root: Root, store: Store) -> None:
         ("parent", "stray", GPU, "in no catalogue"),
         ("best", "alpha", "another", "no correct version of mine was timed there"),
         ("torch:theirs", "alpha", "another", "`profiler collect theirs`"),
-        ("pinned", "alpha", GPU, "profiler baseline set mine"),
+        ("pinned", "alpha", GPU, "profiler decide baseline set mine"),
     ],
 )
 def test_a_baseline_that_is_not_there_says_the_way_to_one(
@@ -209,7 +209,7 @@ def test_a_pin_of_a_run_that_was_forgotten_is_lost_to_the_gate_and_to_regression
         baselines.for_gate(SIZE, GPU)
     lost = baselines.for_regressions("alpha", SIZE, GPU, ["zero", "alpha"])
     assert isinstance(lost, LostPin)
-    assert lost.command == f"profiler forget --undo {runs[0].run_id}"
+    assert lost.command == f"profiler data forget --undo {runs[0].run_id}"
 
 
 def test_a_rebuilt_index_loses_no_pin(root: Root, store: Store, data: Path, runs: list[Run]) -> None:

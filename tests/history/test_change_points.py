@@ -359,17 +359,17 @@ def test_the_command_prints_the_step_and_its_json(
     for ns in wobble(22, 1.2e5, 5):
         place.run({"v1": ns}, told={"driver": "580.2"})
     monkeypatch.setenv("PROFILER_DATA", str(place.root.folder))
-    assert main(["history", "latency"]) == 0
+    assert main(["trend", "--steps", "latency"]) == 0
     output = capsys.readouterr().out
     assert "Δ changed" in output
     assert "driver 570.1 → 580.2" in output
     assert "profiler compare run-013 run-014" in output
-    assert main(["history", "latency", "--json"]) == 0
+    assert main(["trend", "--steps", "latency", "--json"]) == 0
     (series,) = json.loads(capsys.readouterr().out)["series"]
     (change,) = series["changes"]
     assert change["cause"] == "environment"
     assert change["size_interval"][0] < 0.2 < change["size_interval"][1]
-    assert main(["history", "duration"]) == 3
+    assert main(["trend", "--steps", "duration"]) == 3
     assert "import" in capsys.readouterr().err
 
 

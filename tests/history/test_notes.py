@@ -55,16 +55,16 @@ def test_nothing_is_kept_about_what_is_not_there_or_without_words(data: Path) ->
 
 
 def test_the_command_keeps_lists_and_takes_back(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["note", "v1", "fans", "at", "full", "speed"]) == 0
-    assert "flash/v1: noted; `profiler note --undo " in capsys.readouterr().out
-    assert cli.main(["note", "--list", "v1", "--json"]) == 0
+    assert cli.main(["decide", "note", "v1", "fans", "at", "full", "speed"]) == 0
+    assert "flash/v1: noted; `profiler decide note --undo " in capsys.readouterr().out
+    assert cli.main(["decide", "note", "--list", "v1", "--json"]) == 0
     (note,) = json.loads(capsys.readouterr().out)["notes"]
     assert (note["subject"], note["text"]) == ("flash/v1", "fans at full speed")
-    assert cli.main(["note", "--undo", note["id"]]) == 0
+    assert cli.main(["decide", "note", "--undo", note["id"]]) == 0
     capsys.readouterr()
-    assert cli.main(["note", "--list"]) == 0
-    assert "no note: `profiler note NAME TEXT` keeps one" in capsys.readouterr().out
-    assert cli.main(["note", "v1"]) == 2
+    assert cli.main(["decide", "note", "--list"]) == 0
+    assert "no note: `profiler decide note NAME TEXT` keeps one" in capsys.readouterr().out
+    assert cli.main(["decide", "note", "v1"]) == 2
 
 
 def test_where_data_is_for_reading_only_nothing_is_recorded(
@@ -72,10 +72,10 @@ def test_where_data_is_for_reading_only_nothing_is_recorded(
 ) -> None:
     monkeypatch.setenv("PROFILER_READ_ONLY", "1")
     for words in (
-        ["note", "v1", "text"],
-        ["acknowledge", "v1", "--why", "known"],
-        ["baseline", "set", "flash", "v1"],
-        ["forget", open_store().runs()[0].run_id],
+        ["decide", "note", "v1", "text"],
+        ["decide", "acknowledge", "v1", "--why", "known"],
+        ["decide", "baseline", "set", "flash", "v1"],
+        ["data", "forget", open_store().runs()[0].run_id],
     ):
         assert cli.main(words) == 2
         assert "is for reading only here: PROFILER_READ_ONLY is set" in capsys.readouterr().err

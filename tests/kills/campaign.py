@@ -114,8 +114,8 @@ class Campaign:
         self._begin(EMPTY, "sqlite", "")
         self._finish("sqlite", "", [("import", str(self._given / "reports"))])
         self._runs = bundle.list_runs(LocalRoot(self._data))
-        exports = [("export", run_id, "--out", str(self._given)) for run_id in self._runs[:3]]
-        self._finish("sqlite", "", [*exports, ("backup", str(self._given / "b.tar.gz"))])
+        exports = [("data", "export", run_id, "--out", str(self._given)) for run_id in self._runs[:3]]
+        self._finish("sqlite", "", [*exports, ("data", "backup", str(self._given / "b.tar.gz"))])
         shutil.copytree(self._data, folder / FULL)
         self.actions = [action for action in self._all() if dissects or action.name != "dissect"]
         self._expected: dict[str, Any] = {}
@@ -125,23 +125,23 @@ class Campaign:
         given, runs = self._given, self._runs
         zips = tuple(map(str, sorted(given.glob("*.zip"))))
         decided = (
-            ("relabel", runs[0], "--version", "mended", "--why", "a typing error"),
-            ("forget", runs[1]),
-            ("note", runs[2], "looks wrong"),
-            ("relabel", runs[2], "--family", "other", "--workload", "w"),
-            ("forget", runs[1], "--undo"),
-            ("relabel", runs[0], "--version", "again"),
+            ("data", "relabel", runs[0], "--version", "mended", "--why", "a typing error"),
+            ("data", "forget", runs[1]),
+            ("decide", "note", runs[2], "looks wrong"),
+            ("data", "relabel", runs[2], "--family", "other", "--workload", "w"),
+            ("data", "forget", runs[1], "--undo"),
+            ("data", "relabel", runs[0], "--version", "again"),
         )
         return [
             Action("import a folder", EMPTY, (("import", str(given / "reports")),), 3),
             Action("import zips", EMPTY, (("import", *zips),), 2),
-            Action("rebuild", FULL, (("index", "--rebuild"),), 3),
+            Action("rebuild", FULL, (("data", "index", "--rebuild"),), 3),
             Action("decisions", FULL, decided, 3),
-            Action("dissect", FULL, (("dissect", "--catalog", str(given / "kernels")),), 1),
-            Action("backup", FULL, (("backup", str(self._out / "b.tar.gz")),), 2),
-            Action("restore", EMPTY, (("restore", str(given / "b.tar.gz")),), 2),
-            Action("prune", FULL, (("prune", "--older", "30", "--yes"),), 1),
-            Action("delete", FULL, (("delete", *runs[:2], "--why", "a test", "--yes"),), 1),
+            Action("dissect", FULL, (("static", "--check", "--catalog", str(given / "kernels")),), 1),
+            Action("backup", FULL, (("data", "backup", str(self._out / "b.tar.gz")),), 2),
+            Action("restore", EMPTY, (("data", "restore", str(given / "b.tar.gz")),), 2),
+            Action("prune", FULL, (("data", "prune", "--older", "30", "--yes"),), 1),
+            Action("delete", FULL, (("data", "delete", *runs[:2], "--why", "a test", "--yes"),), 1),
         ]
 
     @staticmethod
@@ -211,13 +211,13 @@ class Campaign:
         """What the user says next: the same, but for what is there already."""
         there = bundle.list_runs(LocalRoot(self._data))
         if action.name == "dissect" and len(there) > len(self._runs):
-            return [("runs",)]  # it was sealed: dissecting again would be another run
+            return [("list", "runs")]  # it was sealed: dissecting again would be another run
         if action.name == "decisions":  # a record a command: those that are there are not made again
-            return action.commands[len(decisions.decision_ids(LocalRoot(self._data))) :] or [("runs",)]
+            return action.commands[len(decisions.decision_ids(LocalRoot(self._data))) :] or [("list", "runs")]
         if action.name == "delete":
             (words,) = action.commands
             left = [word for word in words if word not in self._runs or word in there]
-            return [tuple(left)] if len(left) > 4 else [("runs",)]
+            return [tuple(left)] if len(left) > 5 else [("list", "runs")]
         return action.commands
 
     def _undisturbed(self, action: Action, database: str, url: str) -> None:
@@ -253,7 +253,7 @@ class Campaign:
             if begins == FULL:
                 url = self._server.replace("/postgres?", f"/{template}?")
                 self._begin(begins, database, url)
-                self._finish(database, url, [("index",)])
+                self._finish(database, url, [("data", "index")])
         with psycopg.connect(self._server, autocommit=True) as connection:
             connection.execute("DROP DATABASE IF EXISTS killed WITH (FORCE)")
             connection.execute(f"CREATE DATABASE killed TEMPLATE {template}")

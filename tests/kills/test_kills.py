@@ -24,7 +24,7 @@ def test_killed_decisions_and_backups_lose_nothing(
 
     def lose(*_: object) -> list[tuple[str, ...]]:
         bundle.remove_run(LocalRoot(tmp_path / "trial" / "data"), campaign._runs[3])
-        return [("runs",)]
+        return [("list", "runs")]
 
     monkeypatch.setattr(campaign, "_again", lose)
     assert "answers differ" in "\n".join(campaign.run(1, seed=1, databases=["sqlite"]).wrong)

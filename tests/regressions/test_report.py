@@ -102,7 +102,7 @@ class TestCalls:
         report = look(tmp_path)
         assert report.regressions == ()
         ((unclear, count),) = report.coverage.unclear.items()
-        assert (count, unclear.command) == (1, "profiler noise VERSION")
+        assert (count, unclear.command) == (1, "profiler collect --noise VERSION")
         assert unclear.why == f"no A/A floor of {GPU}, {WARM}, driver 580.1"
 
     def test_the_same_build_twice_is_no_regression(self, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ class TestCalls:
         ((unclear, count),) = report.coverage.unclear.items()
         assert count == 1
         assert unclear.why == f"no A/A floor of {GPU}, {WARM}, driver 570.1"
-        assert unclear.command == "profiler noise VERSION"
+        assert unclear.command == "profiler collect --noise VERSION"
 
     @pytest.mark.slow
     @pytest.mark.parametrize(("slower", "is_worse"), [(1.03, False), (1.06, True)])
@@ -264,7 +264,7 @@ class TestCalls:
     def test_a_pinned_baseline_comes_before_the_parent(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 170e3, "v2": 160e3, "v3": 165e3}, 0))
         assert only(tmp_path).held_against == "the version before, v2"
-        assert cli.main(["baseline", "set", "flash", "v1", "--why", "it ships"]) == 0
+        assert cli.main(["decide", "baseline", "set", "flash", "v1", "--why", "it ships"]) == 0
         assert look(tmp_path).regressions == ()
 
     def test_a_version_that_the_pinned_one_was_made_from_is_compared_with_its_own_parent(
@@ -275,18 +275,18 @@ class TestCalls:
             tmp_path, run({"zero": 180e3, "alpha": 170e3}, 1, family=lineages.FAMILY, workload="1x1x8x64")
         )
         assert look(tmp_path).regressions == ()
-        assert cli.main(["baseline", "set", lineages.FAMILY, "alpha", "--why", "it ships"]) == 0
+        assert cli.main(["decide", "baseline", "set", lineages.FAMILY, "alpha", "--why", "it ships"]) == 0
         assert look(tmp_path).regressions == (), "zero has no parent that it could be slower than"
 
     def test_a_pinned_run_that_was_forgotten_is_no_silent_gap(self, tmp_path: Path) -> None:
         runs = [run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
-        assert cli.main(["baseline", "set", "flash", runs[0].run_id]) == 0
-        assert cli.main(["forget", runs[0].run_id]) == 0
+        assert cli.main(["decide", "baseline", "set", "flash", runs[0].run_id]) == 0
+        assert cli.main(["data", "forget", runs[0].run_id]) == 0
         ((unclear, count),) = look(tmp_path).coverage.unclear.items()
         assert (unclear.why, unclear.command, count) == (
             f"the baseline of flash is lost: run {runs[0].run_id} was forgotten",
-            f"profiler forget --undo {runs[0].run_id}",
+            f"profiler data forget --undo {runs[0].run_id}",
             1,
         )
 
@@ -550,7 +550,8 @@ class TestAnswers:
         regression = only(slower)
         words = regression.command.replace("--why TEXT", "--why known")
         assert words == (
-            f"profiler acknowledge flash/v1 --concept latency --workload {WORKLOAD} --gpu '{GPU}' --why known"
+            f"profiler decide acknowledge flash/v1 --concept latency --workload {WORKLOAD} --gpu '{GPU}' "
+            "--why known"
         )
         arguments = words.replace("'", "").split()[1:]
         at = arguments.index("--gpu")
@@ -568,7 +569,7 @@ class TestAnswers:
     ) -> None:
         first = f"{timed_runs.START:%Y%m%dT%H%M%S}-flash-v1"
         about = ["flash/v1", "--concept", "latency", "--until", first, "--why", "known"]
-        assert cli.main(["acknowledge", *about]) == 0
+        assert cli.main(["decide", "acknowledge", *about]) == 0
         capsys.readouterr()
         assert len(look(slower).open) == 1
         ended = f"it was for results up to run {first}, and these are newer, of 2026-03-02 12:00"
@@ -610,7 +611,7 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
 ) -> None:
     import_paths([reports / "ncar"], data=str(tmp_path))
     assert look(tmp_path).regressions == (), "the newer of the two is the faster one"
-    assert cli.main(["baseline", "set", "ncar", "MW_DivToMult", "--why", "it ships"]) == 0
+    assert cli.main(["decide", "baseline", "set", "ncar", "MW_DivToMult", "--why", "it ships"]) == 0
     regression = only(tmp_path)
     assert (regression.series.version, regression.series.concept, regression.kind) == (
         "MW_Baseline",

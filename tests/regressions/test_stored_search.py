@@ -89,7 +89,7 @@ def _forget(folder: Path, runs: list[str]) -> None:
 
 
 def _pin(folder: Path, runs: list[str]) -> None:
-    assert cli.main(["baseline", "set", "flash", "v2", "--why", "fastest"]) == 0
+    assert cli.main(["decide", "baseline", "set", "flash", "v2", "--why", "fastest"]) == 0
 
 
 def _rebuild(folder: Path, _runs: list[str]) -> None:
@@ -113,7 +113,7 @@ def test_after_a_change_of_data_or_decisions_the_answer_is_a_new_one(
 def test_an_acknowledgement_counts_at_once(tmp_path: Path, searches: list[None]) -> None:
     slower(tmp_path)
     (one,) = look(tmp_path).open
-    assert cli.main(["acknowledge", one.subject, "--why", "known"]) == 0
+    assert cli.main(["decide", "acknowledge", one.subject, "--why", "known"]) == 0
     assert not look(tmp_path).open
     assert len(searches) == 1
 
@@ -162,7 +162,7 @@ def test_causes_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         with open_store(str(tmp_path)) as store:
             document = list_regressions(load_metrics(), store, data=str(tmp_path))
             answered = document.to_dict()
-            document.keep_causes()
+            document.keep()
         return answered
 
     first = causes()
@@ -174,12 +174,12 @@ def test_the_command_that_adds_runs_to_a_long_history_searches_it(
     tmp_path: Path, searches: list[None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slower(tmp_path)
-    assert cli.main(["index"]) == 0
+    assert cli.main(["data", "index"]) == 0
     assert not searches  # three runs: the first question is answered soon enough
     assert cli.main(["regressions", "--json"]) == 0
     timed_runs.seal(tmp_path, run({"v3": 1e5}, 3))
     monkeypatch.setattr(output, "LONG_HISTORY", 4)
-    assert cli.main(["index"]) == 0
+    assert cli.main(["data", "index"]) == 0
     assert len(searches) == 2
     # Neither the search nor a cause is left for who asks next.
     monkeypatch.setattr(CauseFinder, "changes", lambda *_: pytest.fail("looked up again"))
@@ -195,7 +195,7 @@ def test_a_search_that_fails_fails_no_command_that_adds_runs(
     slower(tmp_path)
     monkeypatch.setattr(output, "LONG_HISTORY", 1)
     monkeypatch.setattr(regressions, "load_metrics", _unusable)
-    assert cli.main(["index"]) == 0
+    assert cli.main(["data", "index"]) == 0
     assert capsys.readouterr().out.startswith("index: 3 runs added")
 
 

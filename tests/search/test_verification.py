@@ -1,4 +1,4 @@
-"""What `profiler verify` says of searches."""
+"""What `profiler data verify` says of searches."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 def test_verify_finds_what_is_damaged(data: Path, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     run_id = run_ids(data)[1]
     DAMAGES[message](data / "runs" / run_id)
-    assert cli.main(["verify", "--quick"]) == 2
+    assert cli.main(["data", "verify", "--quick"]) == 2
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith(run_id)
     assert message in printed[0]
@@ -156,14 +156,14 @@ def test_delete_asks_first_and_refuses_what_is_not_there(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_id = run_ids(data)[0]
-    assert cli.main(["delete", run_id, "--why", WHY]) == 2
+    assert cli.main(["data", "delete", run_id, "--why", WHY]) == 2
     printed = capsys.readouterr()
     assert printed.out.startswith(f"{run_id}: 2 files, ")
     assert "--yes" in printed.err
     with pytest.raises(UnknownName):
         delete_runs([run_id, "nothing"], why=WHY)
     assert len(run_ids(data)) == 4
-    assert cli.main(["delete", run_id, "--why", WHY, "--yes"]) == 0
+    assert cli.main(["data", "delete", run_id, "--why", WHY, "--yes"]) == 0
     assert len(run_ids(data)) == 3
 
 
@@ -171,12 +171,12 @@ def test_the_commands_say_what_they_did(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     packed = tmp_path / "b.tar.gz"
-    assert cli.main(["backup", str(packed)]) == 0
+    assert cli.main(["data", "backup", str(packed)]) == 0
     assert f"{packed}: 4 runs and 0 decisions" in capsys.readouterr().out
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "new"))
-    assert cli.main(["restore", str(packed)]) == 0
+    assert cli.main(["data", "restore", str(packed)]) == 0
     assert capsys.readouterr().out == "4 runs restored\n"
-    assert cli.main(["restore", str(packed)]) == 0
+    assert cli.main(["data", "restore", str(packed)]) == 0
     assert capsys.readouterr().out == "4 runs already there\n"
-    assert cli.main(["backup", str(tmp_path)]) == 2
+    assert cli.main(["data", "backup", str(tmp_path)]) == 2
     assert "is a folder" in capsys.readouterr().err

@@ -448,17 +448,17 @@ def test_the_commands_say_what_they_did(paths: list[Path], tmp_path: Path, made_
     assert done.stderr.count("\n") == 1
     assert str(bad) in done.stderr
     run = bundle.list_runs(location.open_root())[0]
-    assert profiler("relabel", run, "--version", "v1", "--why", "typo").returncode == 0
-    assert profiler("forget", run).returncode == 0
+    assert profiler("data", "relabel", run, "--version", "v1", "--why", "typo").returncode == 0
+    assert profiler("data", "forget", run).returncode == 0
     again = profiler("import", paths[0])
     assert again.returncode == 0
-    assert f"profiler forget --undo {run}" in again.stdout
-    assert profiler("forget", run, "--undo").returncode == 0
-    exported = profiler("export", run, "--out", tmp_path)
+    assert f"profiler data forget --undo {run}" in again.stdout
+    assert profiler("data", "forget", run, "--undo").returncode == 0
+    exported = profiler("data", "export", run, "--out", tmp_path)
     assert Path(exported.stdout.strip()).is_file()
-    assert profiler("index").stdout == "index: nothing to do\n"
-    assert profiler("index", "--rebuild").stdout == "index: 2 runs added\n"
-    unknown = profiler("forget", "nothing")
+    assert profiler("data", "index").stdout == "index: nothing to do\n"
+    assert profiler("data", "index", "--rebuild").stdout == "index: 2 runs added\n"
+    unknown = profiler("data", "forget", "nothing")
     assert (unknown.returncode, unknown.stdout) == (2, "")
     assert "no run nothing" in unknown.stderr
     nothing = profiler("import", tmp_path / "data" / "decisions")
@@ -551,7 +551,7 @@ def test_a_family_of_several_folders_is_parted_by_one_decision(
         (["rms", "mm"], "rms-mm", 2),
         (["silu", "mm"], "silu-mm", 1),
     ]
-    assert mix.way_out in profiler("runs").stdout
+    assert mix.way_out in profiler("list", "runs").stdout
     done = profiler(*mix.way_out.split()[1:], "--why", "two kernels")
     assert (done.returncode, done.stdout.count(" is rms-mm/"), done.stdout.count(" is silu-mm/")) == (0, 2, 1)
     [decision] = decisions.load_decisions(location.open_root())
@@ -791,7 +791,7 @@ def test_labels_given_to_what_is_there_already_are_not_dropped_without_a_word(pa
     assert again == (AlreadyImported(str(paths[0]), item.run_id, other_labels=(("family", "fam 2"),)),)
     said = profiler("import", paths[0], "--family", "fam 2", "--version", "prof1").stdout
     assert str(paths[0]) in said
-    assert f"profiler relabel {item.run_id} --family 'fam 2'`" in said
+    assert f"profiler data relabel {item.run_id} --family 'fam 2'`" in said
     relabel(item.run_id, family="fam 2")
     assert import_paths(paths[:1], family="fam 2").already[0].other_labels == ()
 
@@ -807,17 +807,17 @@ def test_what_is_so_already_is_not_decided_again(paths: list[Path]) -> None:
         "forget",
         "relabel",
     ]
-    assert f"{item.run_id} was hidden before" in profiler("forget", item.run_id).stdout
+    assert f"{item.run_id} was hidden before" in profiler("data", "forget", item.run_id).stdout
     assert (
         f"{item.run_id} is mistic/v3, workload w"
-        in profiler("relabel", item.run_id, "--version", "v3").stdout
+        in profiler("data", "relabel", item.run_id, "--version", "v3").stdout
     )
 
 
 @pytest.mark.parametrize(
     "command",
-    [("runs",), ("import", "."), ("index", "--rebuild"), ("forget", "x"), ("export", "x")],
-    ids=lambda command: command[0],
+    [("list", "runs"), ("import", "."), ("data", "index", "--rebuild"), ("data", "forget", "x")],
+    ids=" ".join,
 )
 def test_a_data_folder_that_cannot_be_is_one_line(command: tuple[str, ...]) -> None:
     done = profiler(*command, PROFILER_DATA="/dev/null/x")

@@ -98,10 +98,10 @@ def test_a_damaged_report_is_kept_and_named(
 ) -> None:
     report = next(data.rglob("prof1.ncu-rep"))
     report.write_bytes(report.read_bytes()[:-1] + b"X")
-    assert cli.main(["prune", "--older", "1", "--family", "mistic"]) == 0
+    assert cli.main(["data", "prune", "--older", "1", "--family", "mistic"]) == 0
     assert "reports of 2 runs" in (printed := capsys.readouterr().out)
     assert "nothing was dropped" in printed
-    assert cli.main(["prune", "--older", "1", "--family", "mistic", "--yes"]) == 2
+    assert cli.main(["data", "prune", "--older", "1", "--family", "mistic", "--yes"]) == 2
     printed = capsys.readouterr().out
     assert "reports of 1 run," in printed
     assert "keeps its reports: reports/prof1.ncu-rep has another sha256" in printed

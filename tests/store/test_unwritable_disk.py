@@ -47,8 +47,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """How many runs `profiler runs` lists, and what it says on stderr. It never fails."""
-    assert cli.main(["runs"]) == 0
+    """How many runs `profiler list runs` lists, and what it says on stderr. It never fails."""
+    assert cli.main(["list", "runs"]) == 0
     printed = capsys.readouterr()
     return sum("example-" in line for line in printed.out.splitlines()), printed.err
 
@@ -176,10 +176,12 @@ def test_a_disk_that_takes_nothing_is_read(
     number, said = listed(capsys)
     assert number == 2
     assert said.startswith("profiler: answers are without 2 sealed runs: ")
-    for command in (["compare", "before", "after"], ["versions"]):
+    for command in (["compare", "before", "after"], ["list", "versions"]):
         assert cli.main(command) == 0
     if os.statvfs(disk).f_flag & os.ST_RDONLY == 0:
-        assert cli.main(["note", EXAMPLES[0].name, "text"]) == 2  # and not a word of a decision stays
+        assert (
+            cli.main(["decide", "note", EXAMPLES[0].name, "text"]) == 2
+        )  # and not a word of a decision stays
         assert not list(disk.glob("data/decisions/*"))
 
 
@@ -201,7 +203,7 @@ def test_on_a_full_disk_runs_can_be_deleted(
     (imported,) = import_paths([made_reports / "mistic" / "prof1.ncu-rep"]).imported
     fill(disk)
     gone = imported.run_id
-    assert cli.main(["delete", gone, "--why", "the disk is full", "--yes"]) == 0
+    assert cli.main(["data", "delete", gone, "--why", "the disk is full", "--yes"]) == 0
     assert bundle.list_runs(LocalRoot(disk / "data")) == [path.name for path in EXAMPLES[:2]]
     (record,) = decisions.load_decisions(LocalRoot(disk / "data"))
     assert (record.kind, record.subject, record.why) == ("delete", gone, "the disk is full")
@@ -215,7 +217,7 @@ def test_a_run_is_deleted_where_the_index_cannot_follow_yet(
 ) -> None:
     sync_index()
     on_connect("PRAGMA query_only=1")
-    assert cli.main(["delete", EXAMPLES[0].name, "--why", "w", "--yes"]) == 0
+    assert cli.main(["data", "delete", EXAMPLES[0].name, "--why", "w", "--yes"]) == 0
     assert EXAMPLES[0].name not in bundle.list_runs(LocalRoot(data))
     capsys.readouterr()
     assert "with 1 run that is gone" in listed(capsys)[1]
@@ -227,8 +229,8 @@ def test_on_a_full_disk_reports_can_be_dropped(
 ) -> None:
     import_paths([made_reports / "mistic" / "prof1.ncu-rep"])
     fill_space(disk)
-    assert cli.main(["prune", "--older", "1", "--family", "mistic"]) == 0
-    assert cli.main(["prune", "--older", "1", "--family", "mistic", "--yes"]) == 0
+    assert cli.main(["data", "prune", "--older", "1", "--family", "mistic"]) == 0
+    assert cli.main(["data", "prune", "--older", "1", "--family", "mistic", "--yes"]) == 0
     assert "reports of 1 run" in capsys.readouterr().out
     assert not list((disk / "data" / "runs").glob("*mistic*/reports/*.ncu-rep"))
     assert list((disk / "data" / "runs").glob("*mistic*/dropped.json"))
@@ -286,14 +288,14 @@ def test_a_folder_without_permission_to_write_is_read(
             path.unlink()
     permit(0o555)
     before = sorted(path.name for path in data.rglob("*"))
-    done = without_privileges(["runs"])
+    done = without_privileges(["list", "runs"])
     assert done.returncode == 0, done.stderr
     assert sum("example-" in line for line in done.stdout.splitlines()) == number
     words = (
         "answers are without 2 sealed runs: " if has_index else "a temporary index made for this command: "
     )
     assert words in done.stderr
-    done = without_privileges(["note", EXAMPLES[0].name, "text"])
+    done = without_privileges(["decide", "note", EXAMPLES[0].name, "text"])
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert sorted(path.name for path in data.rglob("*")) == before
@@ -302,7 +304,7 @@ def test_a_folder_without_permission_to_write_is_read(
 @pytest.mark.slow
 def test_a_folder_that_may_not_be_read_is_said_in_a_line(data: Path, permit: Callable[[int], None]) -> None:
     permit(0o000)
-    done = without_privileges(["runs"])
+    done = without_privileges(["list", "runs"])
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("profiler: ")
     assert done.stderr.count("\n") == 1, done.stderr

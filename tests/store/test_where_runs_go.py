@@ -68,4 +68,4 @@ def test_import_says_where_it_put_them_and_the_same_index_has_them(
     assert str(tmp_path / "data") in run("import", "prof1.ncu-rep").splitlines()[-1]
     assert {path.name for path in (CLONE / "data/runs").iterdir()} == before
     assert len(list((tmp_path / "data/runs").iterdir())) == 1
-    assert "prof1" in run("versions")
+    assert "prof1" in run("list", "versions")

@@ -121,7 +121,7 @@ class TestTrends:
     ) -> None:
         timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), run({"v2": 160e3}, 1))
         app = page("trends", tmp_path, monkeypatch)
-        assert "no A/A floor here: profiler noise v2" in text(app)
+        assert "no A/A floor here: profiler collect --noise v2" in text(app)
         (figure,) = charts(app)
         assert not [trace for trace in figure["data"] if trace.get("fill") == "toself"]
 

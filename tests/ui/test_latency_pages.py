@@ -105,7 +105,7 @@ class TestWords:
         told = " ".join(latency_verdict.notes(one, b, UNKNOWN_NOISE))
         assert "unclear" in latency_verdict.verdict(one)
         assert "no noise floor" in told
-        assert "profiler noise v2" in told
+        assert "profiler collect --noise v2" in told
         assert "profiler collect v2 --against v1 --rounds 25" in told
         assert "did not alternate" in latency_verdict.chart_note(one, "samples")
 

@@ -40,7 +40,7 @@ def test_a_launch_without_the_metrics_has_no_chart_and_names_them(
     said = text(app)
     assert "No point to draw" in said
     assert "dram__bytes.sum.peak_sustained" in said
-    assert "ncu --metrics $(profiler metrics --chip sm_86)" in said
+    assert "ncu --metrics $(profiler list metrics --chip sm_86)" in said
 
 
 def test_occupancy_says_what_limits_and_shows_the_reports_curves(

@@ -35,7 +35,7 @@ def mine(tmp_path: Path) -> Path:
 def real(tmp_path: Path) -> Path:
     """The committed run of our own lineage."""
     if not RUNS:
-        pytest.skip("no dissected run under data/runs: `profiler dissect --out data/runs` makes one")
+        pytest.skip("no dissected run under data/runs: `profiler static --check --out data/runs` makes one")
     shutil.copytree(RUNS[-1], tmp_path / "runs" / RUNS[-1].name)
     return tmp_path
 
@@ -97,7 +97,7 @@ class TestPages:
     def test_the_lineage_page_without_data_names_the_command(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert "profiler dissect" in text(page("lineage", tmp_path, monkeypatch))
+        assert "profiler static --check" in text(page("lineage", tmp_path, monkeypatch))
 
     def test_the_lineage_page_shows_graph_and_choice(
         self, mine: Path, monkeypatch: pytest.MonkeyPatch
@@ -112,7 +112,7 @@ class TestPages:
     def test_the_lineage_page_of_imported_reports_alone_is_empty(
         self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert "profiler dissect" in text(page("lineage", made_data, monkeypatch))
+        assert "profiler static --check" in text(page("lineage", made_data, monkeypatch))
 
     def test_a_catalogue_that_cannot_be_read_is_one_line(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -106,8 +106,8 @@ def test_joining_leaves_out_what_is_empty() -> None:
 
 
 def test_a_command_in_an_error_is_code_and_the_rest_is_escaped() -> None:
-    shown = markup.error_box("no <b>: run `profiler metrics` first")
-    assert 'no &lt;b&gt;: run <span class="c">profiler metrics</span> first' in shown
+    shown = markup.error_box("no <b>: run `profiler list metrics` first")
+    assert 'no &lt;b&gt;: run <span class="c">profiler list metrics</span> first' in shown
     assert markup.backticks_as_code("it`s") == "it`s"
 
 

@@ -72,7 +72,9 @@ def test_a_group_is_a_row_and_the_first_is_shown_whole(data: Path, monkeypatch: 
     assert "since when v1 2026-03-02 12:00; before: v1 2026-03-01 12:00 UTC" in shown
     assert re.search("cause code *: SASS of main differs", shown)
     assert "A/A floor here ±" in shown
-    assert f"profiler acknowledge flash/v1 --concept latency --workload {WORKLOAD} --gpu '{GPU}'" in shown
+    assert (
+        f"profiler decide acknowledge flash/v1 --concept latency --workload {WORKLOAD} --gpu '{GPU}'" in shown
+    )
 
 
 def test_the_address_chooses_a_row(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +192,8 @@ def test_a_dashboard_for_reading_shows_no_form(data: Path, monkeypatch: pytest.M
         assert not {one.label for one in app.button} & {"Acknowledge", "Pin", "Import", "Keep", "Undo"}
     (code,) = page("regressions", data, monkeypatch).code
     assert code.value == (
-        f"profiler acknowledge flash/v1 --concept latency --workload {WORKLOAD} --gpu '{GPU}' --why TEXT"
+        f"profiler decide acknowledge flash/v1 --concept latency --workload {WORKLOAD} --gpu '{GPU}' "
+        "--why TEXT"
     )
 
 
@@ -215,7 +218,7 @@ def test_what_is_acknowledged_stands_last_with_who_and_why(
     monkeypatch.setenv("PROFILER_DATA", str(data))
     arguments = ["flash/v1", "--concept", "latency", "--why", "known", "--until", "2099-01-01"]
     page("regressions", data, monkeypatch)
-    assert cli.main(["acknowledge", *arguments]) == 0
+    assert cli.main(["decide", "acknowledge", *arguments]) == 0
     shown = text(page("regressions", data, monkeypatch))
     assert "Worse now ! 1 of 1 version; 1 acknowledged" in shown
     assert "Acknowledged 1, listed and not counted" in shown
@@ -227,7 +230,10 @@ def test_an_acknowledgement_that_ended_says_when_and_why_and_the_row_is_open(
 ) -> None:
     monkeypatch.setenv("PROFILER_DATA", str(data))
     assert (
-        cli.main(["acknowledge", "flash/v1", "--concept", "latency", "--why", "known", "--up-to", "1%"]) == 0
+        cli.main(
+            ["decide", "acknowledge", "flash/v1", "--concept", "latency", "--why", "known", "--up-to", "1%"]
+        )
+        == 0
     )
     app = page("regressions", data, monkeypatch)
     shown = text(app)
@@ -261,7 +267,7 @@ def test_what_cannot_be_judged_is_counted_with_the_command(
     )
     assert of_newest in text(page("overview", tmp_path, monkeypatch))
     assert "? 1 newest result cannot be judged: no A/A floor of NVIDIA H100" in shown
-    assert "profiler noise VERSION" in shown
+    assert "profiler collect --noise VERSION" in shown
 
 
 def test_an_index_that_holds_nothing_is_not_called_fine() -> None:

@@ -16,7 +16,7 @@ if not by_family:
     st.html(markup.page_head("Lineage"))
     st.html(
         markup.empty_page(
-            "No lineage yet: no run has a catalogue. Make one, without a GPU:", "profiler dissect"
+            "No lineage yet: no run has a catalogue. Make one, without a GPU:", "profiler static --check"
         )
     )
     st.stop()

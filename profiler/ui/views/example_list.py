@@ -25,5 +25,7 @@ def sources(runs: Sequence[RunInfo]) -> Html:
 
 def hidden(number: int) -> Html:
     """That they are hidden, and what brings them back later."""
-    words = f"{number} example runs are hidden for good; later `profiler forget RUN --undo` brings one back"
+    words = (
+        f"{number} example runs are hidden for good; later `profiler data forget RUN --undo` brings one back"
+    )
     return markup.note(markup.backticks_as_code(words))

@@ -21,7 +21,8 @@ BY_TIME, BY_CONFLICTS = ORDERS = ("modelled time", "conflicts")  # of code that 
 _TO_SASS = "SASS\N{NO-BREAK SPACE}›"
 _MISSING = "Not available for code that was not run: samples, stall reasons, executions, excess sectors."
 _NO_TRAFFIC = (
-    "no modelled traffic of this version is kept; bank conflicts by line come from `profiler dissect {}`"
+    "no modelled traffic of this version is kept; bank conflicts by line come from "
+    "`profiler static --check {}`"
 )
 
 

@@ -100,7 +100,7 @@ def test_a_roof_that_is_not_known_is_not_drawn_and_its_metric_is_named() -> None
     words_of_notes = answer.html(missing_blocks(roofline, "sm_80"))
     assert PEAK.format("ffma") in words_of_notes
     assert "failed (NaN)" in words_of_notes
-    assert "profiler metrics --chip sm_80" in words_of_notes
+    assert "profiler list metrics --chip sm_80" in words_of_notes
     (cells,) = point_table(roofline).rows
     assert cells[3] == "–", "where the roofs meet"
 

@@ -85,7 +85,7 @@ def test_an_open_question_comes_with_the_counters_that_would_answer_it(ncar: Com
     bare = replace(pair.b, values=pack_values(kept))
     words = plain(advice.table(statements_of_launch(bare, "7.0", TABLE), "sm_70"))
     assert "unknown: " in words
-    assert "ncu --metrics $(profiler metrics --chip sm_70) PROGRAM" in words
+    assert "ncu --metrics $(profiler list metrics --chip sm_70) PROGRAM" in words
 
 
 def test_a_share_that_nobody_knows_is_a_dash_and_no_zero() -> None:

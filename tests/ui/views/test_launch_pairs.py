@@ -249,13 +249,13 @@ def test_kernels_that_may_be_one_have_the_command_that_keeps_the_pair() -> None:
     )
     left_over = compare(a, replace(b, launches=(replace(b.launches[0], grid=(1, 1, 1)),)), load_metrics())
     assert left_over.pairs == ()
-    words = "if they are one kernel: profiler pair silu x=yz"
+    words = "if they are one kernel: profiler decide pair silu x=yz"
     assert list(map(text, launch_pairs.notes(left_over))) == [words]
     proposed = compare(a, b, load_metrics())
     notes = list(map(text, launch_pairs.notes(proposed, proposed.pairs[0])))
     assert notes == [
         "x → yz: paired by position, names differ",
-        "not declared to be one kernel: profiler pair silu x=yz",
+        "not declared to be one kernel: profiler decide pair silu x=yz",
     ]
 
 

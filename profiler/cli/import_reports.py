@@ -1,0 +1,110 @@
+"""`profiler import`: reports into the data folder, and what became of each file."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import complain, prepare_answers, progress_bar
+from profiler.errors import Exit, ProfilerError
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+    from profiler.store.import_files import ImportSummary
+
+
+def add(commands: Commands) -> None:
+    """Add `import`."""
+    command = commands.add_parser(
+        "import",
+        help="import reports, CSVs, bundles and folders of them",
+        description="Import Nsight Compute reports (.ncu-rep), CSVs from ncu, bundles (folders or zips). "
+        "By default the version is the file's name, and the family the nearest part of the path that no "
+        "other folder has. What was imported before stays as it is.",
+        epilog="A label may be a text (silu), a template ({folder[-2]}-{stem}), a rule by name "
+        "('silu*=silu') or by regular expression ('/_n(\\d+)/=n{1}'). "
+        "Of several rules the first that fits a report counts.",
+    )
+    command.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder to search")
+    for name in ("family", "version", "workload"):
+        command.add_argument(
+            f"--{name}",
+            action="append",
+            metavar=name.upper(),
+            help=f"the {name} of these reports (bundles have their own)",
+        )
+    command.add_argument(
+        "--relabel",
+        action="store_true",
+        help="also give these labels to reports imported before, in one decision",
+    )
+    command.add_argument(
+        "--reader-memory",
+        metavar="SIZE",
+        help="memory limit for reading a file, such as 4G (default: by its size; PROFILER_READER_MEMORY)",
+    )
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Import, and say what became of every file. One that is refused does not stop the others."""
+    from profiler.reports.memory_limit import parse_size
+    from profiler.reports.reader_client import start_reader
+
+    memory = arguments.reader_memory
+    memory_bytes = None if memory is None else parse_size(memory, "--reader-memory")
+    if any(path.suffix.lower() not in (".csv", ".zip") for path in arguments.paths):
+        start_reader(memory_bytes)  # which takes as long as to load what imports
+    from profiler.store.begin_import import import_paths
+
+    with progress_bar() as progress:
+        summary = import_paths(
+            arguments.paths,
+            family=arguments.family,
+            version=arguments.version,
+            workload=arguments.workload,
+            relabel=arguments.relabel,
+            reader_memory=memory_bytes,
+            keep_reader=False,
+            progress=progress,
+        )
+    if not (summary.imported or summary.already or summary.refused):
+        raise ProfilerError("nothing to import there: no report (.ncu-rep, or CSV from ncu) and no bundle")
+    for line in _summary_lines(summary):
+        print(line)
+    complain(message for _, message in (*summary.warnings, *summary.refused))
+    if summary.imported or summary.relabelled:
+        prepare_answers()
+    return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
+
+
+def _summary_lines(summary: ImportSummary) -> Iterator[str]:
+    """What became of an import: a line a new run, then the counts."""
+    for new in summary.imported:
+        yield f"{new.run_id}  {new.family}/{new.version}  {new.launches} launch{'es' * (new.launches != 1)}"
+    for duplicate in summary.already:
+        if duplicate.from_other_file:
+            yield f"{duplicate.path}: the same measurement as run {duplicate.run_id}, from another file"
+        if duplicate.hidden:
+            undo = f"`profiler data forget --undo {duplicate.run_id}`"
+            yield f"{duplicate.path}: forgotten; {undo} shows it again"
+        if duplicate.other_labels:
+            options = " ".join(f"--{kind} {shlex.quote(text)}" for kind, text in duplicate.other_labels)
+            yield (
+                f"{duplicate.path}: already there under other labels; "
+                f"`profiler data relabel {duplicate.run_id} {options}` changes them"
+            )
+    for run_id, family, version in summary.relabelled:
+        yield f"{run_id}  is {family}/{version} now"
+    counts = {
+        "imported": len(summary.imported),
+        "already there": len(summary.already),
+        "relabelled": len(summary.relabelled),
+        "refused": len(summary.refused),
+        "other files skipped": summary.skipped,
+    }
+    into = f", into {summary.data}" if summary.imported else ""
+    yield ", ".join(f"{count} {what}" for what, count in counts.items() if count) + into

@@ -1,0 +1,148 @@
+"""The answers that are declared once, and how a declaration is read from the source of its function.
+
+To add an answer: a function in `profiler/documents/` that returns a Document, and its line in ANSWERS. From
+the function's parameters and docstring follow the command with its options and help, the function of the
+library, the tool for language models, and its row in `docs/commands.md` (`python -m tests.docs_rows` writes
+these).
+
+A docstring is: what is answered, in one line; paragraphs for whoever asks; `Arguments:` with a line for each
+parameter that is not one of SHARED; then what it raises, and an example, which only the library shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+# Parameters that say where data is, not what is asked: whoever asks fills them in.
+SOURCES = ("table", "store", "store_opener", "data")
+SHARED: Mapping[str, str] = {
+    "name": "a report file, a run id, family/version, or a version",
+    "family": "only this family",
+    "workload": "only this workload (versions, not files)",
+    "gpu": "only this GPU model, also in report files",
+    "kernel": "only kernels whose name, NVTX range/name or demangled name contains PATTERN; with * or ? the "
+    "whole name must fit; regex:EXPR is a regular expression; case does not matter",
+    "top": "only the N that take longest; the others are counted",
+    "evidence": "kind of evidence (default: measured if available, else static and modelled separately)",
+}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An answer: its function, and the faces that it has besides the command."""
+
+    function: str  # module:function below profiler.documents
+    library: str  # its name in the library
+    tool: str = ""  # its name as a tool for language models; "" where it is none
+    all_shows: str = ""  # what --all shows besides; "" where there is no more
+
+
+ANSWERS: Mapping[str, Declared] = {
+    "roofline": Declared("roofline:rooflines_of_name", "roofline", "roofline"),
+    "insights": Declared("insights:insights_of_name", "insights", "insights"),
+    "trend": Declared(
+        "trend:trend_or_steps",
+        "trend",
+        "trend",
+        "also list versions without a value and kernels of only one version",
+    ),
+    "regressions": Declared("regressions:list_regressions", "list_regressions", "regressions"),
+    "list runs": Declared("listing:list_runs", "list_runs", all_shows="every run, not only the newest"),
+    "list versions": Declared("listing:list_versions", "list_versions"),
+    "list workloads": Declared("listing:list_workloads", "list_workloads"),
+    "list noise": Declared("noise:list_noise_floors", "list_noise"),
+}
+LIBRARY = {declared.library: command for command, declared in ANSWERS.items()}
+
+
+@dataclass(frozen=True)
+class AnswerOption:
+    """One parameter of an answer."""
+
+    name: str
+    kind: str  # subject (a report, run or version), text, texts, number or switch
+    required: bool
+    help: str
+    choices: tuple[str, ...] = ()
+    default: object = None
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the source of an answer's function says."""
+
+    summary: str
+    body: str  # the paragraphs for whoever asks, as they are written
+    text: str  # the whole docstring
+    parameters: tuple[AnswerOption, ...]
+
+    @property
+    def brief(self) -> str:
+        """The summary and the first sentence below it, for a list of tools or of commands."""
+        first = " ".join(self.body.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
+        return f"{self.summary} {first}." if first else self.summary
+
+
+@lru_cache
+def declaration(command: str) -> Declaration:
+    """Read the declaration of an answer from its source, without importing it."""
+    module, _, function = ANSWERS[command].function.partition(":")
+    source = (Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8")
+    # Of a module the statement alone that defines the function: the whole takes several times as long.
+    begin = source.index(f"\ndef {function}(") + 1
+    (node,) = ast.parse(source[begin : source.find("\n\n\n", begin)]).body
+    assert isinstance(node, ast.FunctionDef)
+    doc = ast.get_docstring(node) or ""
+    summary, _, rest = doc.partition("\n")
+    body, _, after = rest.partition("\nArguments:\n")
+    helps = dict(re.findall(r"^    (\w+): (.*(?:\n      .*)*)", after, re.MULTILINE))
+    shown = tuple(
+        _parameter(argument, default, " ".join(helps.get(argument.arg, "").split()))
+        for argument, default in _with_defaults(node)
+        if argument.arg not in SOURCES
+    )
+    paragraphs = [text for text in body.strip().split("\n\n") if not re.match(r"Raises |    ", text)]
+    return Declaration(summary, "\n\n".join(paragraphs), doc, shown)
+
+
+def load_answer(command: str) -> Callable[..., Any]:
+    """The function of an answer, imported."""
+    module, _, function = ANSWERS[command].function.partition(":")
+    answer: Callable[..., Any] = getattr(importlib.import_module(f"profiler.documents.{module}"), function)
+    return answer
+
+
+def _with_defaults(node: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr | None]]:
+    arguments = node.args
+    missing = [None] * (len(arguments.args) - len(arguments.defaults))
+    return [
+        *zip(arguments.args, [*missing, *arguments.defaults], strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ]
+
+
+def _parameter(argument: ast.arg, default: ast.expr | None, words: str) -> AnswerOption:
+    name, annotation = argument.arg, ast.unparse(argument.annotation) if argument.annotation else ""
+    base = annotation.removesuffix(" | None")
+    literal = re.fullmatch(r"(Collection\[)?Literal\[(.*?)\]\]?", base)
+    choices = tuple(ast.literal_eval(f"({literal[2]},)")) if literal else ()
+    if name == "evidence":
+        choices = ("measured", "static", "modelled")
+    kinds = {"str": "text", "int": "number", "bool": "switch", "Subject": "subject"}
+    several = base.startswith(("Collection", "Sequence"))
+    kind = "texts" if several else "text" if choices else kinds[base]
+    return AnswerOption(
+        name,
+        kind,
+        default is None,
+        words or SHARED[name],
+        choices,
+        ast.literal_eval(default) if isinstance(default, ast.Constant) else None,
+    )
