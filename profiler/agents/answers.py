@@ -188,7 +188,7 @@ def _find(arguments: Arguments, roots: Roots) -> Draft:
         )
     document = {"state": "counted in the index", "found": found.items}
     following = next_calls.after_find(found.items)
-    return Draft(found.sentences, document, views.found(document), following)
+    return Draft(found.sentences, document, document, following)
 
 
 def _show(arguments: Arguments, roots: Roots) -> Draft:

@@ -6,6 +6,7 @@ the function of the same name without the ending picks from that.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,16 +30,41 @@ _MOVED_SHOWN, _MOVED_OF_OTHERS = 8, 3
 _TERMS_SHOWN, _LEAST_TERM = 6, 0.01  # causes of a launch; of the largest
 _NEVER_SHOWN = frozenset({"part", "reason", "metric", "group", "label", "unreplicated", "b_state"})
 _UNMOVED = ("same", "unclear", "missing")
-_CALL_KEYS = (
-    *("subject", "workload", "gpu", "time_ns", "low_ns", "high_ns", "measured", "against", "ratio"),
-    *("word", "ratio_low", "ratio_high", "limiter", "limiter_saves", "no_model", "what_ifs"),
+# What is shown of a document, by the keys of its JSON: a(b c) is b and c of a, or of each item of the list a.
+_SIDE = "label run_id gpu workload dtype wrong created"
+_LATENCY = "mode verdict reason a b effect interval detectable rounds command"
+_COMPARED = f"evidence a({_SIDE}) b({_SIDE}) warnings latency({_LATENCY}) ambiguous(kernel why)"
+_EXPLAINED = f"evidence a b warnings latency({_LATENCY}) unmatched"
+_EXPLAINED_LAUNCH = (
+    "kernel verdict reason a_us b_us delta_us residue_us residue_flagged "
+    "also_moved(concept unit a b change_pct)"
+)
+_STATEMENT = "id kind evidence share_of_time saves_at_most confidence refuted_by"
+_CODE = "label evidence run arch compiler instructions colder_places"
+_PLACE = "place text samples modelled_share executed shared_excess global_excess_sectors state"
+_CODE_CHANGE = "a b evidence counts different"
+_GATE = "verdict exit_code compared not_judged"
+_CALL = (
+    "subject workload gpu time_ns low_ns high_ns measured against ratio word ratio_low ratio_high limiter "
+    "limiter_saves no_model what_ifs"
+)
+_JUDGEMENT = (
+    "candidate name gpu reason score score_reason evidence elite verdict stages(name state reason findings) "
+    "times against insights(id text lever evidence) seed"
 )
 _VERDICT_RANK = {"worse": 0, "better": 0, "not comparable": 1, "unclear": 2, "changed": 3}
 
 
-def found(document: Json) -> Json:
-    """Everything: it is names alone."""
-    return document
+def pick(document: Any, keys: str) -> Any:
+    """What of a document, or of each item of a list, is shown: its keys as the tables above write them."""
+    if isinstance(document, list):
+        return [pick(item, keys) for item in document]
+    picked = {}
+    for name, within in re.findall(r"(\w+)(?:\(([^()]*)\))?", keys):
+        if name in document:
+            value = document[name]
+            picked[name] = pick(value, within) if within and value is not None else value
+    return picked
 
 
 # Of a version that nobody measured.
@@ -152,22 +178,17 @@ def comparison(whole: Json) -> Json:
     if several is None:
         launches = [_compared(pair, index) for index, pair in enumerate(whole["launches"])]
         return {
-            "evidence": whole["evidence"],
+            **pick(whole, _COMPARED),
             "comparable": None if whole["comparable"] else False,
-            "a": _side(whole["a"]),
-            "b": _side(whole["b"]),
+            "latency": _latencies(whole),
             "blocked_by": [difference for difference in whole["differences"] if difference["blocks"]],
-            "warnings": whole["warnings"],
-            "latency": [_latency(latency) for latency in whole["latency"]],
             "launches": launches,
             **{key: [launch["kernel"] for launch in whole[key]] for key in ("only_in_a", "only_in_b")},
-            "ambiguous": [{"kernel": group["kernel"], "why": group["why"]} for group in whole["ambiguous"]],
         }
     first = several[0] if several else {"a": {}, "b": {}}
     shown = [_facts(one) for one in several]
     moved = [one for one in shown if one["metrics"]]
-    sides = {side: {key: first[side].get(key) for key in ("label", "run_id")} for side in ("a", "b")}
-    return {**sides, "comparisons": Selected(moved, len(several))}
+    return {**pick(first, "a(label run_id) b(label run_id)"), "comparisons": Selected(moved, len(several))}
 
 
 def comparison_sentences(document: ComparisonDocument) -> list[str]:
@@ -180,13 +201,8 @@ def comparison_sentences(document: ComparisonDocument) -> list[str]:
     return [*undecided_reasons(comparison), *unmatched(comparison)]
 
 
-def _side(side: Json) -> Json:
-    return {key: side.get(key) for key in ("label", "run_id", "gpu", "workload", "dtype", "wrong", "created")}
-
-
-def _latency(latency: Json) -> Json:
-    kept = ("mode", "verdict", "reason", "a", "b", "effect", "interval", "detectable", "rounds", "command")
-    return {"state": "measured", **{key: latency.get(key) for key in kept}}
+def _latencies(whole: Json) -> list[Json]:
+    return [{"state": Evidence.MEASURED.value, **pick(latency, _LATENCY)} for latency in whole["latency"]]
 
 
 def _compared(pair: Json, index: int) -> Json:
@@ -261,17 +277,11 @@ def explanation(whole: Json) -> Json:
     moved = [launch for launch in whole["launches"] if launch["verdict"] not in _UNMOVED]
     others = whole["launches"][len(moved) :]
     return {
-        "evidence": whole["evidence"],
+        **pick(whole, _EXPLAINED),
         "comparable": None if whole["comparable"] else False,
-        "a": whole["a"],
-        "b": whole["b"],
-        "warnings": whole["warnings"],
-        "latency": [_latency(latency) for latency in whole["latency"]],
+        "latency": _latencies(whole),
         "launches": Selected([_explained(launch) for launch in moved], len(whole["launches"])),
-        "other_launches": [
-            {key: launch[key] for key in ("kernel", "verdict", "a_us", "b_us")} for launch in others
-        ],
-        "unmatched": whole["unmatched"],
+        "other_launches": pick(others, "kernel verdict a_us b_us"),
     }
 
 
@@ -280,25 +290,13 @@ def _explained(launch: Json) -> Json:
     least = _LEAST_TERM * abs(terms[0]["us"] or 0) if terms else 0
     large = [term for term in terms if abs(term["us"] or 0) >= least][:_TERMS_SHOWN]
     return {
-        "kernel": launch["kernel"],
+        **pick(launch, _EXPLAINED_LAUNCH),
         "part": None if launch["part"] == launch["kernel"] else launch["part"],
-        "verdict": launch["verdict"],
-        "reason": launch["reason"],
-        **{key: launch[key] for key in ("a_us", "b_us", "delta_us")},
         "depth": None if launch["depth"] == "full" else launch["depth"],
         "terms": Selected(large, len(terms)),
         "terms_are_causes": None if launch["terms_are_causes"] else False,
-        "residue_us": launch["residue_us"],
-        "residue_flagged": launch["residue_flagged"],
         "stand_ins": [stand_in["words"] for stand_in in launch["stand_ins"]],
-        "also_moved": [
-            {key: move[key] for key in ("concept", "unit", "a", "b", "change_pct")}
-            for move in launch["also_moved"]
-        ],
-        "missing": Selected(
-            [{key: lacking[key] for key in ("concept", "why")} for lacking in launch["missing"][:2]],
-            len(launch["missing"]),
-        ),
+        "missing": Selected(pick(launch["missing"][:2], "concept why"), len(launch["missing"])),
     }
 
 
@@ -327,21 +325,10 @@ def insights(whole: Json) -> Json:
     for statement in whole["statements"]:
         valid = [metric for metric in statement["metrics"] if metric["state"] == "present"]
         metrics = [
-            {
-                "concept": metric["concept"] or metric["name"],
-                "value": metric["value"],
-                "baseline_value": metric["baseline_value"],
-                "unit": metric["unit"],
-            }
+            {"concept": metric["concept"] or metric["name"], **pick(metric, "value baseline_value unit")}
             for metric in valid[:6]
         ]
-        kept = {
-            key: statement[key]
-            for key in (
-                *("id", "kind", "evidence", "share_of_time", "saves_at_most"),
-                *("confidence", "refuted_by"),
-            )
-        }
+        kept = pick(statement, _STATEMENT)
         statements.append({**kept, "metrics": Selected(metrics, len(statement["metrics"]))})
     return {**whole, "schema": None, "statements": statements, "hidden": whole["hidden"] or None}
 
@@ -357,22 +344,16 @@ def code(whole: Json) -> Json:
     has_shares = any(place.get("modelled_share") for place in whole["places"])
     places = whole["places"] if has_samples or has_shares else whole["places"][:5]
     return {
-        **{key: whole.get(key) for key in ("label", "evidence", "run", "arch", "compiler", "instructions")},
+        **pick(whole, _CODE),
         "samples": None if has_samples else "missing: no GPU sampled this code",
         "places": Selected([_place(place) for place in places], len(whole["places"])),
-        "colder_places": whole.get("colder_places"),
     }
 
 
 def _place(place: Json) -> Json:
     waiting = sorted(place["waiting"].items(), key=lambda item: -item[1])[:2]
-    kept = {
-        key: place.get(key)
-        for key in ("place", "text", "samples", "modelled_share", "executed", "shared_excess")
-    }
-    if place.get("global_excess_sectors"):
-        kept["global_excess_sectors"] = place["global_excess_sectors"]
-    return {**kept, "waiting": dict(waiting), "state": place.get("state")}
+    excess = place.get("global_excess_sectors") or None
+    return {**pick(place, _PLACE), "global_excess_sectors": excess, "waiting": dict(waiting)}
 
 
 def hottest_sentences(whole: Json) -> list[str]:
@@ -421,7 +402,7 @@ def code_change_whole(document: Json) -> Json:
 def code_change(whole: Json) -> Json:
     """Where waiting moved, most first; else how many instructions differ."""
     moved = [place for place in whole["moved"] if not place["noise"]]
-    functions = [{"a": pair["a"], "b": pair["b"], "rows": len(pair["rows"])} for pair in whole["functions"]]
+    functions = [{**pick(pair, "a b"), "rows": len(pair["rows"])} for pair in whole["functions"]]
     places = [
         {**place, "by_reason": dict(sorted(place["by_reason"].items(), key=lambda item: -abs(item[1]))[:2])}
         for place in moved[:20]
@@ -432,7 +413,7 @@ def code_change(whole: Json) -> Json:
             del place["place_b"]
         del place["noise"]
     return {
-        **{key: whole[key] for key in ("a", "b", "evidence", "counts", "different")},
+        **pick(whole, _CODE_CHANGE),
         "origins": {side: {k: v for k, v in whole["origins"][side].items() if k != "note"} for side in "ab"},
         "functions": functions,
         "moved": Selected(places, len(whole["moved"])),
@@ -455,11 +436,8 @@ def gate(whole: Json) -> Json:
     ]
     counts = Counter(finding["outcome"] for finding in whole["findings"])
     return {
-        "verdict": whole["verdict"],
-        "exit_code": whole["exit_code"],
-        "compared": whole["compared"],
+        **pick(whole, _GATE),
         "outcomes": dict(counts),
-        "not_judged": whole["not_judged"],
         "findings": Selected(open_findings, len(whole["findings"])),
     }
 
@@ -499,7 +477,7 @@ def _call(call: Json) -> Json:
     longest = max(call["launches"], key=lambda launch: launch["time_ns"], default=None)
     used = sorted(longest["utilisation"].items(), key=lambda item: -item[1])[:4] if longest else ()
     return {
-        **{key: call.get(key) for key in _CALL_KEYS},
+        **pick(call, _CALL),
         "causes": Selected(causes, len(call["causes"] or ())),
         "utilisation": dict(used),
     }
@@ -507,23 +485,7 @@ def _call(call: Json) -> Json:
 
 def judgement(whole: Json) -> Json:
     """The stages up to the first that failed, times, and the verdicts against another candidate."""
-    stages = [
-        {key: stage[key] for key in ("name", "state", "reason", "findings")} for stage in whole["stages"]
-    ]
-    kept = ("candidate", "name", "gpu", "reason", "score", "score_reason", "evidence", "elite", "verdict")
-    insights = [
-        {key: statement[key] for key in ("id", "text", "lever", "evidence") if key in statement}
-        for statement in whole["insights"]
-    ]
-    return {
-        **{key: whole[key] for key in kept},
-        "valid": "unknown" if whole["valid"] is None else whole["valid"],
-        "stages": stages,
-        "times": whole["times"],
-        "against": whole["against"],
-        "insights": insights,
-        "seed": whole["seed"],
-    }
+    return {**pick(whole, _JUDGEMENT), "valid": "unknown" if whole["valid"] is None else whole["valid"]}
 
 
 def _without_name(metric: Json) -> Json:
