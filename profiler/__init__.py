@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from typing import TypeAlias, TypeGuard, TypeVar
 
     from profiler.compare.resolve_names import StoreOpener
-    from profiler.documents.backup import BackupDocument
     from profiler.documents.check import CheckDocument
     from profiler.documents.comparison import ComparisonDocument
     from profiler.documents.explanation import ExplanationDocument, UnmeasuredDocument
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from profiler.documents.prediction import GivenLaunch, PredictionDocument
     from profiler.documents.prune import PruneDocument
     from profiler.documents.report import ReportDocument
-    from profiler.documents.verify import VerifyDocument
     from profiler.documents.version_report import VersionReportDocument
     from profiler.documents.version_table import VersionTableDocument
     from profiler.evidence.launch import Report
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 # What is written here; `__all__` has the answers of `profiler.documents.declared` too.
 _OWN = [
-    "backup",
     "check",
     "compare",
     "compare_many",
@@ -60,7 +57,6 @@ _OWN = [
     "prune",
     "read_report",
     "report",
-    "verify",
 ]
 
 
@@ -420,32 +416,6 @@ def _refuse_folder_of_reports(folder: str) -> None:
         raise UnknownName(
             f"{folder} holds reports and no runs: `profiler import {folder}` takes them into a data folder"
         )
-
-
-def backup(out: Name, *, data: Data | None = None) -> BackupDocument:
-    """Write all runs and decisions of a data folder as one tar.gz, whole or not at all.
-
-    What is damaged is left out and named; `exit_code` is then 2. `profiler data restore` puts it back. Raises
-    ProfilerError where the file cannot be written.
-
-        profiler.backup("backup.tar.gz").sentences
-    """
-    from profiler.documents.backup import write_backup
-
-    return write_backup(Path(out), data=_folder(None, data))
-
-
-def verify(*, quick: bool = False, data: Data | None = None) -> VerifyDocument:
-    """Hold bundles against the sha256 of their files, read every decision, and compare the index with both.
-
-    `quick` leaves out the index. Nothing is mended; `exit_code` is 2 where anything is wrong. Raises
-    ProfilerError where the folder cannot be reached.
-
-        profiler.verify(quick=True).to_frame()
-    """
-    from profiler.documents.verify import verify_data
-
-    return verify_data(quick=quick, data=_folder(None, data))
 
 
 def prune(

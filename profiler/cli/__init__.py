@@ -72,7 +72,8 @@ GROUPS: dict[str, dict[str, str]] = {
     "decide": {name: name for name in ("baseline", "acknowledge", "pair", "note")},
     "data": {
         **dict.fromkeys(("index", "relabel", "forget", "export"), "data"),
-        **dict.fromkeys(("backup", "restore", "verify", "delete", "prune"), "upkeep"),
+        **{name.removeprefix("data "): DECLARED for name in ANSWERS if name.startswith("data ")},
+        **dict.fromkeys(("restore", "delete", "prune"), "upkeep"),
     },
 }
 _GROUP_HELP = {

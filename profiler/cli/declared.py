@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from profiler.cli.output import add_json, ask, note_forgotten, positive, print_document
+from profiler.cli.output import add_json, ask, note_forgotten, positive, print_document, progress_bar
 from profiler.documents.declared import ANSWERS, AnswerOption, declaration, load_answer
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ def add(commands: Commands, name: str) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Ask, print, and keep what took long to find."""
-    document = ask(load_answer(arguments.answer), arguments)
-    subjects = [one.name for one in declaration(arguments.answer).parameters if one.kind == "subject"]
+    answer, declared = load_answer(arguments.answer), declaration(arguments.answer)
+    with progress_bar() if "progress" in declared.sources else nullcontext() as progress:
+        document = ask(answer, arguments, progress=progress)
+    subjects = [one.name for one in declared.parameters if one.kind == "subject"]
     note_forgotten(arguments, *(getattr(arguments, name) for name in subjects))
     code = print_document(document, arguments)
     document.keep()

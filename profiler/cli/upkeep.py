@@ -1,4 +1,4 @@
-"""`profiler data backup | restore | verify | delete | prune`: what keeps a data folder whole, and small."""
+"""`profiler data restore | delete | prune`: what comes back to a data folder, and what leaves it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    """Add the five commands."""
-    saving = commands.add_parser(
-        "backup",
-        help="write all runs and decisions as one tar.gz",
-        description="Write all runs and decisions as one tar.gz, completely or not at all, checking the "
-        "sha256 of every file. What is damaged is left out and named (exit code 2). `sha256sum -c` reads its "
-        "last file, SHA256SUMS.",
-    )
-    saving.add_argument("out", type=Path, metavar="OUT.tar.gz", help="the file; an existing one is replaced")
+    """Add the three commands."""
     restoring = commands.add_parser(
         "restore",
         help="restore the runs and decisions of a backup",
@@ -34,20 +26,8 @@ def add(commands: Commands) -> None:
     restoring.add_argument(
         "file", type=Path, metavar="FILE", help="the file that `profiler data backup` wrote"
     )
-    verifying = commands.add_parser(
-        "verify",
-        help="check bundles against their hashes, and the index against the bundles",
-        description="Check the sha256 of every file of every bundle, read every decision, and compare the "
-        "index with a new one made from them. One line per finding; exit code 2 if there are any.",
-    )
-    verifying.add_argument("--quick", action="store_true", help="skip the index")
     pruning = _add_prune(commands)
-    for command, handler in (
-        (saving, backup),
-        (restoring, restore),
-        (verifying, verify),
-        (pruning, prune),
-    ):
+    for command, handler in ((restoring, restore), (pruning, prune)):
         add_json(command)
         command.set_defaults(handler=handler)
     _add_delete(commands)
@@ -89,15 +69,6 @@ def _add_delete(commands: Commands) -> None:
     command.set_defaults(handler=delete)
 
 
-def backup(arguments: argparse.Namespace) -> int:
-    """Write the backup and say what it holds."""
-    from profiler.documents.backup import write_backup
-
-    with progress_bar() as progress:
-        document = write_backup(arguments.out, progress=progress)
-    return print_document(document, arguments)
-
-
 def restore(arguments: argparse.Namespace) -> int:
     """Restore, and say what became of the runs."""
     from profiler.documents.backup import restore as restore_file
@@ -108,15 +79,6 @@ def restore(arguments: argparse.Namespace) -> int:
     if document.summary.restored:
         prepare_answers()
     return code
-
-
-def verify(arguments: argparse.Namespace) -> int:
-    """Verify, and print what was found."""
-    from profiler.documents.verify import verify_data
-
-    with progress_bar() as progress:
-        document = verify_data(quick=arguments.quick, progress=progress)
-    return print_document(document, arguments)
 
 
 def prune(arguments: argparse.Namespace) -> int:

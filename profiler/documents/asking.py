@@ -125,4 +125,5 @@ _TAKEN: Mapping[str, Callable[[Any], Any]] = {
     "allow": lambda allow: _chosen("allow", allow, _MAY_PASS),
     "pairs": pairs_of,
     "catalog": Path,
+    "out": Path,
 }

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 # Parameters that say where data is, not what is asked: whoever asks fills them in.
-SOURCES = ("table", "store", "store_opener", "data")
+SOURCES = ("table", "store", "store_opener", "data", "progress")
 SHARED: Mapping[str, str] = {
     "name": "a report file, a run id, family/version, or a version",
     "family": "only this family",
@@ -58,6 +58,8 @@ ANSWERS: Mapping[str, Declared] = {
     "list versions": Declared("listing:list_versions", "list_versions"),
     "list workloads": Declared("listing:list_workloads", "list_workloads"),
     "list noise": Declared("noise:list_noise_floors", "list_noise"),
+    "data backup": Declared("backup:write_backup", "backup"),
+    "data verify": Declared("verify:verify_data", "verify"),
 }
 LIBRARY = {declared.library: command for command, declared in ANSWERS.items()}
 
@@ -67,7 +69,7 @@ class AnswerOption:
     """One parameter of an answer."""
 
     name: str
-    kind: str  # subject (a report, run or version), text, texts, number or switch
+    kind: str  # subject (a report, run or version), text, texts, path, number or switch
     required: bool
     help: str
     choices: tuple[str, ...] = ()
@@ -82,6 +84,7 @@ class Declaration:
     body: str  # the paragraphs for whoever asks, as they are written
     text: str  # the whole docstring
     parameters: tuple[AnswerOption, ...]
+    sources: frozenset[str]  # those of SOURCES that it takes
 
     @property
     def brief(self) -> str:
@@ -103,13 +106,15 @@ def declaration(command: str) -> Declaration:
     summary, _, rest = doc.partition("\n")
     body, _, after = rest.partition("\nArguments:\n")
     helps = dict(re.findall(r"^    (\w+): (.*(?:\n      .*)*)", after, re.MULTILINE))
+    arguments = _with_defaults(node)
+    sources = frozenset(argument.arg for argument, _ in arguments if argument.arg in SOURCES)
     shown = tuple(
         _parameter(argument, default, " ".join(helps.get(argument.arg, "").split()))
-        for argument, default in _with_defaults(node)
+        for argument, default in arguments
         if argument.arg not in SOURCES
     )
     paragraphs = [text for text in body.strip().split("\n\n") if not re.match(r"Raises |    ", text)]
-    return Declaration(summary, "\n\n".join(paragraphs), doc, shown)
+    return Declaration(summary, "\n\n".join(paragraphs), doc, shown, sources)
 
 
 def load_answer(command: str) -> Callable[..., Any]:
@@ -135,7 +140,7 @@ def _parameter(argument: ast.arg, default: ast.expr | None, words: str) -> Answe
     choices = tuple(ast.literal_eval(f"({literal[2]},)")) if literal else ()
     if name == "evidence":
         choices = ("measured", "static", "modelled")
-    kinds = {"str": "text", "int": "number", "bool": "switch", "Subject": "subject"}
+    kinds = {"str": "text", "int": "number", "bool": "switch", "Subject": "subject", "Path": "path"}
     several = base.startswith(("Collection", "Sequence"))
     kind = "texts" if several else "text" if choices else kinds[base]
     return AnswerOption(

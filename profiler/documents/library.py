@@ -8,8 +8,12 @@ from typing import Any
 
 from profiler.documents.declared import LIBRARY, declaration, load_answer
 
-# What every function of the library takes besides what is asked: where metrics.txt and the data are.
-_SOURCES = ("metrics", "store", "data")
+# What a function of the library takes besides what is asked, where its answer takes one of these.
+_SOURCES = {
+    "metrics": {"table"},
+    "store": {"store", "store_opener"},
+    "data": {"store", "store_opener", "data"},
+}
 _CALLED = {"name": "subject"}  # in the library, where a report that was read may stand for its name
 
 
@@ -30,7 +34,11 @@ def library_function(name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
         for one in declared.parameters
         if not one.required
     ]
-    sources = [Parameter(source, Parameter.KEYWORD_ONLY, default=None) for source in _SOURCES]
+    sources = [
+        Parameter(source, Parameter.KEYWORD_ONLY, default=None)
+        for source, taken in _SOURCES.items()
+        if taken & declared.sources
+    ]
     signature = Signature([*positional, *sources, *chosen])
 
     def function(*given: Any, **named: Any) -> Any:

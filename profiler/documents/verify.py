@@ -68,7 +68,18 @@ class VerifyDocument(Document):
 def verify_data(
     *, quick: bool = False, data: str | None = None, progress: Progress | None = None
 ) -> VerifyDocument:
-    """Check bundles, decisions, searches and, unless `quick`, the index."""
+    """Check bundles against their hashes, and the index against the bundles.
+
+    Check the sha256 of every file of every bundle, read every decision and search, and compare the index with
+    a new one made from them. Nothing is changed; one line per finding, exit code 2 if there are any.
+
+    Arguments:
+        quick: skip the index
+
+    Raises ProfilerError where the folder cannot be reached.
+
+        profiler.verify(quick=True).to_frame()
+    """
     from profiler.bundles.location import open_root
     from profiler.search.verification import verify_searches
     from profiler.store.verify import Fault

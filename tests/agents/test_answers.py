@@ -68,7 +68,7 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("source_lines", {"a": "v2d_a", "b": "v2d_b"}),
     ("roofline", {"name": "example-join/after"}),
     ("trend", {"concept": "duration", "family": "example-join"}),
-    ("trend", {"concept": "static_registers", "steps": True}),
+    ("trend", {"concept": "duration", "family": "example-join", "steps": True}),
     ("regressions", {}),
     ("gate", {"names": ["example-join/after"], "baseline": "example-join/before"}),
 ]

@@ -42,7 +42,10 @@ def test_every_face_of_an_answer_takes_what_its_function_does(command: str) -> N
     required = ["x" for one in declaration(command).parameters if one.required]
     assert names < vars(parsed(command, *required)).keys()
     function = inspect.signature(getattr(profiler, ANSWERS[command].library))
-    assert {"metrics", "store", "data"} <= function.parameters.keys()
+    taken = inspect.signature(load_answer(command)).parameters.keys()
+    assert "data" in function.parameters
+    assert ("metrics" in function.parameters) == ("table" in taken)
+    assert ("store" in function.parameters) == bool({"store", "store_opener"} & taken)
     assert {"name" if one == "subject" else one for one in function.parameters} >= names
     if ANSWERS[command].tool:
         (tool,) = (one for one in toolset.READING if one.name == ANSWERS[command].tool)
