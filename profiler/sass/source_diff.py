@@ -86,9 +86,9 @@ def side_by_side(
     a: str,
     b: str,
     flags: tuple[Sequence[str], Sequence[str]] = ((), ()),
-    context: int = CONTEXT,
+    context: int | None = CONTEXT,
 ) -> tuple[SourceRow, ...]:
-    """The rows of a diff with `context` lines around what changed.
+    """The rows of a diff with `context` lines around what changed; None: all lines where anything did.
 
     `flags`, those of A and B, decide which lines depend on a flag and which are compiled: two versions of one
     source differ in nothing else.
@@ -223,14 +223,13 @@ def _code(line: str) -> str:
     return line.partition("//")[0]
 
 
-def _with_gaps(rows: Sequence[SourceRow], context: int) -> tuple[SourceRow, ...]:
+def _with_gaps(rows: Sequence[SourceRow], context: int | None) -> tuple[SourceRow, ...]:
     """The rows near a change; each stretch of the others becomes one row that counts it."""
-    near_changes = {
-        near
-        for index, row in enumerate(rows)
-        if row.kind != "same"
-        for near in range(index - context, index + context + 1)
-    }
+    changes = [index for index, row in enumerate(rows) if row.kind != "same"]
+    if changes and context is None:
+        return tuple(rows)
+    reach = context or 0
+    near_changes = {near for index in changes for near in range(index - reach, index + reach + 1)}
     visible: list[SourceRow] = []
     for index, row in enumerate(rows):
         if index in near_changes:

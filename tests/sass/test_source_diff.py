@@ -20,6 +20,13 @@ def test_every_line_is_shown_or_counted() -> None:
     assert rows[0].kind == rows[-1].kind == "gap"
 
 
+def test_whole_sources_have_every_line_where_any_differs() -> None:
+    a = "\n".join(f"line {n}" for n in range(40))
+    rows = source_diff.side_by_side(a, a.replace("line 20", "line twenty"), context=None)
+    assert [row.a_line for row in rows] == list(range(1, 41))
+    assert [row.kind for row in source_diff.side_by_side(a, a, context=None)] == ["gap"]
+
+
 def test_equal_sources_without_a_flag_are_one_gap() -> None:
     (row,) = source_diff.side_by_side("a\nb", "a\nb")
     assert (row.kind, row.skipped) == ("gap", 2)

@@ -18,7 +18,6 @@ from profiler.ui.views.code_listing import COUNT_COLUMNS, EXCESS_COLUMN, main_st
 
 CONTEXT = 3  # lines kept around each change, and around each that instructions come from
 LINES = ("used", "all")
-_ALL_LINES = 10**9  # of context
 _SITES_COLUMN = GridColumn("SASS", 56, right=True)  # instructions of a line, where nothing was run
 _NO_SPOT = HotSpot(CodeLocation(), None, ())  # what a line costs that no instruction comes from
 _SIGNS = {"changed": "≠", "removed": "−", "added": "+"}
@@ -178,7 +177,7 @@ def _two_files(a: Listing, b: Listing, pair: SourcePair, whole: bool) -> Html:
         return _file_of_one_side(pair, a if pair.b is None else b)
     text_a, text_b = a.texts[pair.a], b.texts[pair.b]
     spots_a, spots_b = _spots_of_file(a, pair.a), _spots_of_file(b, pair.b)
-    rows = side_by_side(text_a, text_b, context=_ALL_LINES if whole else CONTEXT)
+    rows = side_by_side(text_a, text_b, context=None if whole else CONTEXT)
     if all(row.kind == "gap" for row in rows):
         if not whole:
             return markup.note("No line differs.")
