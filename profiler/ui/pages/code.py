@@ -7,15 +7,13 @@ from profiler.ui import controls, markup
 from profiler.ui.data import index, machine_code
 from profiler.ui.data.named_code import NamedCode
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import code_choice, code_rows
+from profiler.ui.sections import code_choice, code_rows, draw
 from profiler.ui.views import aligned_code, code_listing
 
 data_version = index.current_version()
 reports, versions = machine_code.reports(data_version), machine_code.compiled_versions(data_version)
 if not reports and not versions:
-    st.html(markup.page_head("Code"))
-    st.html(markup.empty_page("No report yet; counts by instruction need one:", "profiler import PATH"))
-    st.stop()
+    draw.empty_page("Code", "No report yet; counts by instruction need one:", "profiler import PATH")
 
 for side in ("a", "b"):  # an address may name a report by its run or version
     if digits := machine_code.report_of_name(data_version, st.query_params.get(side, "")):
@@ -44,8 +42,7 @@ lines += code_listing.without_code(code)
 with errors_shown():
     versions = machine_code.versions_to_measure(data_version, choice.keys if choice else ())
     lines += code_listing.how_to_measure(versions)
-for line in lines:
-    st.html(line)
+draw.html(*lines)
 if not choice or not code or len(code) < len(choice.keys) or not all(side.listing.lines for side in code):
     filters.write_url()
     st.stop()

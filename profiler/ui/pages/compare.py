@@ -8,8 +8,7 @@ from profiler.documents.version_table import LATENCY
 from profiler.ui import addresses, controls, markup
 from profiler.ui.data import index, lineages, trend_choice, version_tables
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import notes, version_table_choice
-from profiler.ui.sections.chart import show_chart
+from profiler.ui.sections import draw, notes, version_table_choice
 from profiler.ui.views import version_table
 
 CHARTS = ("lines", "bars")
@@ -17,13 +16,9 @@ CHARTS = ("lines", "bars")
 data_version = index.current_version()
 versions = lineages.versions(data_version)
 if len(versions) < 2:
-    st.html(markup.page_head("Compare"))
-    st.html(
-        markup.empty_page(
-            "Nothing to compare yet. Import the reports of several versions:", "profiler import PATH"
-        )
+    draw.empty_page(
+        "Compare", "Nothing to compare yet. Import the reports of several versions:", "profiler import PATH"
     )
-    st.stop()
 
 if "v" in st.query_params and "versions" not in st.query_params:  # as people shorten it
     st.query_params["versions"] = ",".join(st.query_params.get_all("v"))
@@ -95,16 +90,17 @@ view = version_table.View(
 with files_box:
     report = partial(version_tables.report, data_version, table)
     version_table_choice.show_downloads(table, report)
-st.html(version_table.headline(table))
-st.html(version_table.table(view))
-st.html(version_table.caption(view))
-for line in version_table.notes(table):
-    st.html(line)
+draw.html(
+    version_table.headline(table),
+    version_table.table(view),
+    version_table.caption(view),
+    *version_table.notes(table),
+)
 with st.container(key="compare_picture"):
     st.html(markup.section_head(f"The same as {chart}", version_table.chart_caption(view, chart)))
     figure, alt = version_table.chart(view, chart)
     if figure["data"]:  # none where a filter leaves nothing
-        show_chart(figure, key="compare_figure", alt=alt)
+        draw.chart(figure, key="compare_figure", alt=alt)
 st.html(markup.section_head("Notes", "on what is compared"))
 notes.show("compare_notes", {name: version_tables.short_label(name) for name in names})
 filters.write_url()

@@ -3,13 +3,13 @@
 import streamlit as st
 
 from profiler.evidence.values import Evidence
-from profiler.ui import addresses, controls, markup
+from profiler.ui import addresses, controls
 from profiler.ui.data import comparisons, index, lineages, results
 from profiler.ui.data.cells import evidence_of_all, workloads_on_gpus
 from profiler.ui.data.diff import open_diff
 from profiler.ui.data.version_choice import versions_to_offer
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import diff_details, diff_facts, diff_measured, side_decisions
+from profiler.ui.sections import diff_details, diff_facts, diff_measured, draw, side_decisions
 from profiler.ui.views import comparison_head
 
 TOO_FEW = (
@@ -20,9 +20,7 @@ TOO_FEW = (
 data_version = index.current_version()
 versions = lineages.versions(data_version)
 if len(versions) < 2:
-    st.html(markup.page_head("Diff"))
-    st.html(markup.empty_page(TOO_FEW[len(versions)], "profiler import PATH"))
-    st.stop()
+    draw.empty_page("Diff", TOO_FEW[len(versions)], "profiler import PATH")
 
 filters = controls.Filters("diff")
 title_box, a_box, b_box, kernels_box = st.columns([2.2, 1, 1, 1], vertical_alignment="bottom", gap="medium")
@@ -62,9 +60,7 @@ if opened is None:
     filters.write_url()
     st.stop()
 
-for line in comparison_head.wrong_sides(opened.comparison):
-    st.html(line)
-st.html(comparison_head.comparability(opened.comparison))
+draw.html(*comparison_head.wrong_sides(opened.comparison), comparison_head.comparability(opened.comparison))
 side_decisions.show(opened.comparison)
 if evidence is Evidence.MEASURED:
     waterfall_box = diff_measured.show_verdict_and_causes(opened, filters)

@@ -5,14 +5,12 @@ import streamlit as st
 from profiler.ui import controls, markup
 from profiler.ui.data import index, launches
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import launch_choice, launch_sections, notes
+from profiler.ui.sections import draw, launch_choice, launch_sections, notes
 
 data_version = index.current_version()
 runs = launches.runs_with_launches(data_version)
 if not runs:
-    st.html(markup.page_head("Launch"))
-    st.html(markup.empty_page("No launch yet. Import a report of one:", "profiler import PATH"))
-    st.stop()
+    draw.empty_page("Launch", "No launch yet. Import a report of one:", "profiler import PATH")
 
 filters = controls.Filters("launch")
 title_box, *boxes = st.columns([1.9, 1.6, 1.6, 1.2, 1.0], vertical_alignment="bottom", gap="small")
@@ -25,8 +23,7 @@ if choice is None:
     st.stop()
 
 document = None
-for line in choice.lines:
-    st.html(line)
+draw.html(*choice.lines)
 with errors_shown():
     document = launches.document(data_version, choice.launch, choice.baseline)
 if document is not None:

@@ -7,19 +7,17 @@ from profiler.statistics.verdict import Verdict
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages, predictions
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import baseline_pin, notes
+from profiler.ui.sections import baseline_pin, draw, notes
 from profiler.ui.views import lineage_table
 
 data_version = index.current_version()
 by_family = lineages.lineages_by_family(data_version)
 if not by_family:
-    st.html(markup.page_head("Lineage"))
-    st.html(
-        markup.empty_page(
-            "No lineage yet: no run has a catalogue. Make one, without a GPU:", "profiler static --check"
-        )
+    draw.empty_page(
+        "Lineage",
+        "No lineage yet: no run has a catalogue. Make one, without a GPU:",
+        "profiler static --check",
     )
-    st.stop()
 
 filters = controls.Filters("lineage")
 boxes = st.columns([2, 1.2, 1.3, 1.3, 1.4], vertical_alignment="bottom", gap="small")

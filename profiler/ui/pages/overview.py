@@ -6,7 +6,7 @@ from profiler.history.family_order import example_families
 from profiler.ui import controls, markup
 from profiler.ui.data import current_state, index, lineages, results
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import example_runs, lineage_state
+from profiler.ui.sections import draw, example_runs, lineage_state
 from profiler.ui.views import family_lines, lineage_summary, newest_versions, worse_now
 
 data_version = index.current_version()
@@ -14,9 +14,9 @@ filters = controls.Filters("start")
 with errors_shown():
     runs = results.runs(data_version)
     if not runs:
-        st.html(markup.page_head("Overview"))
-        st.html(markup.empty_page("No run yet. Import reports on the page Runs, or:", "profiler import PATH"))
-        st.stop()
+        draw.empty_page(
+            "Overview", "No run yet. Import reports on the page Runs, or:", "profiler import PATH"
+        )
     by_family = lineages.lineages_by_family(data_version)
     of_examples = example_families(runs)
     others = [name for name in lineages.families(data_version) if name not in of_examples]
@@ -41,17 +41,17 @@ with errors_shown():
             worse = current_state.worse_now(data_version)
             st.html(newest_versions.tiles(overview, worse))
             if worse.count:
-                st.html(markup.section_head("Worse now", worse_now.caption(worse)))
-                st.html(worse_now.table(worse))
+                draw.section("Worse now", worse_now.caption(worse), worse_now.table(worse))
     families = family_lines.table(overview, others, by_family)
     if families is not None:
         title = "Other families" if by_family else "Families"
-        st.html(markup.section_head(title, family_lines.CAPTION))
-        st.html(families)
+        draw.section(title, family_lines.CAPTION, families)
     if not by_family and others:
-        st.html(markup.section_head("Newest versions", newest_versions.CAPTION))
-        st.html(newest_versions.table(overview, index.metric_table(data_version)))
-    for line in newest_versions.notes(overview):
-        st.html(line)
+        draw.section(
+            "Newest versions",
+            newest_versions.CAPTION,
+            newest_versions.table(overview, index.metric_table(data_version)),
+        )
+    draw.html(*newest_versions.notes(overview))
     example_runs.show(data_version)
 filters.write_url()

@@ -6,15 +6,13 @@ from profiler.ui import controls, markup
 from profiler.ui.data import current_state, decisions, index, lineages
 from profiler.ui.data.version_choice import families_of
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import acknowledge_form, baseline_pin, confirmation
+from profiler.ui.sections import acknowledge_form, baseline_pin, confirmation, draw
 from profiler.ui.views import regression_groups, regression_list
 
 data_version = index.current_version()
 versions = lineages.versions(data_version)
 if not versions:
-    st.html(markup.page_head("Regressions"))
-    st.html(markup.empty_page("No runs yet. Import reports:", "profiler import PATH"))
-    st.stop()
+    draw.empty_page("Regressions", "No runs yet. Import reports:", "profiler import PATH")
 
 filters = controls.Filters("regressions")
 families = families_of(versions)
@@ -81,6 +79,5 @@ with errors_shown():
     with errors_shown():
         newest_first = [info.version for info in versions if info.family == pinned_family][::-1]
         baseline_pin.show(pinned_family, newest_first)
-    for line in regression_list.notes(report.coverage):
-        st.html(line)
+    draw.html(*regression_list.notes(report.coverage))
 filters.write_url()

@@ -13,7 +13,7 @@ from profiler.ui.data.readable_names import Fit
 from profiler.ui.data.run_axis import ALL, COMMITS, RANGES, TIME, VERSIONS, parse_zoom
 from profiler.ui.data.version_choice import families_of
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import modelled_times, roofline, trend_lines
+from profiler.ui.sections import draw, modelled_times, roofline, trend_lines
 from profiler.ui.views import trend_panels
 
 VIEWS = ("metrics", "roofline")
@@ -22,11 +22,9 @@ SCALES = (trend_panels.ABSOLUTE, trend_panels.OF_FIRST, trend_panels.OF_BASELINE
 data_version = index.current_version()
 versions = lineages.versions(data_version)
 if not versions:
-    st.html(markup.page_head("Trends"))
-    st.html(
-        markup.empty_page("No history yet. Import the reports of several versions:", "profiler import PATH")
+    draw.empty_page(
+        "Trends", "No history yet. Import the reports of several versions:", "profiler import PATH"
     )
-    st.stop()
 
 late_fields.wait()
 filters = controls.Filters("trends")

@@ -13,6 +13,7 @@ from profiler.ui import addresses, controls
 from profiler.ui.addresses import CompiledKey
 from profiler.ui.data import lineages, machine_code, predictions
 from profiler.ui.data.index import DataVersion
+from profiler.ui.sections import draw
 from profiler.ui.sections.code_choice import ChosenCode
 from profiler.ui.views import (
     aligned_code,
@@ -63,8 +64,7 @@ def show_instructions(
     pager = code_grid.pager(window, lambda start: address.at(start, rows=order, find=words))
     is_compiled = isinstance(choice.keys[0], CompiledKey)
     lacking = "" if is_compiled else code_listing.without_counts(listings)
-    for part in filter(None, (code_listing.no_text(listings), lacking, pager, table)):
-        st.html(part)
+    draw.html(*filter(None, (code_listing.no_text(listings), lacking, pager, table)))
 
 
 def show_sources(
@@ -105,8 +105,7 @@ def show_hottest(
     with words_box:
         words = filters.text("find", "find", "find: LDS, file.cu:12, long_scoreboard …", labelled=False)
     lacking = code_listing.without_counts([listing])
-    for part in filter(None, (code_listing.no_text([listing]), lacking, hot_table.without_excess(listing))):
-        st.html(part)
+    draw.html(*filter(None, (code_listing.no_text([listing]), lacking, hot_table.without_excess(listing))))
     places = hot_places(listing, kind, order, words, spots) if order else ()
     window = _show_pager(len(places), address, places=kind, most=order, find=words)
     st.html(hot_table.measured(listing, places, window, _links(choice, listing)))
@@ -134,8 +133,7 @@ def show_known_lines(
         )
     with words_box:
         words = filters.text("find", "find", "find: ldmatrix, file.cu:12 …", labelled=False)
-    for line in hot_table.static_notes(key.version, workload, has_traffic=bool(traffic)):
-        st.html(line)
+    draw.html(*hot_table.static_notes(key.version, workload, has_traffic=bool(traffic)))
     stored = predictions.of_code(data_version, key)
     if stored is not None:
         st.html(hot_table.time_note(*stored))

@@ -18,6 +18,7 @@ from profiler.ui.data import machine_code
 from profiler.ui.data.diff import OpenedDiff
 from profiler.ui.data.named_code import function_label
 from profiler.ui.errors import errors_shown
+from profiler.ui.sections import draw
 from profiler.ui.views import compiled_code, drilldown, metric_changes, rule_results, version_sources
 from profiler.ui.views.drilldown import Drill
 
@@ -54,8 +55,7 @@ def show_drilldown(opened: OpenedDiff, drill: Drill) -> None:
             listings = [machine_code.code(opened.data_version, key).listing for key in keys if key]
             if view == drilldown.WAITING:
                 changes = hotspots.moved_first(_hot_spot_pairs(opened, opened.pair, keys))
-    for part in drilldown.parts(view, opened.pair, listings, changes, reason, opened.explanation):
-        st.html(part)
+    draw.html(*drilldown.parts(view, opened.pair, listings, changes, reason, opened.explanation))
 
 
 def show_hottest(opened: OpenedDiff) -> None:
@@ -94,10 +94,8 @@ def show_metrics(opened: OpenedDiff, filters: controls.Filters) -> None:
         with opcodes_box:
             _show_opcodes(opened, pair)
         with environment_box:
-            st.html(markup.section_head("Environment"))
-            st.html(metric_changes.environment(opened.comparison, pair))
-        st.html(markup.section_head("NVIDIA's rules", rule_results.caption(pair)))
-        st.html(rule_results.changed(pair))
+            draw.section("Environment", "", metric_changes.environment(opened.comparison, pair))
+        draw.section("NVIDIA's rules", rule_results.caption(pair), rule_results.changed(pair))
         return
     metrics_box, side_box = st.columns([7, 5], gap="medium") if _has_side(opened) else (st.container(),) * 2
     with metrics_box:

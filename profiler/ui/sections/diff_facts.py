@@ -10,6 +10,7 @@ from profiler.ui.data import advice as advice_data
 from profiler.ui.data import comparisons, index, predictions
 from profiler.ui.data.cells import evidence_of_all, shared_workloads_on_gpus
 from profiler.ui.data.diff import OpenedDiff
+from profiler.ui.sections import draw
 from profiler.ui.views import advice, fact_verdicts, modelled_pair, pair_elsewhere, version_sources
 
 
@@ -17,8 +18,11 @@ def show_verdict_and_entries(opened: OpenedDiff) -> None:
     """Left the verdict and the catalogue's entries; right every workload and GPU, and what next."""
     verdict_box, elsewhere_box = st.columns([2, 3], gap="medium")
     with verdict_box:
-        st.html(markup.section_head("Verdict", fact_verdicts.CAPTIONS[opened.evidence]))
-        st.html(fact_verdicts.verdict(opened.comparison, opened.pair))
+        draw.section(
+            "Verdict",
+            fact_verdicts.CAPTIONS[opened.evidence],
+            fact_verdicts.verdict(opened.comparison, opened.pair),
+        )
         _show_modelled_times(opened)
     with elsewhere_box:
         st.html(markup.section_head("The same pair elsewhere", fact_verdicts.ELSEWHERE_CAPTION))
@@ -28,10 +32,11 @@ def show_verdict_and_entries(opened: OpenedDiff) -> None:
                 opened.data_version, *opened.names, shared, opened.view.kernels, opened.evidence
             )
             here = (opened.view.workload or "", opened.view.gpu or "")
-            for part in pair_elsewhere.elsewhere(
-                elsewhere, here, lambda shown: fact_verdicts.elsewhere(shown, opened.view)
-            ):
-                st.html(part)
+            draw.html(
+                *pair_elsewhere.elsewhere(
+                    elsewhere, here, lambda shown: fact_verdicts.elsewhere(shown, opened.view)
+                )
+            )
         else:
             st.html(markup.note("No workload on which both were examined."))
         _show_advice(opened)
@@ -47,10 +52,13 @@ def _show_modelled_times(opened: OpenedDiff) -> None:
     if stored is None or a.family != b.family:
         return
     if shown := modelled_pair.pairs(stored, a.version, b.version):
-        st.html(markup.section_head("Modelled time", modelled_pair.CAPTION))
-        st.html(modelled_pair.table(shown))
-        st.html(markup.note(stored.note))
-        st.html(modelled_pair.causes(*shown[0]))
+        draw.section(
+            "Modelled time",
+            modelled_pair.CAPTION,
+            modelled_pair.table(shown),
+            markup.note(stored.note),
+            modelled_pair.causes(*shown[0]),
+        )
 
 
 def _show_advice(opened: OpenedDiff) -> None:

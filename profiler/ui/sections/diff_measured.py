@@ -15,7 +15,7 @@ from profiler.ui.data import advice as advice_data
 from profiler.ui.data import comparisons, index, launches
 from profiler.ui.data.cells import shared_workloads_on_gpus
 from profiler.ui.data.diff import OpenedDiff
-from profiler.ui.sections.chart import show_chart
+from profiler.ui.sections import draw
 from profiler.ui.views import advice, drilldown, latency_verdict, launch_pairs, pair_elsewhere, time_split
 from profiler.ui.views.drilldown import Drill
 
@@ -33,11 +33,12 @@ def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> De
         if opened.timed:
             _show_latency(opened, opened.timed, filters)
         else:
-            st.html(markup.section_head("Verdict", "ncu duration, not latency"))
-            st.html(launch_pairs.verdict(opened.comparison, opened.pair))
+            draw.section(
+                "Verdict", "ncu duration, not latency", launch_pairs.verdict(opened.comparison, opened.pair)
+            )
         if chart := launch_pairs.duration_chart(opened.pair):
             alt = launch_pairs.duration_alt(opened.pair)
-            show_chart(chart, key="diff_ticks", alt=alt)
+            draw.chart(chart, key="diff_ticks", alt=alt)
         if opened.pair is not None:
             sections = launches.view_of_pair(opened.data_version, opened.comparison, opened.pair)
             st.html(launch_pairs.sections_link(sections))
@@ -45,20 +46,21 @@ def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> De
             imported = comparisons.are_both_imported(opened.data_version, opened.comparison)
             st.html(latency_verdict.not_collected(imported=imported))
     with right_box:
-        for line in launch_pairs.earlier_run_notes(opened.comparison):
-            st.html(line)
+        draw.html(*launch_pairs.earlier_run_notes(opened.comparison))
         if opened.explanation is not None:
             waterfall_box = _show_causes(opened.explanation)
     is_drawn = opened.explanation is not None and opened.explanation.split is not None
     with verdict_box if is_drawn else right_box:
         if opened.timed and len(opened.comparison.latency) > 1:
-            st.html(markup.section_head("Modes", "how calls were timed"))
-            st.html(latency_verdict.modes(opened.comparison, opened.timed, opened.view))
+            draw.section(
+                "Modes",
+                "how calls were timed",
+                latency_verdict.modes(opened.comparison, opened.timed, opened.view),
+            )
         _show_launches(opened)
         _show_elsewhere(opened)
         if opened.pair is None:
-            st.html(markup.section_head("Why", time_split.CAPTION))
-            st.html(markup.note(launch_pairs.why_unpaired(opened.comparison)))
+            draw.section("Why", time_split.CAPTION, markup.note(launch_pairs.why_unpaired(opened.comparison)))
     return waterfall_box
 
 
@@ -81,30 +83,32 @@ def show_advice(opened: OpenedDiff) -> None:
 def _show_latency(opened: OpenedDiff, timed: LatencyComparison, filters: controls.Filters) -> None:
     """The verdict on the calls, their samples, and the other modes; then that on ncu's duration."""
     comparison = opened.comparison
-    st.html(markup.section_head("Verdict", latency_verdict.caption(timed)))
-    st.html(latency_verdict.verdict(timed))
+    draw.section("Verdict", latency_verdict.caption(timed), latency_verdict.verdict(timed))
     noise = index.noise(opened.data_version)
-    for line in latency_verdict.notes(timed, comparison.b, noise):
-        st.html(line)
+    draw.html(*latency_verdict.notes(timed, comparison.b, noise))
     if latency_verdict.has_samples(timed):
         spread = filters.switch("distribution", latency_verdict.SPREADS, "spread")
         chart, alt = latency_verdict.chart(timed, spread), latency_verdict.alt(timed)
-        show_chart(chart, key="diff_samples", alt=alt)
+        draw.chart(chart, key="diff_samples", alt=alt)
         st.html(latency_verdict.chart_note(timed, spread))
     if comparison.a.launches or comparison.b.launches:
-        st.html(markup.section_head("Under the profiler", "ncu duration, not latency"))
-        st.html(launch_pairs.small_verdict(comparison, opened.pair))
+        draw.section(
+            "Under the profiler",
+            "ncu duration, not latency",
+            launch_pairs.small_verdict(comparison, opened.pair),
+        )
 
 
 def _show_launches(opened: OpenedDiff) -> None:
     longest = opened.comparison.top(launch_pairs.PAIRS_SHOWN)
     if longest.a.launches or longest.b.launches:
-        st.html(markup.section_head("All launches of both", launch_pairs.table_caption(longest)))
-        for part in launch_pairs.folded_table(longest, opened.pair, opened.view):
-            st.html(part)
+        draw.section(
+            "All launches of both",
+            launch_pairs.table_caption(longest),
+            *launch_pairs.folded_table(longest, opened.pair, opened.view),
+        )
     # With timed calls the big verdict is on these, and says nothing of launches.
-    for line in launch_pairs.notes(longest, None if opened.timed else opened.pair):
-        st.html(line)
+    draw.html(*launch_pairs.notes(longest, None if opened.timed else opened.pair))
 
 
 def _show_elsewhere(opened: OpenedDiff) -> None:
@@ -124,14 +128,12 @@ def _show_elsewhere(opened: OpenedDiff) -> None:
             return latency_verdict.elsewhere(shown, opened.timed, opened.view)
         return launch_pairs.elsewhere(shown, opened.view)
 
-    for part in pair_elsewhere.elsewhere(elsewhere, here, table):
-        st.html(part)
+    draw.html(*pair_elsewhere.elsewhere(elsewhere, here, table))
 
 
 def _show_causes(explanation: Explanation) -> DeltaGenerator:
     """The answer in words; returns the place of the waterfall."""
-    st.html(markup.section_head("Why", time_split.CAPTION))
-    st.html(time_split.answer(explanation))
+    draw.section("Why", time_split.CAPTION, time_split.answer(explanation))
     chart_box = st.container()
     if missing := time_split.missing_counters(explanation):
         st.html(missing)
@@ -147,7 +149,7 @@ def show_waterfall(
         return
     # A chart that keeps its selection says nothing of a second click on the same bar: each has its own key.
     key = f"diff_why_{st.session_state.setdefault(_CLICKS, 0)}"
-    show_chart(
+    draw.chart(
         chart,
         key=key,
         alt=opened.explanation.sentence,

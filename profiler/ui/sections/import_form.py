@@ -7,6 +7,7 @@ import streamlit as st
 from profiler.ui import markup
 from profiler.ui.data import decisions, results, uploads
 from profiler.ui.errors import errors_shown
+from profiler.ui.sections import draw
 from profiler.ui.views import run_list
 
 DEFAULT_FAMILY = "imported"
@@ -15,8 +16,7 @@ DEFAULT_FAMILY = "imported"
 def show() -> None:
     """The form; an import that succeeded draws the page anew. On a server for reading there is none."""
     if not decisions.may_decide():
-        for line in run_list.unreadable(results.unreadable_bundles()):
-            st.html(line)
+        draw.html(*run_list.unreadable(results.unreadable_bundles()))
         return
     st.html(markup.section_head("Import", "reports (.ncu-rep, .csv) and bundles (.zip)"))
     with st.form("runs_import", clear_on_submit=True, border=False):
@@ -32,9 +32,8 @@ def show() -> None:
         with st.spinner("Importing …"), errors_shown():
             uploads.import_uploads(files, family or DEFAULT_FAMILY, version or None)
             st.rerun()
-    for line in run_list.not_taken(uploads.not_taken()):
-        st.html(line)
-    for line in run_list.import_summary(uploads.last_import()):
-        st.html(line)
-    for line in run_list.unreadable(results.unreadable_bundles()):
-        st.html(line)
+    draw.html(
+        *run_list.not_taken(uploads.not_taken()),
+        *run_list.import_summary(uploads.last_import()),
+        *run_list.unreadable(results.unreadable_bundles()),
+    )

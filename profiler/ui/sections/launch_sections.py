@@ -21,7 +21,7 @@ from profiler.ui.data import launches, lineages, machine_code, predictions, resu
 from profiler.ui.data.index import DataVersion
 from profiler.ui.errors import errors_shown
 from profiler.ui.markup import Html
-from profiler.ui.sections.chart import show_chart
+from profiler.ui.sections import draw
 from profiler.ui.sections.launch_choice import LaunchChoice
 from profiler.ui.views import (
     answer,
@@ -40,12 +40,11 @@ def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoi
     title_box.html(launch_head.page_head(document, choice.address, choice.labels))
     controls.name_tab(launch_head.tab_title(document))
     st.html(launch_head.tiles(document, choice.info))
-    st.html(
-        markup.section_head(
-            "What it says", "each statement with its numbers, and the share of time that it concerns"
-        )
+    draw.section(
+        "What it says",
+        "each statement with its numbers, and the share of time that it concerns",
+        launch_head.statements(document),
     )
-    st.html(launch_head.statements(document))
     is_measured = document.sections.evidence is Evidence.MEASURED
     key = machine_code.launch_key(data_version, choice.info) if is_measured else None
     code = None if key is None else addresses.LaunchCode(*key)
@@ -57,8 +56,11 @@ def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoi
         _show_modelled(data_version, choice, document.subject.launch.function)
         _show_unmeasured(document)
     if document.sections.missing:
-        st.html(markup.section_head("What is missing", "with the command that collects it"))
-        st.html(answer.table(missing_table(document), "what is missing"))
+        draw.section(
+            "What is missing",
+            "with the command that collects it",
+            answer.table(missing_table(document), "what is missing"),
+        )
 
 
 def _show_measured(document: LaunchDocument, code: addresses.LaunchCode | None) -> None:
@@ -71,8 +73,7 @@ def _show_measured(document: LaunchDocument, code: addresses.LaunchCode | None) 
         st.html(markup.section_head("Memory", f"line width: bytes; %: of that link's peak{beside}"))
         with st.container(key="launch_diagram"):  # its height is kept free: Markdown comes after the rest
             st.markdown(launch_memory.diagram(document), unsafe_allow_html=True)
-        st.html(launch_memory.rows(document))
-        st.html(launch_memory.notes(document, code))
+        draw.html(launch_memory.rows(document), launch_memory.notes(document, code))
     states_box, mix_box, occupancy_box = st.columns(3, gap="medium")
     with states_box:
         caption = launch_bars.warp_states_caption(document)
@@ -114,17 +115,18 @@ def _show_modelled(data_version: DataVersion, choice: LaunchChoice, role: str) -
     place = f"{found[0].workload} on {found[0].gpu}"
     times_box, light_box, states_box = st.columns([2, 1.3, 1.3], gap="medium")
     with times_box:
-        st.html(markup.section_head("Time", markup.join((badge, "from the machine code, not measured"))))
-        st.html(modelled_launch.times(found))
-        st.html(markup.note(stored.note))
+        draw.section(
+            "Time",
+            markup.join((badge, "from the machine code, not measured")),
+            modelled_launch.times(found),
+            markup.note(stored.note),
+        )
     with light_box:
         caption = markup.join((badge, f"% of what each can do, {place}"))
-        st.html(markup.section_head("Utilisation", caption))
-        st.html(modelled_launch.utilisation(found[0]))
+        draw.section("Utilisation", caption, modelled_launch.utilisation(found[0]))
     with states_box:
         caption = markup.join((badge, "% of the time that warps spend"))
-        st.html(markup.section_head("Warp states", caption))
-        st.html(modelled_launch.warp_states(found[0]))
+        draw.section("Warp states", caption, modelled_launch.warp_states(found[0]))
 
 
 def _show_unmeasured(document: LaunchDocument) -> None:
@@ -160,8 +162,7 @@ def _show_inside(
         return
     if inside.hot is not None:
         caption = launch_inside.samples_caption(inside.hot)
-        st.html(markup.section_head(launch_inside.hot_title(inside.hot), caption))
-        st.html(launch_inside.hot_places(inside.hot, code))
+        draw.section(launch_inside.hot_title(inside.hot), caption, launch_inside.hot_places(inside.hot, code))
     if inside.timelines:
         lines = launch_inside.timeline_lines(inside.timelines)
         caption = launch_inside.timeline_caption(document, inside, len(lines))
@@ -170,7 +171,7 @@ def _show_inside(
             names = ", ".join(inside.timelines)
             st.html(markup.note(f"nothing to draw: 0 throughout, or too few samples: {names}"))
             return
-        show_chart(
+        draw.chart(
             launch_timeline.figure(lines),
             key="launch_timeline",
             alt=f"{len(lines)} metrics over the time of the launch: {', '.join(lines)}",
@@ -216,8 +217,7 @@ def _links_of_rules(
 
 
 def _section(title: str, caption: str, body: Html) -> None:
-    st.html(markup.section_head(title, caption))
-    st.html(body)
+    draw.section(title, caption, body)
 
 
 def _section_or_hatch(
@@ -228,5 +228,8 @@ def _section_or_hatch(
     document: LaunchDocument,
 ) -> None:
     """A section, or the hatch with the word where the launch has no number for it."""
-    st.html(markup.section_head(title, caption if is_there else ""))
-    st.html(view(document) if is_there else launch_inside.not_collected(document, title.lower()))
+    draw.section(
+        title,
+        caption if is_there else "",
+        view(document) if is_there else launch_inside.not_collected(document, title.lower()),
+    )

@@ -15,7 +15,7 @@ from profiler.regressions.groups import WorseNow
 from profiler.ui import markup
 from profiler.ui.data import current_state, lineages, predictions
 from profiler.ui.data.index import DataVersion
-from profiler.ui.sections.chart import show_chart
+from profiler.ui.sections import draw
 from profiler.ui.views import best_versions, known_facts, lineage_summary, lineage_versions, worse_now
 
 
@@ -40,8 +40,12 @@ def show(data_version: DataVersion, lineage: Lineage) -> None:
     if best and worse is not None:
         _show_worse(worse, worse_box)
     speedups = lineages.speedups(data_version, lineage.family, places.workload, places.gpu)
-    newest_box.html(markup.section_head("Newest versions", lineage_versions.caption(lineage, places)))
-    newest_box.html(lineage_versions.table(lineage, places, speedups, predicted))
+    draw.section(
+        "Newest versions",
+        lineage_versions.caption(lineage, places),
+        lineage_versions.table(lineage, places, speedups, predicted),
+        box=newest_box,
+    )
     if best:
         _show_measuring(lineage)
     if any(status.is_wrong for status in lineage.statuses):
@@ -54,8 +58,7 @@ def show(data_version: DataVersion, lineage: Lineage) -> None:
 
 
 def _show_worse(worse: WorseNow, box: DeltaGenerator) -> None:
-    box.html(markup.section_head("Worse now", worse_now.caption(worse)))
-    box.html(worse_now.table(worse))
+    draw.section("Worse now", worse_now.caption(worse), worse_now.table(worse), box=box)
 
 
 def _show_tiles_and_best(
@@ -81,7 +84,7 @@ def _show_known_facts(
     if facts is not None:
         with st.container(key="overview_known"):
             st.html(markup.section_head("Known without a GPU", known_facts.caption()))
-            show_chart(facts.figure, alt=facts.alt, key="known_facts")
+            draw.chart(facts.figure, alt=facts.alt, key="known_facts")
 
 
 def _show_measuring(lineage: Lineage) -> None:

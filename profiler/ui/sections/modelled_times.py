@@ -15,7 +15,7 @@ from profiler.ui.charts.labels import plotly_text
 from profiler.ui.charts.modelled_times import ModelledTime
 from profiler.ui.data import predictions
 from profiler.ui.data.index import DataVersion
-from profiler.ui.sections.chart import show_chart
+from profiler.ui.sections import draw
 from profiler.ui.views.lineage_table import limiter_words
 
 _GPU = "modelled GPU"
@@ -54,7 +54,7 @@ def show(
     predicted = stored.on(on, gpu)
     shown = [name for name in names if name in predicted]
     drawn, alt = _figure(shown, [predicted[name] for name in shown], f"modelled time on {gpu}")
-    show_chart(drawn, alt=alt, key="modelled_times")
+    draw.chart(drawn, alt=alt, key="modelled_times")
     st.html(_note(stored, [predicted[name] for name in shown]))
 
 

@@ -15,7 +15,7 @@ from profiler.ui import controls, markup
 from profiler.ui.data import results
 from profiler.ui.data.index import DataVersion
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections.chart import show_chart
+from profiler.ui.sections import draw
 from profiler.ui.views import answer, occupancy_limits
 
 
@@ -49,7 +49,5 @@ def _show(occupancy: OccupancyAnalysis, key: str) -> None:
     # A report has a curve for each resource, or for some of them.
     for box, curve in zip(curve_boxes, occupancy.curves, strict=False):
         chart, alt = occupancy_limits.chart(curve, occupancy.max_warps)
-        show_chart(chart, key=f"{key}_{curve.name}", alt=alt, box=box)
-    st.html(markup.note(occupancy_limits.sentence(occupancy)))
-    for line in occupancy_limits.notes(occupancy):
-        st.html(line)
+        draw.chart(chart, key=f"{key}_{curve.name}", alt=alt, box=box)
+    draw.html(markup.note(occupancy_limits.sentence(occupancy)), *occupancy_limits.notes(occupancy))

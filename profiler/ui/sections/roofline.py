@@ -17,7 +17,7 @@ from profiler.ui.data import index, lineages, results, series
 from profiler.ui.data.cells import workloads_on_gpus
 from profiler.ui.data.index import DataVersion
 from profiler.ui.data.trend_choice import paths_by_kernel
-from profiler.ui.sections.chart import show_chart
+from profiler.ui.sections import draw
 from profiler.ui.views import answer, roofline_points, roofline_steps
 
 NO_ROOF = "No roof: neither a peak nor a rate is in the report."
@@ -37,7 +37,7 @@ def show_launch(data_version: DataVersion, run: RunInfo, launch: Launch) -> None
     if roofline.points:
         points_box.html(answer.table(point_table(roofline), "points under the roofs"))
         chart, alt = roofline_points.chart(roofline)
-        show_chart(chart, key="runs_roofline", alt=alt)
+        draw.chart(chart, key="runs_roofline", alt=alt)
     else:
         points_box.html(markup.note(f"No point to draw: {why_no_point(roofline)}."))
     st.html(answer.html(missing_blocks(roofline, chip)))
@@ -66,8 +66,10 @@ def show_path(
         path = paths[filters.select("kernel", list(paths), "kernel")]
     if drawn := roofline_steps.chart(path, level):
         chart, alt = drawn
-        show_chart(chart, key="trends_roofline", alt=alt)
-    st.html(markup.section_head("Path", f"each version's leading precision, seen from {level}"))
-    st.html(roofline_steps.table(path, level))
-    for line in roofline_steps.notes(path, level):
-        st.html(line)
+        draw.chart(chart, key="trends_roofline", alt=alt)
+    draw.section(
+        "Path",
+        f"each version's leading precision, seen from {level}",
+        roofline_steps.table(path, level),
+        *roofline_steps.notes(path, level),
+    )

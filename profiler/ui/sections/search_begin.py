@@ -7,6 +7,7 @@ import streamlit as st
 from profiler.errors import ProfilerError
 from profiler.ui import markup
 from profiler.ui.data import searches
+from profiler.ui.sections import draw
 
 _EVERY_S = 5.0
 _WHAT = (
@@ -33,8 +34,7 @@ _PARTS = (
 
 def show() -> None:
     """Say what a search is; the page draws itself anew once there is one."""
-    st.html(markup.page_head("Search", "no search yet"))
-    st.html(markup.paragraph(_WHAT))
+    draw.html(markup.page_head("Search", "no search yet"), markup.paragraph(_WHAT))
     st.html(
         markup.section_head(
             "Begin one", "half an hour in the background; the first candidate is judged in minutes"
@@ -53,8 +53,7 @@ def show() -> None:
             )
         )
     )
-    st.html(markup.section_head("What will be here"))
-    st.html(markup.fact_table("what a search shows", _PARTS))
+    draw.section("What will be here", "", markup.fact_table("what a search shows", _PARTS))
     st.fragment(_wait, run_every=_EVERY_S)()
 
 

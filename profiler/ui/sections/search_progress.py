@@ -13,7 +13,7 @@ from profiler.search.record import SearchRecord
 from profiler.ui import controls, markup
 from profiler.ui.charts import search_progress, search_tree
 from profiler.ui.data import index, predictions, searches
-from profiler.ui.sections.chart import show_chart
+from profiler.ui.sections import draw
 from profiler.ui.views import answer, search_summary
 
 ALL, ELITES, REFUSED = "all", "elites", "refused"
@@ -93,7 +93,7 @@ def _show_chart(document: SearchDocument) -> None:
         search_summary.steps(document),
         search_summary.levels(document, _lineage_times(document)),
     )
-    show_chart(figure, key=_CHART, on_click=_take_click, alt=" ".join(document.sentences[:2]))
+    draw.chart(figure, key=_CHART, on_click=_take_click, alt=" ".join(document.sentences[:2]))
 
 
 def _lineage_times(document: SearchDocument) -> dict[str, float]:
@@ -138,12 +138,16 @@ def _show_elites(document: SearchDocument, selected: str, href: dict[str, str]) 
     settings = document.journal.settings
     st.html(markup.section_head("Elites", f"top {settings.seats}"))
     seats = search_blocks.elite_table(document.journal, document.archive)
-    st.html(answer.table(seats, "elites", href, selected))
-    st.html(markup.note("An elite is replaced only by a better one, not on a tie."))
+    draw.html(
+        answer.table(seats, "elites", href, selected),
+        markup.note("An elite is replaced only by a better one, not on a tie."),
+    )
     st.html(markup.section_head("What insights brought"))
     if document.effects:
-        st.html(answer.table(search_blocks.effect_table(document.effects), "what insights brought"))
-        st.html(markup.note(search_summary.INSIGHT_NOTE))
+        draw.html(
+            answer.table(search_blocks.effect_table(document.effects), "what insights brought"),
+            markup.note(search_summary.INSIGHT_NOTE),
+        )
     else:
         st.html(markup.note("No child of a candidate with insights yet."))
 
@@ -152,8 +156,9 @@ def _show_candidate(document: SearchDocument, record: SearchRecord) -> None:
     """One candidate against its parent: what became of it, facts, and the source."""
     parent = document.archive.by_number.get(record.parent) if record.parent is not None else None
     title = f"{record.name} against {parent.name}" if parent else record.name
-    st.html(markup.section_head(title, ", ".join(record.levers)))
-    st.html(markup.paragraph(search_summary.candidate_words(document, record)))
+    draw.section(
+        title, ", ".join(record.levers), markup.paragraph(search_summary.candidate_words(document, record))
+    )
     left, right = st.columns([1, 2], gap="large")
     known = search_blocks.facts_table(record, parent, document.journal.settings.workloads)
     left.html(answer.table(known, "facts"))

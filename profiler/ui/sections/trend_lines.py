@@ -29,7 +29,7 @@ from profiler.ui.data.index import DataVersion
 from profiler.ui.data.readable_names import Fit
 from profiler.ui.data.run_axis import TIME, VERSIONS, RunAxis
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections.chart import show_chart
+from profiler.ui.sections import draw
 from profiler.ui.views import (
     history_steps,
     mix_areas,
@@ -72,12 +72,13 @@ def show(
         _show_chart(data_version, choice, loaded, filters, _Drawing(axis, lines, isolated, lines_choice))
     _show_grid(data_version, choice, filters, metrics, loaded, _Drawing(axis, lines, isolated, lines_choice))
     if any(history.steps for history in loaded.histories):
-        st.html(markup.section_head("Steps", history_steps.caption(loaded.histories)))
-        for line in history_steps.shared_notes(loaded.histories):
-            st.html(line)
-        st.html(history_steps.table(loaded.histories))
-    for line in history_steps.notes(loaded.histories):
-        st.html(line)
+        draw.section(
+            "Steps",
+            history_steps.caption(loaded.histories),
+            *history_steps.shared_notes(loaded.histories),
+            history_steps.table(loaded.histories),
+        )
+    draw.html(*history_steps.notes(loaded.histories))
     label = trend_choice.labeller(index.metric_table(data_version))
     _show_numbers(choice, loaded, filters, label)
 
@@ -134,7 +135,7 @@ def _show_chart(
         zoom = drawing.choice.zoom
         # Of another part of the axis it is another chart, on which nothing is selected yet.
         chart_key = f"{_CHART}{many}_{zoom[0]:%Y%m%d%H%M}_{zoom[1]:%Y%m%d%H%M}" if zoom else f"{_CHART}{many}"
-        show_chart(chart, key=chart_key, alt=alt, on_click=partial(_take_click, chart_key, isolated))
+        draw.chart(chart, key=chart_key, alt=alt, on_click=partial(_take_click, chart_key, isolated))
         late_fields.wait_for_chart()
         _show_point(data_version, choice, filters, drawing, dict(spreads))
         if zoom:
@@ -147,15 +148,15 @@ def _show_chart(
         mix, alt = trend_panels.opcode_mix(
             loaded.lineage, choice.versions, choice.workload, choice.gpu, picture.gutter
         )
-        show_chart(mix, key="trends_mix", alt=alt)
+        draw.chart(mix, key="trends_mix", alt=alt)
         st.html(markup.note(trend_panels.OPCODE_MIX_NOTE))
     if too_many:
         st.html(markup.note(too_many))
     label = trend_choice.labeller(index.metric_table(data_version))
-    for line in trend_panels.notes(picture, loaded.by_metric, label):
-        st.html(line)
-    for line in trend_panels.floor_notes(loaded.by_metric, noise):
-        st.html(line)
+    draw.html(
+        *trend_panels.notes(picture, loaded.by_metric, label),
+        *trend_panels.floor_notes(loaded.by_metric, noise),
+    )
 
 
 @cached(16)
@@ -237,7 +238,7 @@ def _show_mixes(
 def _draw_mix(drawn: tuple[Figure, str] | None, key: str) -> None:
     if drawn is not None:
         figure, alt = drawn
-        show_chart(figure, key=key, alt=alt)
+        draw.chart(figure, key=key, alt=alt)
 
 
 def _longest(loaded: FamilySeries, version: str | None, parts: Collection[str]) -> str:
@@ -318,8 +319,11 @@ def _show_grid(
 
         label = trend_choice.labeller(index.metric_table(data_version))
         caption = version_grid.caption(cells, choice.versions)
-        st.html(markup.section_head(f"Version × workload, {label(metrics[0])}", caption))
-        st.html(version_grid.table(cells, choice.versions, shown, address))
+        draw.section(
+            f"Version × workload, {label(metrics[0])}",
+            caption,
+            version_grid.table(cells, choice.versions, shown, address),
+        )
 
 
 def _show_numbers(
