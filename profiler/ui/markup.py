@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 from urllib.parse import urlencode
 
 from profiler.evidence import formatting
@@ -185,7 +186,8 @@ def change_bar(share: float | None, colour: str = "") -> Html:
 class Column:
     """A table column: `wide` ones go on a phone, `phone` ones are only there, `cut` ones end in an ellipsis.
 
-    `cut` is 1 to 3: more room. What stands in a `phone` column stands in wide ones too.
+    `cut` is 1 to 3: more room. What stands in a `phone` column stands in wide ones too. `cell` gives what of
+    a subject stands there, for `rows_of`.
     """
 
     head: object
@@ -194,6 +196,7 @@ class Column:
     cut: int = 0
     wrap: bool = False
     phone: bool = False
+    cell: Callable[[Any], object] = str
 
     @property
     def css(self) -> str:
@@ -214,6 +217,13 @@ class Row:
     cells: tuple[object, ...]
     selected: bool = False
     kind: str = ""  # "" a row, "g" a group head ("g phone": on a phone alone), "last" a closing line
+
+
+def rows_of(
+    columns: Sequence[Column], subjects: Iterable[Any], is_selected: Callable[[Any], bool] = lambda _: False
+) -> list[Row]:
+    """A row a subject, in which each column has its own cell."""
+    return [Row(tuple(column.cell(one) for column in columns), is_selected(one)) for one in subjects]
 
 
 def group_row(text: object) -> Row:

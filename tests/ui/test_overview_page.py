@@ -24,17 +24,18 @@ def test_without_a_measurement_the_facts_stand_in_the_place_of_times(
     app = page("overview", tmp_path, monkeypatch)
     shown = text(app)
     assert shown.index("Best correct") < shown.index("Known without a GPU") < shown.index("To measure")
-    assert shown.index("To measure") < shown.index("Newest versions")
-    (chart,) = charts(app)
-    marks = {trace["name"]: trace for trace in chart["data"] if trace.get("name")}
-    assert marks["registers per thread"]["y"] == [41, 65], "zero and alpha on sm_90a; bad is a hatch"
-    assert marks["bank conflicts"]["y"] == [0, 4000]
-    assert marks["latency"]["text"] == ["1 µs"], "the owner's claim"
-    assert marks["latency"]["marker"]["symbol"] == "circle-open-dot"
-    notes = " ".join(note["text"] for note in chart["layout"]["annotations"])
-    assert "claimed, not checked" in notes
-    assert "an earlier notebook" in notes.replace("<br>", " ")
-    assert "bad: wrong: a race on the row" in notes
+    zero, alpha = (
+        re.search(rf"{name} .*?e−4", shown.partition("conflicts max error")[2])
+        for name in ("zero the", "alpha a")
+    )
+    assert zero
+    assert alpha
+    assert re.search(r" 1\.?0*\W?µs 41 ", zero[0]), "the owner's claim, and registers on sm_90a"
+    assert " – 65 " in alpha[0]
+    assert " 4 000 " in alpha[0].replace("\u2009", " "), "bank conflicts"
+    assert "claimed: by an earlier notebook for L4, not checked" in shown
+    assert not charts(app)
+    assert "1 version wrong or rejected, each with why bad ⊘ wrong a race on the row" in shown
     assert "Best correct version per GPU" not in shown
 
 

@@ -16,12 +16,13 @@ from profiler.ui import markup
 from profiler.ui.data import current_state, lineages, predictions
 from profiler.ui.data.index import DataVersion
 from profiler.ui.sections import draw
-from profiler.ui.views import best_versions, known_facts, lineage_summary, lineage_versions, worse_now
+from profiler.ui.views import best_versions, lineage_summary, lineage_versions, worse_now
+from profiler.ui.views.lineage_table import FactChoice
 
 
 def show(data_version: DataVersion, lineage: Lineage) -> None:
     """Tiles, the best versions or what is known, how to measure the rest, the newest versions."""
-    places = lineage_versions.Places.of(lineage)
+    choice = FactChoice.of_most(lineage)
     best = lineages.best_versions(data_version, lineage.family)
     predicted = None if best else predictions.predictions(data_version, lineage.family)
     tiles_box = st.empty()
@@ -33,21 +34,17 @@ def show(data_version: DataVersion, lineage: Lineage) -> None:
     is_known = current_state.is_worse_known(data_version)
     worse = current_state.worse_now(data_version, lineage.family) if is_known else None
     _show_tiles_and_best(lineage, best, worse, tiles_box, best_box, predicted)
-    if not best:
-        _show_known_facts(lineage, places, predicted)
-        _show_measuring(lineage)
     worse_box, newest_box = st.columns([3, 5], gap="medium") if best else (st.empty(), st.container())
     if best and worse is not None:
         _show_worse(worse, worse_box)
-    speedups = lineages.speedups(data_version, lineage.family, places.workload, places.gpu)
+    speedups = lineages.speedups(data_version, lineage.family, choice.workload, choice.gpu)
     draw.section(
-        "Newest versions",
-        lineage_versions.caption(lineage, places),
-        lineage_versions.table(lineage, places, speedups, predicted),
+        "Newest versions" if best else "Known without a GPU",
+        lineage_versions.caption(lineage, choice, predicted),
+        lineage_versions.table(lineage, choice, speedups, predicted),
         box=newest_box,
     )
-    if best:
-        _show_measuring(lineage)
+    _show_measuring(lineage)
     if any(status.is_wrong for status in lineage.statuses):
         st.html(lineage_summary.wrong_folded(lineage))
     if worse is None:
@@ -74,17 +71,6 @@ def _show_tiles_and_best(
     if best:
         table = best_versions.table(lineage, best, _worse_since(worse) if worse else {})
         best_box.markdown(table, unsafe_allow_html=True)  # the sparklines are SVG, which nothing else keeps
-
-
-def _show_known_facts(
-    lineage: Lineage, places: lineage_versions.Places, predicted: StoredPredictions | None
-) -> None:
-    """What machine code, the models and the owner say of each version, in the place of its times."""
-    facts = known_facts.chart(lineage, places, predicted)
-    if facts is not None:
-        with st.container(key="overview_known"):
-            st.html(markup.section_head("Known without a GPU", known_facts.caption()))
-            draw.chart(facts.figure, alt=facts.alt, key="known_facts")
 
 
 def _show_measuring(lineage: Lineage) -> None:

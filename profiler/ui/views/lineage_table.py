@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from profiler.catalog.version import Claim, Version
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
-from profiler.evidence.values import Evidence, State, Value
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, VersionStatus
 from profiler.history.speedups import Speedup
 from profiler.history.version_latency import VersionLatency
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions
-from profiler.statistics.facts import OVER_BUDGET, excess_over_budget
+from profiler.statistics.facts import excess_over_budget
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track, lineage_graph
 from profiler.ui.markup import Column, Html, Row
@@ -23,20 +23,38 @@ _EVIDENCE = (Evidence.STATIC, Evidence.MODELLED, Evidence.MEASURED)
 
 @dataclass(frozen=True)
 class FactChoice:
-    """Which facts of each version the table shows."""
+    """Which facts of each version a table shows; "" for none."""
 
     arch: str = ""
     size: str = ""  # of the static facts: `head dim 64`
-    workload: str = ""
+    workload: str = ""  # that was timed
     gpu: str = ""
+    on_cpu: str = ""  # the workload of the facts of the CPU; "": the one that was timed
 
-    def static(self, status: VersionStatus) -> Launch | None:
-        """The compiler's facts of a version."""
-        return status.static.get((self.arch, self.size))
+    @staticmethod
+    def of_most(lineage: Lineage) -> FactChoice:
+        """Those that most versions have."""
+        gpu, workload = lineage.first_timed_cell or ("", "")
+        return FactChoice(
+            lineage.architectures[-1] if lineage.architectures else "",
+            next(iter(lineage.static_workloads), ""),
+            workload,
+            gpu,
+            next(iter(lineage.modelled_workloads), ""),
+        )
 
-    def modelled(self, status: VersionStatus) -> Launch | None:
-        """What the CPU saw of a version."""
-        return status.modelled.get(self.workload)
+    @property
+    def modelled_on(self) -> str:
+        """The workload of the facts of the CPU."""
+        return self.on_cpu or self.workload
+
+    def static(self, status: VersionStatus, fact: str) -> Value:
+        """A fact of the compiler; NOT_COLLECTED where there is none."""
+        return _value(status.static.get((self.arch, self.size)), f"static__{fact}")
+
+    def modelled(self, status: VersionStatus, fact: str) -> Value:
+        """What the CPU saw of a version; NOT_COLLECTED where there is none."""
+        return _value(status.modelled.get(self.modelled_on), f"modelled__{fact}")
 
     def latency(self, status: VersionStatus | None) -> VersionLatency | None:
         """The median latency of a version that has a speed, and its lower bound."""
@@ -68,8 +86,8 @@ def caption(lineage: Lineage, choice: FactChoice) -> Html:
     if choice.arch:
         words = f"{choice.arch}, {choice.size}: one kernel, from its machine code"
         parts.append(markup.join((markup.evidence_badge("static"), words)))
-    if any(choice.modelled(status) for status in lineage.statuses):
-        words = f"{choice.workload}: run on the CPU, conflicts by the model of the banks"
+    if any(choice.modelled_on in status.modelled for status in lineage.statuses):
+        words = f"{choice.modelled_on}: run on the CPU, conflicts by the model of the banks"
         parts.append(markup.join((markup.evidence_badge("modelled"), words)))
     modes = dict.fromkeys(latency.mode for latency in choice.latencies(lineage))
     if modes:
@@ -174,17 +192,16 @@ def _cells(
     times: Sequence[Html],
     predicted: StoredPrediction | None,
 ) -> tuple[object, ...]:
-    static, modelled = choice.static(status), choice.modelled(status)
     against = _against(status, lineage, choice, speedup)
     return (
         _name(status.version, f"{lineage.family}/{status.version.id}"),
         _two_lines(_short_state(status, choice, predicted), against.line),
-        _state(status, static),
-        _fact(static, "static__registers", without_unit=True),
-        _fact(static, "static__spill_bytes"),
-        _fact(static, "static__occupancy_pct", limiter="static__limiter"),
-        _fact(modelled, "modelled__bank_conflicts"),
-        _fact(modelled, "modelled__max_abs_error"),
+        _state(status, choice.static(status, "over_budget")),
+        _fact(choice.static(status, "registers")._replace(unit="")),
+        _fact(choice.static(status, "spill_bytes")),
+        _fact(choice.static(status, "occupancy_pct"), choice.static(status, "limiter").text),
+        _fact(choice.modelled(status, "bank_conflicts")),
+        _fact(choice.modelled(status, "max_abs_error")),
         *times,
         *((_track(status, lineage, choice, scale),) if scale else ()),
         _claimed(status.version),
@@ -200,13 +217,13 @@ def _name(version: Version, full_name: str) -> Html:
     return _two_lines(markup.tag("span", idea, "m", idea), named)
 
 
-def _state(status: VersionStatus, static: Launch | None) -> Html:
+def _state(status: VersionStatus, over_budget: Value) -> Html:
     if status.state == BASELINE:
         return markup.muted("baseline")
     if status.state == PLANNED:
         return _two_lines(markup.muted("planned"), markup.tag("span", status.reason, "m", status.reason))
     words = [text for text in (status.reason, status.note) if text]
-    excess = excess_over_budget(static.values.value(OVER_BUDGET).text) if static else ""
+    excess = excess_over_budget(over_budget.text)
     # A budget is of no interest while a version is wrong.
     if status.state == GOOD and excess:
         words.append(f"over its budget: {excess}")
@@ -223,18 +240,21 @@ def _short_state(status: VersionStatus, choice: FactChoice, predicted: StoredPre
     if latency is not None:
         return markup.value(Value(latency.ns, "ns"))
     if predicted is not None:
-        return short_modelled_time(predicted)
+        return _short_modelled_time(predicted)
     return markup.muted(status.state) if status.state == PLANNED else markup.state("not measured")
 
 
-def _fact(launch: Launch | None, name: str, *, without_unit: bool = False, limiter: str = "") -> Html:
-    if launch is None:
+def _value(launch: Launch | None, name: str) -> Value:
+    return launch.values.value(name) if launch is not None else NOT_COLLECTED
+
+
+def _fact(value: Value, limit: str | None = None) -> Html:
+    """A fact, with what limits it under the pointer."""
+    if value.state is NOT_COLLECTED.state:
         return markup.muted("–")
-    value = launch.values.value(name)
     if value.state is not State.PRESENT:
         return markup.state(value.state.words)
-    number = markup.value(value._replace(unit="") if without_unit else value)
-    limit = launch.values.value(limiter).text if limiter else None
+    number = markup.value(value)
     return markup.tag("span", number, title=f"limited by {limit}") if limit else number
 
 
@@ -246,10 +266,9 @@ def _modelled_time(
     if own is None:
         return markup.muted("–")
     if own.time_ns is None:
-        return markup.tag("span", markup.state("no model"), title=own.no_model)
+        return modelled_time(own)
     number = markup.value(Value(own.time_ns, "ns"))
-    low, high = (latency_track.nanoseconds(ns or 0.0) for ns in (own.low_ns, own.high_ns))
-    title = f"modelled, not measured: {low} to {high}; {limiter_words(own)}"
+    title = range_words(own)
     if measured is not None and own.low_ns and own.high_ns:
         inside = own.low_ns <= measured.ns <= own.high_ns
         title += (
@@ -259,16 +278,28 @@ def _modelled_time(
         return markup.tag("span", _two_lines(number, markup.tag("span", ratio, "u")), title=title)
     ancestor = predicted.get(status.correct_ancestor.id) if status.correct_ancestor else None
     if ancestor is None or not ancestor.time_ns:
-        return markup.tag("span", number, title=title)
+        return modelled_time(own)
     ratio = f"{own.time_ns / ancestor.time_ns:.2f} {formatting.TIMES} {ancestor.version}"
     return markup.tag("span", _two_lines(number, markup.tag("span", ratio, "u")), title=title)
 
 
-def short_modelled_time(prediction: StoredPrediction) -> Html:
-    """The modelled time and that it is one, or that there is no model."""
+def modelled_time(prediction: StoredPrediction) -> Html:
+    """The modelled time, or that there is no model, with the range or the reason under the pointer."""
     if prediction.time_ns is None:
         return markup.tag("span", markup.state("no model"), title=prediction.no_model)
-    return markup.join((markup.value(Value(prediction.time_ns, "ns")), markup.tag("span", "modelled", "u")))
+    return markup.tag("span", markup.value(Value(prediction.time_ns, "ns")), title=range_words(prediction))
+
+
+def range_words(prediction: StoredPrediction) -> str:
+    """Between what a modelled time lies, and what limits it."""
+    low, high = (latency_track.nanoseconds(ns or 0.0) for ns in (prediction.low_ns, prediction.high_ns))
+    return f"modelled, not measured: {low} to {high}; {limiter_words(prediction)}"
+
+
+def _short_modelled_time(prediction: StoredPrediction) -> Html:
+    """The modelled time and that it is one, or that there is no model."""
+    words = markup.tag("span", "modelled", "u") if prediction.time_ns is not None else ""
+    return markup.join((modelled_time(prediction), words))
 
 
 def limiter_words(prediction: StoredPrediction) -> str:
@@ -337,14 +368,14 @@ def _claimed(version: Version) -> Html:
     if latency is None:
         return markup.muted("–")
     workload = "goal" if latency.kind == "goal" else latency.workload or "workload not said"
-    lines = _two_lines(markup.muted(_claimed_range(latency)), markup.tag("span", workload, "u"))
+    lines = _two_lines(markup.muted(claimed_range(latency)), markup.tag("span", workload, "u"))
     every_claim = "; ".join(
-        f"{claim.fact} {_claimed_range(claim)} ({_about_claim(claim)})" for claim in version.claims
+        f"{claim.fact} {claimed_range(claim)} ({_about_claim(claim)})" for claim in version.claims
     )
     return markup.tag("span", lines, title=every_claim)
 
 
-def _claimed_range(claim: Claim) -> str:
+def claimed_range(claim: Claim) -> str:
     """`6.9 µs`, or `6.9–7.2 µs`, both in the unit of the higher."""
     low = Value(claim.value, claim.unit)
     if claim.high is None:
