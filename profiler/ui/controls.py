@@ -281,10 +281,6 @@ class Filters:
         self._choose(name, ",".join(value))
         return value
 
-    def put(self, name: str, value: str) -> None:
-        """Make a choice for a control that is drawn later: from a callback, before the page runs again."""
-        st.session_state[f"{self._page}_{name}"] = value
-
     def write_url(self) -> None:
         """Bring the URL in line with the choices; parameters of links, such as a launch, stay.
 

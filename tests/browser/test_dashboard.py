@@ -1,6 +1,5 @@
 """The path in a real browser: import two reports, open their diff in a new tab, see what compare says."""
 
-import contextlib
 import json
 import re
 import subprocess
@@ -18,13 +17,11 @@ from profiler.ui import first_chart
 from tests.browser.conftest import (
     DESKTOP,
     PHONE,
-    STANDS_STILL,
     TOO_WIDE,
     keep_process,
     served,
     settle,
     text,
-    waits_ms,
     watch,
 )
 
@@ -32,7 +29,6 @@ pytestmark = pytest.mark.browser
 
 NAMES = ("MW_Baseline", "MW_DivToMult")
 DIFF = "/diff?a=ncar%2FMW_Baseline&b=ncar%2FMW_DivToMult"
-WATERFALL = "document.querySelector('[class*=st-key-diff_why] .js-plotly-plot')"
 # When a page's places of fields, its first field and its first chart came, in milliseconds.
 SEES_WHAT_COMES_FIRST = """(() => {
   const kinds = {
@@ -150,44 +146,30 @@ def diff(filled: Any, dashboard: str) -> Iterator[tuple[Any, list[str]]]:
     page.close()
 
 
-def test_dark_mode_recolours_the_charts(diff: tuple[Any, list[str]]) -> None:
-    page, errors = diff
+def test_dark_mode_recolours_the_charts(filled: Any, dashboard: str) -> None:
+    page = filled.new_page()
+    errors = watch(page)
+    page.goto(f"{dashboard}/trends?family=ncar")
     page.wait_for_selector(".js-plotly-plot .ytick text")
     for scheme, fill in (("dark", "rgb(228, 232, 238)"), ("light", "rgb(27, 34, 48)")):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(
             f"getComputedStyle(document.querySelector('.js-plotly-plot .ytick text')).fill === '{fill}'"
         )
+    page.close()
     assert errors == []
 
 
-def test_a_bar_of_the_waterfall_opens_what_is_behind_it_and_closes_it(diff: tuple[Any, list[str]]) -> None:
-    playwright = pytest.importorskip("playwright.sync_api")
+def test_a_cause_opens_what_is_behind_it_and_closes_it(diff: tuple[Any, list[str]]) -> None:
     page, _ = diff
-
-    def click_bar(number: int) -> None:
-        """Click a bar until the chart is replaced, as it is for a click that was understood.
-
-        A busy browser may lose a click on a chart that it is drawing; a person clicks again.
-        """
-        page.wait_for_function(f"!!{WATERFALL}?._ev?._events.plotly_selected")
-        page.evaluate(f"{WATERFALL}.dataset.clicked = 'yes'")
-        for _ in range(3):
-            page.evaluate(STANDS_STILL)  # what was opened above or beside it may still be moving it
-            box = page.locator("[class*=st-key-diff_why] .bars path").nth(number).bounding_box()
-            page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-            with contextlib.suppress(playwright.TimeoutError):
-                page.wait_for_function("!document.querySelector('[data-clicked]')", timeout=waits_ms() / 3)
-                return
-        pytest.fail("no click on a bar was answered")
-
     head = page.get_by_role("heading", name=re.compile("Waiting for"))
+    cause = page.locator('table[aria-label="time by cause"] tr').nth(2).locator("a")
     for _ in range(2):  # opened, closed, and opened again
-        click_bar(2)  # behind A and work the largest stall
+        cause.click()  # behind A and work the largest stall
         head.wait_for()
         settle(page)
         assert "drill=waiting" in page.url
-        click_bar(2)
+        cause.click()
         head.wait_for(state="detached")
         settle(page)
         assert "drill=closed" in page.url

@@ -233,8 +233,8 @@ def test_a_table_is_saved_as_csv_with_whole_numbers_in_one_click(diff: tuple[Any
     assert errors == []
 
 
-def test_a_chart_is_saved_as_picture_drawing_and_numbers_by_keyboard(diff: tuple[Any, list[str]]) -> None:
-    page, errors = diff
+def test_a_chart_is_saved_as_picture_drawing_and_numbers_by_keyboard(desktop: Any, address: str) -> None:
+    page, errors = opened(desktop, f"{address}/trends?family=ncar")
     page.locator(".js-plotly-plot .main-svg").first.wait_for()
     page.locator(".js-plotly-plot").first.hover()
     contents = {}
@@ -248,6 +248,7 @@ def test_a_chart_is_saved_as_picture_drawing_and_numbers_by_keyboard(diff: tuple
     assert b"light-dark" not in contents["SVG"], "the colours of the present theme are part of it"
     assert contents["CSV"].startswith(b"series,x,y")
     assert contents["CSV"].count(b"\n") > 2
+    page.close()
     assert errors == []
 
 

@@ -178,4 +178,5 @@ class TestPage:
         assert first < second < shown.index("All launches of both")
         assert "Under the profiler ncu duration, not latency ✓ better −43.8 % unreplicated" in shown
         assert "latency samples: not collected" not in shown
-        assert len(charts(app)) >= 2
+        assert len(charts(app)) == 1, "the samples"
+        assert any("time by cause" in element.value for element in app.html)

@@ -33,7 +33,7 @@ def figure(title: str, caption: str, mixes: Sequence[Mix], axis: Axis, gutter: i
     height = _TITLE_PX + _HEIGHT_PX + _AXIS_PX
     layout = style.layout(height)
     names = list(dict.fromkeys(name for mix in mixes for name in mix.shares))
-    gutter = max(gutter, labels_px(names, has_numbers=True))
+    gutter = max(gutter, _labels_px(names))
     layout["margin"] = {"l": LEFT_PX, "r": gutter, "t": _TITLE_PX, "b": _AXIS_PX, "pad": 0}
     layout["hovermode"] = "closest"
     layout["yaxis"] = {**style.axis(""), "range": [0, 100], "tickvals": [0, 50, 100], "automargin": True}
@@ -44,13 +44,12 @@ def figure(title: str, caption: str, mixes: Sequence[Mix], axis: Axis, gutter: i
     if axis.holes:
         traces.append(small_multiples.hole_hatch(axis, 0.0, 100.0))
         notes += small_multiples.hole_notes(axis, 0.5)
-    for stretch in _stretches(mixes, axis):
-        traces += _areas(stretch, names, axis)
+    traces += _areas(_stretches(mixes, axis), names, axis)
     traces.append(_hover_points([mix for mix in mixes if mix.shares]))
     last = next((mix for mix in reversed(mixes) if mix.shares), None)
     if last:
         shares = {name: last.shares.get(name, 0.0) for name in names}
-        notes += swatch_labels(shares, has_numbers=True, height_px=_HEIGHT_PX)
+        notes += _swatch_labels(shares)
     layout["annotations"] = notes
     return {"data": traces, "layout": layout}
 
@@ -70,19 +69,26 @@ def _stretches(mixes: Sequence[Mix], axis: Axis) -> list[list[Mix]]:
     return [stretch for stretch in stretches if stretch]
 
 
-def _areas(stretch: Sequence[Mix], names: Sequence[str], axis: Axis) -> list[Figure]:
-    """One polygon a name; a lone place is as wide as a column."""
-    x = [mix.x for mix in stretch]
-    sums = [[0.0, *accumulate(mix.shares.get(name, 0.0) for name in names)] for mix in stretch]
-    if len(x) == 1:
-        x, sums = [x[0] - axis.column / 2, x[0] + axis.column / 2], sums * 2
+def _areas(stretches: Sequence[Sequence[Mix]], names: Sequence[str], axis: Axis) -> list[Figure]:
+    """The polygons of each name, one a stretch; a lone place is as wide as a column."""
+    x: dict[str, list[float | None]] = {name: [] for name in names}
+    y: dict[str, list[float | None]] = {name: [] for name in names}
+    for stretch in stretches:
+        places = [mix.x for mix in stretch]
+        sums = [[0.0, *accumulate(mix.shares.get(name, 0.0) for name in names)] for mix in stretch]
+        if len(places) == 1:
+            places, sums = [places[0] - axis.column / 2, places[0] + axis.column / 2], sums * 2
+        for at, name in enumerate(names):
+            between = [None] * bool(x[name])  # parts it from the stretch before
+            x[name] += [*between, *places, *reversed(places)]
+            y[name] += [*between, *(row[at] for row in sums), *(row[at + 1] for row in reversed(sums))]
     return [
         {
             "type": "scatter",
             "mode": "lines",
             "name": plotly_text(name),
-            "x": [*x, *reversed(x)],
-            "y": [*(row[at] for row in sums), *(row[at + 1] for row in reversed(sums))],
+            "x": x[name],
+            "y": y[name],
             "fill": "toself",
             "fillcolor": RAMP[at % len(RAMP)][0],
             "line": {"color": light("page"), "width": 1},
@@ -117,11 +123,11 @@ def _hatch(gaps: Sequence[Mix], axis: Axis) -> Figure:
     }
 
 
-def swatch_labels(shares: Mapping[str, float], *, has_numbers: bool, height_px: float) -> list[Figure]:
-    """The names right of the last place, from the bottom up, with the grey of each and perhaps its share."""
+def _swatch_labels(shares: Mapping[str, float]) -> list[Figure]:
+    """The names right of the last place, from the bottom up, with the grey and share of each."""
     tops = accumulate(shares.values())
     middles = [(top - share / 2) / 100 for top, share in zip(tops, shares.values(), strict=True)]
-    heights = spread_apart(middles, _SWATCH_PX / height_px, 0.0, 1.0)
+    heights = spread_apart(middles, _SWATCH_PX / _HEIGHT_PX, 0.0, 1.0)
     return [
         annotation(
             f'<span style="fill:{RAMP[at % len(RAMP)][0]};font-size:16px">■</span> {plotly_text(words)}',
@@ -132,14 +138,14 @@ def swatch_labels(shares: Mapping[str, float], *, has_numbers: bool, height_px: 
             xshift=LEADER_PX + 2,
             font=MUTED_FONT,
         )
-        for at, (words, height) in enumerate(zip(_words(shares, has_numbers), heights, strict=True))
+        for at, (words, height) in enumerate(zip(_words(shares), heights, strict=True))
     ]
 
 
-def labels_px(names: Sequence[str], has_numbers: bool) -> int:
-    """How much room `swatch_labels` needs."""
-    return line_gutter.width_px(["■ " + words for words in _words(dict.fromkeys(names, 99.0), has_numbers)])
+def _labels_px(names: Sequence[str]) -> int:
+    """How much room these labels need."""
+    return line_gutter.width_px(["■ " + words for words in _words(dict.fromkeys(names, 99.0))])
 
 
-def _words(shares: Mapping[str, float], has_numbers: bool) -> list[str]:
-    return [f"{name} {share:.0f}" if has_numbers else name for name, share in shares.items()]
+def _words(shares: Mapping[str, float]) -> list[str]:
+    return [f"{name} {share:.0f}" for name, share in shares.items()]

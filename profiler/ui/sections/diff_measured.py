@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -18,8 +15,6 @@ from profiler.ui.data.diff import OpenedDiff
 from profiler.ui.sections import draw
 from profiler.ui.views import advice, drilldown, latency_verdict, launch_pairs, pair_elsewhere, time_split
 from profiler.ui.views.drilldown import Drill
-
-_CLICKS = "diff_why_clicks"
 
 
 def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> DeltaGenerator | None:
@@ -36,9 +31,6 @@ def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> De
             draw.section(
                 "Verdict", "ncu duration, not latency", launch_pairs.verdict(opened.comparison, opened.pair)
             )
-        if chart := launch_pairs.duration_chart(opened.pair):
-            alt = launch_pairs.duration_alt(opened.pair)
-            draw.chart(chart, key="diff_ticks", alt=alt)
         if opened.pair is not None:
             sections = launches.view_of_pair(opened.data_version, opened.comparison, opened.pair)
             st.html(launch_pairs.sections_link(sections))
@@ -143,27 +135,13 @@ def _show_causes(explanation: Explanation) -> DeltaGenerator:
 def show_waterfall(
     opened: OpenedDiff, box: DeltaGenerator | None, drill: Drill, filters: controls.Filters
 ) -> None:
-    """The causes as bars, each of which opens what is behind it; `drill` is what is open."""
-    chart = time_split.waterfall(opened.explanation, drill) if opened.explanation else None
-    if opened.explanation is None or chart is None or box is None:
+    """The causes as bars, each of which leads to what is behind it; the name of the open one closes it."""
+    if opened.explanation is None or box is None:
         return
-    # A chart that keeps its selection says nothing of a second click on the same bar: each has its own key.
-    key = f"diff_why_{st.session_state.setdefault(_CLICKS, 0)}"
-    draw.chart(
-        chart,
-        key=key,
-        alt=opened.explanation.sentence,
-        on_click=lambda: _open_bar(st.session_state[key].selection.points, drill, filters),
-        box=box,
-    )
 
+    def address(behind: Drill) -> str:
+        view, reason = (drilldown.CLOSED, "") if behind == drill else behind
+        launch, mode = opened.view.launch or "", opened.view.mode or ""
+        return filters.address(launch=launch, mode=mode, drill=view, reason=reason)
 
-def _open_bar(points: Sequence[Mapping[str, Any]], opened: Drill, filters: controls.Filters) -> None:
-    """Open what the clicked bar stands for; a click on the bar that is open closes it."""
-    st.session_state[_CLICKS] += 1
-    view_and_reason = tuple(points[0].get("customdata") or ()) if points else ()
-    if len(view_and_reason) != len(opened):  # the bar of a side, or the residue: nothing is behind it
-        return
-    view, reason = (drilldown.CLOSED, "") if view_and_reason == opened else view_and_reason
-    filters.put("drill", view)
-    filters.put("reason", reason)
+    draw.html(time_split.waterfall(opened.explanation, drill, address), box=box)

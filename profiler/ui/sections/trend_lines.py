@@ -145,11 +145,9 @@ def _show_chart(
         if choice.evidence is Evidence.MEASURED:
             _show_mixes(data_version, choice, loaded, drawing, picture)
     if loaded.lineage and choice.evidence is Evidence.STATIC and not axis.is_over_runs:
-        mix, alt = trend_panels.opcode_mix(
-            loaded.lineage, choice.versions, choice.workload, choice.gpu, picture.gutter
-        )
-        draw.chart(mix, key="trends_mix", alt=alt)
-        st.html(markup.note(trend_panels.OPCODE_MIX_NOTE))
+        mix = mix_areas.of_versions(loaded.lineage, choice.versions, choice.workload, choice.gpu, picture)
+        _draw_mix(mix, "trends_mix")
+        st.html(markup.note(mix_areas.CODE_NOTE))
     if too_many:
         st.html(markup.note(too_many))
     label = trend_choice.labeller(index.metric_table(data_version))

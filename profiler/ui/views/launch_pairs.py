@@ -20,8 +20,6 @@ from profiler.evidence.launch import Launch
 from profiler.evidence.values import NCU_DURATION, Evidence
 from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
-from profiler.ui.charts import duration_ticks
-from profiler.ui.charts.style import Figure
 from profiler.ui.data.cells import WorkloadOnGpu
 from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.markup import Column, Html, Row
@@ -75,32 +73,10 @@ def why_unpaired(comparison: Comparison) -> Html:
     return markup.join((f"no counters of {labels}:", markup.code(command)))
 
 
-def duration_chart(pair: PairComparison | None) -> Figure | None:
-    """Both durations in one unit; None where a side has none."""
-    change = pair.headline if pair else None
-    if change is None or change.a.number is None or change.b.number is None:
-        return None
-    scale = formatting.scale_for(change.a.unit, max(change.a.number, change.b.number))
-    sides = [
-        (label, value.number / scale.divisor, str(formatting.quantity(value, scale)))
-        for label, value in (("A", change.a), ("B", change.b))
-        if value.number is not None
-    ]
-    return duration_ticks.figure(sides, f"ncu duration, {scale.unit}")
-
-
 def sections_link(view: addresses.LaunchView | None) -> Html:
     """The way to B's launch section by section beside A's; "" where a side is not in the index."""
     words = "all sections of this launch, B beside A ›"
     return Html("") if view is None else markup.note(markup.link(view.href, words))
-
-
-def duration_alt(pair: PairComparison | None) -> str:
-    """The chart of the durations in words."""
-    change = pair.headline if pair else None
-    if change is None:
-        return ""
-    return f"ncu duration: A {formatting.quantity(change.a)}, B {formatting.quantity(change.b)}"
 
 
 def table(comparison: Comparison, selected: PairComparison | None, view: addresses.Diff) -> Html:

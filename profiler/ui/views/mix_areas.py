@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from profiler.evidence.naming import brief_list
+from profiler.evidence.opcodes import class_shares
+from profiler.history.lineage import Lineage
 from profiler.history.stall_shares import MixPoint
 from profiler.ui.charts import share_areas
 from profiler.ui.charts.share_areas import Mix
@@ -12,6 +15,7 @@ from profiler.ui.data.run_axis import RunAxis
 from profiler.ui.views.trend_panels import Picture
 
 STALLS = "stall mix of {}, % of warp latency"
+CODE_NOTE = "Opcode mix: places in the code, not how often they run."
 OPCODES = "opcode mix of {}, % of warp instructions executed"
 
 
@@ -34,3 +38,23 @@ def chart(
     mixes.sort(key=lambda mix: mix.x)
     figure = share_areas.figure(title, f"measured, {part}", mixes, picture.axis, picture.gutter)
     return figure, f"{title} over {len(mixes)} places"
+
+
+def of_versions(
+    lineage: Lineage, versions: Sequence[str], size: str, arch: str, picture: Picture
+) -> tuple[Figure, str]:
+    """What each version's machine code consists of, a column a version, and the same in words."""
+    mixes = []
+    for x, version in enumerate(versions):
+        status = lineage.by_id.get(version)
+        launch = status.static.get((arch, size)) if status else None
+        shares = class_shares(launch.opcodes) if launch and launch.opcodes else {}
+        gap = "" if shares else "not collected"
+        if status is not None and status.is_wrong:
+            shares, gap = {}, status.state
+        words = [version, *(f"{name}: {share:.1f} %" for name, share in list(shares.items())[::-1])]
+        mixes.append(Mix(float(x), shares, "\n".join(words), gap, joined=False))
+    figure = share_areas.figure(
+        "opcode mix, %", f"static, {size}, {arch}", mixes, picture.axis, picture.gutter
+    )
+    return figure, f"opcode mix of {brief_list(list(versions))}"

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import accumulate
 
-from profiler.evidence import formatting
 from profiler.explain.explanation import Explanation, counters_to_collect
 from profiler.explain.sentence import format_change, format_side, split_notes
 from profiler.explain.time_identity import RESIDUE, TimeSplit, WaterfallStep, largest_step_us, waterfall_steps
 from profiler.statistics.verdict import Verdict
 from profiler.ui import markup
-from profiler.ui.charts import waterfall as waterfall_chart
-from profiler.ui.charts.style import Figure
-from profiler.ui.charts.waterfall import Bar
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views.drilldown import Drill, view_of_step
 
-CAPTION = "ncu duration split by cause; measured; a click on a bar opens what is behind it"
+CAPTION = "ncu duration split by cause; measured; a name leads to what is behind it"
 _COUNTER_COLUMNS = (
     Column("metrics.txt"),
     Column("metric", wrap=True, wide=True),
@@ -52,35 +49,38 @@ def missing_counters(explanation: Explanation) -> Html:
     return markup.join((markup.note(markup.state(words)), table), "")
 
 
-def waterfall(explanation: Explanation, opened: Drill = ("", "")) -> Figure | None:
-    """The split as bars in one unit: A, the causes, B; None where there is none.
+def waterfall(
+    explanation: Explanation, opened: Drill = ("", ""), address: Callable[[Drill], str] = lambda _drill: ""
+) -> Html:
+    """A row a bar in one unit: A, the causes, B; A and B alone without a split; "" without both times.
 
-    A bar's custom data is the view of the drill-down that it opens and the stall reason there.
+    `address` is where the name of a cause leads: to what is behind it, which is marked where it is `opened`.
     """
-    split, a_us, b_us = explanation.split, explanation.a_us, explanation.b_us
-    if split is None or a_us is None or b_us is None:
-        return None
-    return waterfall_chart.figure(list(_bars(explanation, split, (a_us, b_us), opened)))
+    a_us, b_us, split = explanation.a_us, explanation.b_us, explanation.split
+    if a_us is None or b_us is None:
+        return Html("")
+    largest, steps = max(a_us, b_us), waterfall_steps(a_us, split) if split else ()
+    ends = [*accumulate((step.us for step in steps), initial=a_us)]
+    farthest = max(*ends, b_us) or 1.0
 
+    def bar(start_us: float, end_us: float, css: str) -> Html:
+        left, width = 100 * min(start_us, end_us) / farthest, 100 * abs(end_us - start_us) / farthest
+        style = f"left:{left:.2f}%;width:max(1px,{width:.2f}%)"
+        return Html(f'<span class="fall"><i class="{css}" style="{style}"></i></span>')
 
-def _bars(
-    explanation: Explanation, split: TimeSplit, times_us: tuple[float, float], opened: Drill
-) -> Iterator[Bar]:
-    a_us, b_us = times_us
-    largest = max(a_us, b_us)
-    divisor = formatting.scale_for("us", largest).divisor
-    steps = waterfall_steps(a_us, split)
-    yield Bar("A", 0.0, a_us / divisor, format_side(a_us, largest), "muted", strong=True)
-    reached_us = a_us
-    for step in steps:
+    def side(label: str, us: float, css: str) -> Row:
+        return Row((markup.tag("b", label), bar(0.0, us, css), markup.tag("b", format_side(us, largest))))
+
+    rows = [side("A", a_us, "")]
+    for step, start_us, end_us in zip(steps, ends, ends[1:], strict=False):
         text = format_change(step.us, largest, largest_step_us(steps))
-        role = _role(step, text, is_cause=_is_cause(step, explanation, split))
+        role = _role(step, text, is_cause=split is not None and _is_cause(step, explanation, split))
         drill = view_of_step(step)
-        is_open = drill is not None and drill == opened
-        start, length = reached_us / divisor, step.us / divisor
-        yield Bar(step.label, start, length, text, role, opens=drill or (), selected=is_open)
-        reached_us += step.us
-    yield Bar("B", 0.0, b_us / divisor, format_side(b_us, largest), "ink", strong=True)
+        name = markup.link(address(drill), step.label, "what is behind it") if drill else step.label
+        value = markup.tag("span", text, f"v {role}") if role in ("better", "worse") else markup.muted(text)
+        rows.append(Row((name, bar(start_us, end_us, role), value), selected=drill == opened))
+    rows.append(side("B", b_us, "ink"))
+    return markup.table("time by cause", (Column(""), Column(""), Column("", right=True)), rows, "bars")
 
 
 def _is_cause(step: WaterfallStep, explanation: Explanation, split: TimeSplit) -> bool:
@@ -91,9 +91,9 @@ def _is_cause(step: WaterfallStep, explanation: Explanation, split: TimeSplit) -
 
 
 def _role(step: WaterfallStep, text: str, *, is_cause: bool) -> str:
-    """Better takes time away, worse adds it; what was not judged, or rounds to nothing, is grey."""
+    """Better takes time away, worse adds it, the residue is hatched; what is not judged, or ±0, is grey."""
     if step.label == RESIDUE:
-        return ""  # hatched
+        return "residue"
     if not is_cause or text == "±0":
-        return "neutral"
+        return ""
     return "better" if step.us < 0 else "worse"

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from profiler.compare import latency_words
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
-from profiler.evidence import formatting, opcodes
+from profiler.evidence import formatting
 from profiler.evidence.naming import brief_list
 from profiler.history.lineage import Lineage
 from profiler.history.reference_levels import ReferenceLevel
@@ -19,7 +19,7 @@ from profiler.history.trend import LATENCY, Trend
 from profiler.statistics.decision import share_text
 from profiler.statistics.noise_floor import NoiseFloor
 from profiler.ui import markup
-from profiler.ui.charts import small_multiples, stacked_shares
+from profiler.ui.charts import small_multiples
 from profiler.ui.charts.panel_overlays import Reference
 from profiler.ui.charts.small_multiples import Axis, Panel, PanelLine
 from profiler.ui.charts.style import Figure
@@ -37,7 +37,6 @@ ABSOLUTE, OF_FIRST, OF_BASELINE = "absolute", "of first", "of baseline"  # what 
 _FROM_ZERO = "from 0"  # why a number is no share of the one it is compared with
 _NO_BASELINE = "the baseline has no number here"
 _MAIN_PX, _OTHER_PX = 300, 100  # heights of panels over runs
-OPCODE_MIX_NOTE = "Opcode mix: places in the code, not how often they run."
 NO_RESULT = "no result here"  # of a version on this workload and GPU
 LineKey = tuple[str, str, str | None]  # part, mode, version; None: all versions
 _KeyedTrends = list[tuple[LineKey, Trend]]  # the lines of one panel
@@ -231,24 +230,6 @@ def floor_notes(by_metric: Mapping[str, Sequence[Trend]], noise: NoiseModel) -> 
         floor = latency_words.aa_floor(_floor(trend, noise), trend.points[-1].version, trend.workload)
         lines.append(f"{trend.mode}: {floor}{'; grey band' if _band(trend, noise) else ''}")
     return [markup.note(markup.backticks_as_code(line)) for line in dict.fromkeys(lines)]
-
-
-def opcode_mix(
-    lineage: Lineage, versions: Sequence[str], size: str, arch: str, gutter: int
-) -> tuple[Figure, str]:
-    """What each version's machine code consists of, and the same in words for who cannot see it."""
-    bars: dict[str, Mapping[str, float] | str] = {}
-    for version in versions:
-        status = lineage.by_id.get(version)
-        launch = status.static.get((arch, size)) if status else None
-        if status is not None and status.is_wrong:
-            bars[version] = status.state
-        elif launch and launch.opcodes:
-            bars[version] = opcodes.class_shares(launch.opcodes)
-        else:
-            bars[version] = "not collected"
-    figure = stacked_shares.figure("opcode mix, %", f"static, {size}, {arch}", versions, bars, gutter)
-    return figure, f"opcode mix of {brief_list(list(versions))}"
 
 
 def _lines(trends: Sequence[Trend], is_over_time: bool) -> _KeyedTrends:

@@ -1,5 +1,7 @@
 """Stacked areas: they fill the whole, stop at a gap with its reason, and are labelled at their last share."""
 
+from typing import Any
+
 from profiler.ui.charts import share_areas
 from profiler.ui.charts.share_areas import Mix
 from profiler.ui.charts.small_multiples import Axis
@@ -7,7 +9,7 @@ from profiler.ui.charts.small_multiples import Axis
 SHARES = {"wait": 60.0, "barrier": 40.0}
 
 
-def areas(figure: dict[str, list[dict[str, object]]]) -> list[dict[str, object]]:
+def areas(figure: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [trace for trace in figure["data"] if trace.get("fill") == "toself"]
 
 
@@ -21,7 +23,10 @@ def test_areas_stand_on_one_another_up_to_all() -> None:
 def test_a_gap_breaks_them_and_is_hatched_with_its_reason() -> None:
     mixes = [Mix(0.0, SHARES, ""), Mix(1.0, {}, "", "not collected"), Mix(2.0, SHARES, "")]
     figure = share_areas.figure("t", "c", mixes, Axis(("a", "b", "c"), span=(0, 2)), 100)
-    assert len(areas(figure)) == 4, "two names on either side of the gap"
+    wait, _ = areas(figure)
+    assert [round(x or 0, 2) for x in wait["x"][:4]] == [-0.47, 0.47, 0.47, -0.47]
+    assert wait["x"][4] is None
+    assert [round(x, 2) for x in wait["x"][5:]] == [1.53, 2.47, 2.47, 1.53], "on the other side of the gap"
     (hatch,) = [trace for trace in figure["data"] if trace["type"] == "bar"]
     assert (hatch["x"], hatch["hovertext"]) == ([1.0], ["not collected"])
 

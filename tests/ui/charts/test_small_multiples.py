@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from profiler.evidence.values import State, Value
-from profiler.ui.charts import duration_ticks, small_multiples, style
+from profiler.ui.charts import small_multiples, style
 from profiler.ui.charts.labels import shorten, spread_apart
 from profiler.ui.charts.scales import axis_share, log_ticks, value_range
 from profiler.ui.charts.small_multiples import (
@@ -216,10 +216,3 @@ def test_very_many_versions_are_named_as_far_as_there_is_room() -> None:
 def test_long_names_lose_their_middle() -> None:
     assert shorten("set_halo_values_x_419_gpu_and_more") == "set_halo_val…and_more"
     assert shorten("short") == "short"
-
-
-def test_two_ticks_stand_at_their_values_from_zero() -> None:
-    figure = duration_ticks.figure((("A", 6.19, "6.19 ms"), ("B", 3.48, "3.48 ms")), "ncu duration, ms")
-    assert [trace["x"] for trace in figure["data"]] == [[6.19], [3.48]]
-    assert figure["data"][0]["y"] > figure["data"][1]["y"]  # A above B
-    assert figure["layout"]["xaxis"]["range"][0] == 0

@@ -188,17 +188,6 @@ def test_the_command_line_of_a_report_is_not_spread_over_the_diff(ncar: Comparis
     assert "command line differs" in page
 
 
-def test_both_durations_are_drawn_in_one_unit(ncar: Comparison) -> None:
-    figure = launch_pairs.duration_chart(ncar.pairs[0])
-    assert figure is not None
-    assert [round(trace["x"][0], 3) for trace in figure["data"]] == [6.191, 3.482]
-    assert figure["layout"]["xaxis"]["title"]["text"] == "ncu duration, ms"
-
-
-def test_a_failed_duration_is_not_drawn(esmm: Comparison) -> None:
-    assert launch_pairs.duration_chart(next(p for p in esmm.pairs if p.kernel == "one_d_vec")) is None
-
-
 def test_opcodes_show_how_many_more_or_fewer_ran(ncar: Comparison) -> None:
     output = rows(metric_changes.opcodes(ncar.pairs[0].opcodes))
     assert output[1].startswith("IMAD 274 M 110 M −164 M")

@@ -1,7 +1,7 @@
 """The Why of a diff: the sentence, the waterfall and what is missing, as the page shows them."""
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from profiler.compare.comparison import compare
 from profiler.evidence import metric_table
 from profiler.explain.explanation import Explanation
 from profiler.ui.data.comparisons import explain_pair
-from profiler.ui.theme import HATCH, light
 from profiler.ui.views import time_split
 from tests.ui.test_pages import NCAR, charts, page, text
 
@@ -39,78 +38,88 @@ def plain(markup: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", markup)).split())
 
 
-def bars(figure: dict) -> dict[str, dict]:
-    labels = figure["layout"]["yaxis"]["ticktext"]
-    return dict(zip(labels, figure["data"], strict=True))
+@dataclass(frozen=True)
+class Bar:
+    """A row as the page shows it: where its bar lies in per cent, colour, value, and where it leads."""
+
+    left: float
+    width: float
+    css: str
+    value: str
+    leads_to: str
+    is_open: bool
+
+    @property
+    def right(self) -> float:
+        return self.left + self.width
 
 
-def test_every_bar_says_what_it_opens_and_the_open_one_is_marked(ncar: dict[str, Explanation]) -> None:
-    figure = time_split.waterfall(ncar[CHANGED], ("work", ""))
-    assert figure is not None
-    opens = {re.sub("<[^>]+>", "", label): bar["customdata"][0] for label, bar in bars(figure).items()}
-    assert opens["work"] == ["work", ""]
-    stalls = [label.partition(": ")[2] for label in opens if label.startswith("waiting: ")]
+def bars(waterfall: str) -> dict[str, Bar]:
+    found = {}
+    for row in re.findall(r"<tr.*?</tr>", waterfall):
+        label, bar, value = re.findall(r"<td.*?</td>", row)
+        css, left, width = re.findall(r'<i class="(.*?)" style="left:(.*?)%;width:max\(1px,(.*?)%\)"', bar)[0]
+        link = re.search(r'href="(.*?)"', label)
+        leads_to = unescape(link[1]) if link else ""
+        found[plain(label)] = Bar(float(left), float(width), css, plain(value), leads_to, "sel" in row[:20])
+    return found
+
+
+def test_every_cause_leads_to_what_is_behind_it_and_the_open_one_is_marked(
+    ncar: dict[str, Explanation],
+) -> None:
+    shown = bars(time_split.waterfall(ncar[CHANGED], ("work", ""), "/".join))
+    assert shown["work"].leads_to == "work/"
+    stalls = [label.partition(": ")[2] for label in shown if label.startswith("waiting: ")]
     assert stalls
     for reason in stalls:
-        shown = "" if reason == "other reasons" else reason
-        assert opens[f"waiting: {reason}"] == ["waiting", shown]
-    assert opens["parallelism"] == opens["balance"] == opens["clock"] == ["counters", ""]
-    assert opens["A"] == opens["B"] == opens["residue"] == []
-    marked = [label for label in bars(figure) if light("accent") in label]
-    assert [re.sub("<[^>]+>", "", label) for label in marked] == ["work"]
+        behind = "" if reason == "other reasons" else reason
+        assert shown[f"waiting: {reason}"].leads_to == f"waiting/{behind}"
+    assert {shown[label].leads_to for label in ("parallelism", "balance", "clock")} == {"counters/"}
+    assert {shown[label].leads_to for label in ("A", "B", "residue")} == {""}
+    assert [label for label, bar in shown.items() if bar.is_open] == ["work"]
 
 
 def test_the_waterfall_leads_from_a_through_every_cause_to_b(ncar: dict[str, Explanation]) -> None:
-    figure = time_split.waterfall(ncar[CHANGED])
-    assert figure is not None
-    bar_by_label = bars(figure)
-    labels = list(bar_by_label)
+    shown = bars(time_split.waterfall(ncar[CHANGED]))
+    labels = list(shown)
     assert (labels[0], labels[1], labels[-2], labels[-1]) == ("A", "work", "residue", "B")
-    assert (bar_by_label["A"]["base"], bar_by_label["A"]["x"]) == ([0.0], [pytest.approx(6.190944)])
-    reached = bar_by_label["A"]["x"][0]
+    assert shown["A"].left == shown["B"].left == 0
+    assert shown["B"].width / shown["A"].width == pytest.approx(3.482 / 6.191, rel=1e-3)
+    reached = shown["A"].right
     for label in labels[1:-1]:
-        assert bar_by_label[label]["base"] == [pytest.approx(reached)], label
-        reached += bar_by_label[label]["x"][0]
-    assert reached == pytest.approx(bar_by_label["B"]["x"][0]), "the last step ends where B ends"
-    low, high = figure["layout"]["xaxis"]["range"]
-    assert all(
-        low <= edge <= high
-        for bar in bar_by_label.values()
-        for edge in (*bar["base"], bar["base"][0] + bar["x"][0])
-    )
+        bar = shown[label]
+        is_back = bar.value.startswith("−")
+        assert (bar.right if is_back else bar.left) == pytest.approx(reached, abs=0.02), label
+        reached = bar.left if is_back else bar.right
+    assert reached == pytest.approx(shown["B"].right, abs=0.02), "the last step ends where B ends"
+    assert all(0 <= bar.left <= bar.right <= 100.01 for bar in shown.values())
 
 
 def test_a_cause_has_the_colour_of_its_direction_and_the_residue_is_hatched(
     ncar: dict[str, Explanation],
 ) -> None:
-    figure = time_split.waterfall(ncar[CHANGED])
-    assert figure is not None
-    bar_by_label = {label: bar["marker"] for label, bar in bars(figure).items()}
-    assert bar_by_label["work"]["color"] == light("better")
-    assert bar_by_label["waiting: long_scoreboard"]["color"] == light("worse")
-    assert bar_by_label["residue"]["pattern"]["fgcolor"] == HATCH[0]
-    assert (bar_by_label["A"]["color"], bar_by_label["B"]["color"]) == (light("muted"), light("ink"))
+    shown = bars(time_split.waterfall(ncar[CHANGED]))
+    assert shown["work"].css == "better"
+    assert shown["waiting: long_scoreboard"].css == "worse"
+    assert shown["residue"].css == "residue"
+    assert (shown["A"].css, shown["B"].css) == ("", "ink")
 
 
 def test_a_cause_that_rounds_to_nothing_has_no_direction(ncar: dict[str, Explanation]) -> None:
     changed = ncar[CHANGED]
     assert changed.split is not None
     terms = [replace(term, us=0.01) if term.cause == "balance" else term for term in changed.split.terms]
-    figure = time_split.waterfall(replace(changed, split=replace(changed.split, terms=tuple(terms))))
-    assert figure is not None
-    assert bars(figure)["balance"]["marker"]["color"] == light("neutral")
+    shown = time_split.waterfall(replace(changed, split=replace(changed.split, terms=tuple(terms))))
+    assert bars(shown)["balance"].css == ""
 
 
 def test_what_nobody_judged_is_grey_and_says_that_it_is_no_cause(ncar: dict[str, Explanation]) -> None:
     unclear = ncar["set_halo_values_x_419_gpu"]
-    figure = time_split.waterfall(unclear)
-    assert figure is not None
-    colours = {bar["marker"]["color"] for bar in figure["data"]}
-    assert not colours & {light("better"), light("worse")}
-    assert {note["font"]["color"] for note in figure["layout"]["annotations"]} == {
-        light("ink"),
-        light("muted"),
-    }
+    shown = time_split.waterfall(unclear)
+    assert {bar.css for bar in bars(shown).values()} == {"", "ink", "residue"}
+    assert "better" not in shown
+    assert "worse" not in shown
     output = plain(time_split.answer(unclear))
     assert "the verdict is unclear: this is how the counters split, and no cause" in output
 
@@ -121,35 +130,31 @@ def test_what_a_flag_doubts_has_no_colour(ncar: dict[str, Explanation]) -> None:
 
     def coloured(**flags: str) -> set[str]:
         assert explanation.split is not None
-        figure = time_split.waterfall(replace(explanation, split=replace(explanation.split, **flags)))  # type: ignore[arg-type]
-        assert figure is not None
-        judged = (light("better"), light("worse"))
-        return {label for label, bar in bars(figure).items() if bar["marker"]["color"] in judged}
+        shown = time_split.waterfall(replace(explanation, split=replace(explanation.split, **flags)))  # type: ignore[arg-type]
+        return {label for label, bar in bars(shown).items() if bar.css in ("better", "worse")}
 
     assert {"work", "parallelism", "waiting: wait"} <= coloured()
     assert coloured(reasons_flagged="40 % of the change") == {"work", "parallelism", "balance", "clock"}
     assert coloured(flagged="40 % of the change") == set()
 
 
-def test_every_value_stands_in_the_margin_with_its_sign(ncar: dict[str, Explanation]) -> None:
-    figure = time_split.waterfall(ncar[CHANGED])
-    assert figure is not None
-    values = [note["text"] for note in figure["layout"]["annotations"]]
-    assert (values[0], values[1], values[-1]) == ("<b>6.19 ms</b>", "−3.71 ms", "<b>3.48 ms</b>")
-    assert len(values) == len(figure["data"])
-    assert all("text" not in bar for bar in figure["data"]), "never on a bar"
+def test_every_bar_has_its_value_with_its_sign(ncar: dict[str, Explanation]) -> None:
+    values = [bar.value for bar in bars(time_split.waterfall(ncar[CHANGED])).values()]
+    assert (values[0], values[1], values[-1]) == ("6.19 ms", "−3.71 ms", "3.48 ms")
+    assert all(values)
 
 
-def test_an_unchanged_launch_has_a_sentence_and_no_chart(ncar: dict[str, Explanation]) -> None:
+def test_an_unchanged_launch_has_a_sentence_and_no_causes(ncar: dict[str, Explanation]) -> None:
     same = ncar["semi_discrete_step_232_gpu"]
-    assert time_split.waterfall(same) is None
+    assert list(bars(time_split.waterfall(same))) == ["A", "B"]
     assert plain(time_split.answer(same)) == "Unchanged, 5.62 ms → 5.59 ms : within 2 % , so no causes."
 
 
 def test_what_to_collect_stands_where_there_is_no_split_and_not_where_nothing_changed(reports: Path) -> None:
     explanations = of(reports, "esmm/profile@ee5ce738", "esmm/profile@049ec612")
     moved, same = explanations["one_warptiling"], explanations["basic"]
-    assert time_split.waterfall(moved) is None
+    assert list(bars(time_split.waterfall(moved))) == ["A", "B"]
+    assert time_split.waterfall(replace(moved, a_us=None)) == "", "a time that failed is not drawn"
     output = plain(time_split.missing_counters(moved))
     assert output.startswith("no split from what these reports carry. Collect:")
     assert "gpc__cycles_elapsed.max not collected in B" in output
@@ -173,7 +178,10 @@ class TestPage:
     def test_the_diff_says_why_and_draws_it(self, made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page("diff", made_data, monkeypatch, **NCAR)
         assert "2.71 ms faster, mainly by work" in " ".join(text(app).replace("\t", " ").split())
-        assert any("work" in (chart["layout"]["yaxis"].get("ticktext") or ()) for chart in charts(app))
+        (shown,) = [element.value for element in app.html if "time by cause" in element.value]
+        assert "work" in bars(shown)
+        assert "drill=work" in bars(shown)["work"].leads_to
+        assert not charts(app)
 
     @pytest.mark.slow
     def test_another_launch_of_the_same_address_has_its_own_why(
@@ -181,7 +189,8 @@ class TestPage:
     ) -> None:
         app = page("diff", made_data, monkeypatch, launch="semi_discrete_step_232_gpu", **NCAR)
         assert "Unchanged, 5.62 ms" in " ".join(text(app).split())
-        assert not any("work" in (chart["layout"]["yaxis"].get("ticktext") or ()) for chart in charts(app))
+        (shown,) = [element.value for element in app.html if "time by cause" in element.value]
+        assert list(bars(shown)) == ["A", "B"]
 
     @pytest.mark.slow
     def test_without_counters_the_page_names_what_to_collect(
