@@ -28,9 +28,11 @@ class Mix:
     joined: bool = True  # False: nothing leads here from the place before
 
 
-def figure(title: str, caption: str, mixes: Sequence[Mix], axis: Axis, gutter: int) -> Figure:
+def figure(
+    title: str, caption: str, mixes: Sequence[Mix], axis: Axis, gutter: int, plot_px: int = _HEIGHT_PX
+) -> Figure:
     """The areas, broken and hatched where there are no shares; at least `gutter` is left at the right."""
-    height = _TITLE_PX + _HEIGHT_PX + _AXIS_PX
+    height = _TITLE_PX + plot_px + _AXIS_PX
     layout = style.layout(height)
     names = list(dict.fromkeys(name for mix in mixes for name in mix.shares))
     gutter = max(gutter, _labels_px(names))
@@ -49,7 +51,7 @@ def figure(title: str, caption: str, mixes: Sequence[Mix], axis: Axis, gutter: i
     last = next((mix for mix in reversed(mixes) if mix.shares), None)
     if last:
         shares = {name: last.shares.get(name, 0.0) for name in names}
-        notes += _swatch_labels(shares)
+        notes += _swatch_labels(shares, plot_px)
     layout["annotations"] = notes
     return {"data": traces, "layout": layout}
 
@@ -123,11 +125,11 @@ def _hatch(gaps: Sequence[Mix], axis: Axis) -> Figure:
     }
 
 
-def _swatch_labels(shares: Mapping[str, float]) -> list[Figure]:
+def _swatch_labels(shares: Mapping[str, float], plot_px: int) -> list[Figure]:
     """The names right of the last place, from the bottom up, with the grey and share of each."""
     tops = accumulate(shares.values())
     middles = [(top - share / 2) / 100 for top, share in zip(tops, shares.values(), strict=True)]
-    heights = spread_apart(middles, _SWATCH_PX / _HEIGHT_PX, 0.0, 1.0)
+    heights = spread_apart(middles, _SWATCH_PX / plot_px, 0.0, 1.0)
     return [
         annotation(
             f'<span style="fill:{RAMP[at % len(RAMP)][0]};font-size:16px">■</span> {plotly_text(words)}',

@@ -15,6 +15,7 @@ from profiler.ui.data.run_axis import RunAxis
 from profiler.ui.views.trend_panels import Picture
 
 STALLS = "stall mix of {}, % of warp latency"
+_OF_VERSIONS_PX = 260  # high, for the names of versions slant into it
 CODE_NOTE = "Opcode mix: places in the code, not how often they run."
 OPCODES = "opcode mix of {}, % of warp instructions executed"
 
