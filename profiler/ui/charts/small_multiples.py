@@ -338,6 +338,7 @@ def _line(line: PanelLine, points: Sequence[PanelPoint], frame: _Frame, is_faint
     size = 6 if line.isolated else 3 if is_faint else 5 if frame.has_gutter and not line.strong else 7
     look: Figure = {"marker": {"opacity": 1}}
     marker: Figure = {"color": colour, "size": size}
+    has_ranges = not line.isolated and any(point and point.low is not None for point in vertices)
     ends = [None, *vertices, None]
     stands_alone = any(ends[place - 1] is ends[place + 1] is None for place in range(1, len(ends) - 1))
     if 0 < 2 * marks < len(vertices) and not stands_alone:
@@ -361,6 +362,21 @@ def _line(line: PanelLine, points: Sequence[PanelPoint], frame: _Frame, is_faint
         "customdata": [[line.label, point.at] if point else ["", ""] for point in vertices],
         "selected": look,
         "unselected": look,
+        **({"error_y": _ranges(vertices)} if has_ranges else {}),
+    }
+
+
+def _ranges(points: Sequence[PanelPoint | None]) -> Figure:
+    """Between what each number lies, as strokes; an isolated line has a band in their place."""
+    ends = [(point.low, point.y, point.high) if point else (None, None, None) for point in points]
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [None if high is None or y is None else high - y for _, y, high in ends],
+        "arrayminus": [None if low is None or y is None else y - low for low, y, _ in ends],
+        "color": light("neutral"),
+        "thickness": 1.2,
+        "width": 4,
     }
 
 

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import streamlit as st
 
 from profiler.evidence import formatting
-from profiler.evidence.values import Value
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions
 from profiler.ui import controls, markup
-from profiler.ui.charts import latency_track, modelled_times, style
-from profiler.ui.charts.labels import plotly_text
-from profiler.ui.charts.modelled_times import ModelledTime
+from profiler.ui.charts import latency_track, small_multiples
+from profiler.ui.charts.small_multiples import Axis, Panel, PanelLine, PanelPoint
+from profiler.ui.charts.style import Figure
 from profiler.ui.data import predictions
 from profiler.ui.data.index import DataVersion
 from profiler.ui.sections import draw
@@ -52,30 +51,31 @@ def show(
     with st.columns([1, 3])[0]:
         gpu = filters.select_if_several("modelled for", stored.gpus, "model_gpu", noun=_GPU)
     predicted = stored.on(on, gpu)
-    shown = [name for name in names if name in predicted]
-    drawn, alt = _figure(shown, [predicted[name] for name in shown], f"modelled time on {gpu}")
+    shown = [predicted[name] for name in names if name in predicted]
+    drawn, alt = _figure(shown, f"modelled time on {gpu}")
     draw.chart(drawn, alt=alt, key="modelled_times")
-    st.html(_note(stored, [predicted[name] for name in shown]))
+    st.html(_note(stored, shown))
 
 
-def _figure(names: Sequence[str], found: Sequence[StoredPrediction], title: str) -> tuple[style.Figure, str]:
-    """The chart, and its content in words for who cannot see it."""
+def _figure(found: Sequence[StoredPrediction], title: str) -> tuple[Figure, str]:
+    """A point a version with its range, a hatch where there is no model; and the same in words."""
     scale = formatting.scale_for("ns", max((p.high_ns or 0.0 for p in found), default=0.0))
-    times: list[ModelledTime | None] = []
-    words = []
-    for prediction in found:
+    points, words = [], []
+    for x, prediction in enumerate(found):
         likely, low, high = prediction.time_ns, prediction.low_ns, prediction.high_ns
         if likely is None or low is None or high is None:
-            times.append(None)
+            points.append(PanelPoint(float(x), None, hover=prediction.version, gap="no model"))
             continue
-        label = str(formatting.quantity(Value(likely, "ns")))
-        around = f"{latency_track.nanoseconds(low)} to {latency_track.nanoseconds(high)}"
-        limited = limiter_words(prediction)
-        hover = f"<b>{plotly_text(prediction.version)}</b><br>{label} ({around})<br>{plotly_text(limited)}"
-        by_unit = (ns / scale.divisor for ns in (likely, low, high))
-        times.append(ModelledTime(label, hover, *by_unit))
-        words.append(f"{prediction.version} {label} ({around})")
-    return modelled_times.figure(names, times, scale.unit, title), f"{title}: {'; '.join(words)}"
+        label = latency_track.nanoseconds(likely)
+        around = f"{label} ({latency_track.nanoseconds(low)} to {latency_track.nanoseconds(high)})"
+        hover = f"{prediction.version}: {around}; {limiter_words(prediction)}"
+        y, bottom, top = (ns / scale.divisor for ns in (likely, low, high))
+        points.append(PanelPoint(float(x), y, hover, label, joined=False, low=bottom, high=top))
+        words.append(f"{prediction.version} {around}")
+    names = tuple(prediction.version for prediction in found)
+    panel = Panel(title, scale.unit, (PanelLine("modelled", tuple(points)),))
+    figure = small_multiples.figure([panel], Axis(names, span=(0.0, len(names) - 1.0)))
+    return figure, f"{title}: {'; '.join(words)}"
 
 
 def _note(stored: StoredPredictions, found: Sequence[StoredPrediction]) -> markup.Html:
