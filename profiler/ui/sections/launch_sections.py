@@ -24,6 +24,7 @@ from profiler.ui.markup import Html
 from profiler.ui.sections import draw
 from profiler.ui.sections.launch_choice import LaunchChoice
 from profiler.ui.views import (
+    advice,
     answer,
     launch_bars,
     launch_head,
@@ -42,8 +43,8 @@ def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoi
     st.html(launch_head.tiles(document, choice.info))
     draw.section(
         "What it says",
-        "each statement with its numbers, and the share of time that it concerns",
-        launch_head.statements(document),
+        "what to try, and what suggests it; its numbers under the pointer",
+        advice.table(document.statements, document.subject.chip, with_changes=True),
     )
     is_measured = document.sections.evidence is Evidence.MEASURED
     key = machine_code.launch_key(data_version, choice.info) if is_measured else None

@@ -16,23 +16,28 @@ _NUMBERS_NAMED = 8  # of a statement, under the pointer; `profiler insights --js
 
 
 def table(
-    statements: Sequence[Statement], chip: str | None = None, *, is_measured_elsewhere: bool = False
+    statements: Sequence[Statement],
+    chip: str | None = None,
+    *,
+    is_measured_elsewhere: bool = False,
+    with_changes: bool = False,
 ) -> Html:
     """One row per thing to try with what suggests it, the largest share of time first; then open questions.
 
-    What changed is not repeated: Why says it. `chip` ("sm_90") names what to collect on it; what is measured
-    elsewhere is not advised to be measured.
+    What changed is not repeated where Why says it, as it does unless asked for `with_changes`. `chip`
+    ("sm_90") names what to collect on it; what is measured elsewhere is not advised to be measured.
     """
     levers = {statement.lever for statement in statements if statement.kind != CHANGE}
     actionable = [
         statement
         for statement in statements
         if statement.kind != UNKNOWN
-        and (statement.kind != CHANGE or (statement.lever and statement.lever not in levers))
+        and (with_changes or statement.kind != CHANGE or (statement.lever and statement.lever not in levers))
     ]
     has_shares = any(statement.share for statement in actionable)
     rows = [_row(group, has_share_column=has_shares) for group in _by_lever(actionable)]
-    left_out = {"change", "time"} if is_measured_elsewhere else {"change"}
+    left_out = {"time"} if is_measured_elsewhere else set()
+    left_out |= set() if with_changes else {"change"}
     questions = [
         statement for statement in statements if statement.kind == UNKNOWN and statement.id not in left_out
     ]

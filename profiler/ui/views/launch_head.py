@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC
 from html import escape
 
-from profiler.advice.statement import UNKNOWN, Statement
-from profiler.documents.insights import kind_words
 from profiler.documents.launch import LaunchDocument
 from profiler.evidence import formatting
 from profiler.evidence.values import Evidence, State, Value
 from profiler.explain.launch_numbers import LaunchNumber
-from profiler.explain.roofline import collect_command
 from profiler.store.rows import ResultInfo
 from profiler.ui import addresses, markup
-from profiler.ui.markup import Column, Html, Row
-from profiler.ui.views import advice
+from profiler.ui.markup import Html
 
 _TILES = 7
 
@@ -96,40 +92,6 @@ def tiles(document: LaunchDocument, info: ResultInfo) -> Html:
 def beside(document: LaunchDocument) -> str:
     """What the tick is, for a caption; "" without a baseline."""
     return f"; ┃ {document.baseline_name}" if document.baseline else ""
-
-
-def statements(document: LaunchDocument) -> Html:
-    """At most six statements with what each asks for; what is unknown stands last, with the command."""
-    rows = [
-        _statement_row(number, statement, document.subject.chip)
-        for number, statement in enumerate(document.statements, 1)
-    ]
-    if not rows:
-        return markup.note("Nothing stands out in these numbers.")
-    columns = (
-        Column(""),
-        Column("kind", wide=True),
-        Column("statement and its numbers", wrap=True),
-        Column("concerns", right=True),
-        Column("next", wrap=True),
-    )
-    return markup.table("what it says", columns, rows, "says")
-
-
-def _statement_row(number: int, statement: Statement, chip: str | None) -> Row:
-    kind, share = markup.muted(kind_words(statement)), markup.muted("–")
-    if statement.share:
-        share = markup.join((f"{100 * statement.share:.0f}", markup.muted("% of time")))
-    if statement.kind == UNKNOWN:
-        words = markup.join((markup.state(""), markup.sentence(statement.question or statement.text)))
-        following: object = ""
-        if statement.to_collect:
-            title = " ".join(statement.to_collect)
-            following = markup.code(collect_command(chip), title) if chip else markup.muted(title)
-        return Row((markup.muted(number), kind, words, share, following))
-    words = markup.tag("span", markup.sentence(statement.text), title=advice.numbers(statement))
-    lever: object = markup.sentence(statement.lever) if statement.lever else ""
-    return Row((markup.muted(number), kind, words, share, lever))
 
 
 def _duration(document: LaunchDocument) -> Html:

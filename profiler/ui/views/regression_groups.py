@@ -12,19 +12,10 @@ from profiler.regressions.regression import Regression
 from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.data.part_names import mode_name
-from profiler.ui.markup import Column, Html, Row
+from profiler.ui.markup import Column, Html
 from profiler.ui.views import regression_list
 
 GROUPS_SHOWN = 30
-_COLUMNS = (
-    Column("version", cut=1),
-    Column("change"),
-    Column("where", wide=True, wrap=True),
-    Column("since", wide=True),
-    Column("due to", wide=True),
-    Column("evidence", wide=True),
-    Column("why", wide=True, wrap=True),
-)
 
 
 def choose(worse: WorseNow, key: str) -> RegressionGroup | None:
@@ -42,7 +33,7 @@ def is_named(group: RegressionGroup, key: str) -> bool:
 
 def in_words(group: RegressionGroup) -> str:
     """A group where there is no table: `flash/v2 latency +8.1 %`."""
-    return " ".join(filter(None, (group.subject, group.metrics[0], group.size_words)))
+    return f"{group.subject} {_change_words(group)}"
 
 
 def row_of(group: RegressionGroup, key: str) -> Regression:
@@ -58,28 +49,23 @@ def table(
 ) -> Html:
     """One row a group; its name selects it."""
     has_several_families = len({group.family for group in groups}) > 1
-    rows = []
-    for group, cause in zip(groups, causes, strict=True):
-        rows.append(
-            Row(
-                (
-                    markup.link(addresses.regressions(family, group.key), _name(group, has_several_families)),
-                    _change(group),
-                    group.where_words,
-                    markup.tag("span", f"{group.since.created:%Y-%m-%d}", title=group.since.run_id),
-                    group.due_to,
-                    markup.join(markup.evidence_badge(kind.value) for kind in group.evidence),
-                    _why(group, cause),
-                ),
-                selected=group is selected,
-            )
-        )
-    return markup.table("what is worse now", _COLUMNS, rows)
+    cause_of = {group.key: cause for group, cause in zip(groups, causes, strict=True)}
+    columns = (
+        Column("version", cut=1, cell=lambda group: _link(group, family, has_several_families)),
+        Column("change", cell=_change),
+        Column("where", wide=True, wrap=True, cell=lambda group: group.where_words),
+        Column("since", wide=True, cell=_since),
+        Column("due to", wide=True, cell=lambda group: group.due_to),
+        Column("evidence", wide=True, cell=_evidence),
+        Column("why", wide=True, wrap=True, cell=lambda group: _why(group, cause_of[group.key])),
+    )
+    rows = markup.rows_of(columns, groups, lambda group: group is selected)
+    return markup.table("what is worse now", columns, rows)
 
 
 def title(group: RegressionGroup) -> Html:
     """What the details are of."""
-    return markup.join((markup.code(group.subject), f"{group.metrics[0]} {group.size_words}".strip()))
+    return markup.join((markup.code(group.subject), _change_words(group)))
 
 
 def caption(group: RegressionGroup) -> str:
@@ -89,27 +75,24 @@ def caption(group: RegressionGroup) -> str:
     return f"{rows} {group.where_words}{others}"
 
 
-def lines(groups: Sequence[RegressionGroup], family: str | None) -> Html:
-    """Groups that are not counted, a line each, without colour."""
+def lines(
+    groups: Sequence[RegressionGroup],
+    family: str | None,
+    name: str = "listed and not counted",
+    closing: Sequence[object] = (),
+    *,
+    is_counted: bool = False,
+) -> Html:
+    """A line a group, those that are not counted without colour; `closing` is what ends the table."""
     has_several_families = len({group.family for group in groups}) > 1
     columns = (
-        Column("version", cut=1),
-        Column("change"),
-        Column("where", wide=True, wrap=True),
-        Column("", wrap=True),
+        Column("version", cut=1, cell=lambda group: _link(group, family, has_several_families)),
+        Column("change", cell=_change if is_counted else _change_words),
+        Column("where", wide=True, wrap=True, cell=lambda group: group.where_words),
+        Column("", wrap=True, cell=lambda group: markup.muted(_beside(group))),
     )
-    rows = [
-        Row(
-            (
-                markup.link(addresses.regressions(family, group.key), _name(group, has_several_families)),
-                markup.escaped(f"{group.metrics[0]} {group.size_words}".strip()),
-                group.where_words,
-                markup.muted(_beside(group)),
-            )
-        )
-        for group in groups
-    ]
-    return markup.table("listed and not counted", columns, rows)
+    rows = [*markup.rows_of(columns, groups), *map(markup.closing_row, closing)]
+    return markup.table(name, columns, rows)
 
 
 def acknowledged_line(group: RegressionGroup) -> Html:
@@ -119,7 +102,7 @@ def acknowledged_line(group: RegressionGroup) -> Html:
     author = f"by {acknowledgement.who or 'somebody'}, {formatting.timestamp(acknowledgement.created)}"
     words = (
         markup.code(group.subject),
-        f"{group.metrics[0]} {group.size_words}".strip(),
+        _change_words(group),
         group.where_words,
         markup.muted(f"{acknowledgement.until}: {acknowledgement.why}"),
         markup.muted(author),
@@ -135,6 +118,23 @@ def row_words(regression: Regression) -> str:
     return f"only {regression.what}" + (f" on {place}" if place else "")
 
 
+def _link(group: RegressionGroup, family: str | None, with_family: bool) -> Html:
+    return markup.link(addresses.regressions(family, group.key), _name(group, with_family))
+
+
+def _since(group: RegressionGroup) -> Html:
+    return markup.tag("span", f"{group.since.created:%Y-%m-%d}", title=group.since.run_id)
+
+
+def _evidence(group: RegressionGroup) -> Html:
+    return markup.join(markup.evidence_badge(kind.value) for kind in group.evidence)
+
+
+def _change_words(group: RegressionGroup) -> str:
+    """The first metric and by how much it moved."""
+    return f"{group.metrics[0]} {group.size_words}".strip()
+
+
 def _name(group: RegressionGroup, with_family: bool) -> Html:
     if len(group.versions) > 1:
         return markup.escaped(group.subject if with_family else f"{len(group.versions)} versions")
@@ -145,7 +145,7 @@ def _name(group: RegressionGroup, with_family: bool) -> Html:
 def _change(group: RegressionGroup) -> Html:
     if group.lead.became_wrong:
         return markup.status_tag("wrong")
-    return markup.verdict(Verdict.WORSE, f"{group.metrics[0]} {group.size_words}", group.lead.how_sure)
+    return markup.verdict(Verdict.WORSE, _change_words(group), group.lead.how_sure)
 
 
 def _why(group: RegressionGroup, cause: Cause) -> Html:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from profiler.regressions.groups import RegressionGroup, WorseNow
+from profiler.regressions.groups import WorseNow
 from profiler.ui import addresses, markup
-from profiler.ui.markup import Column, Html, Row
+from profiler.ui.markup import Html
+from profiler.ui.views import regression_groups
 
 ROWS_SHOWN = 4
 
@@ -16,47 +17,14 @@ def caption(worse: WorseNow) -> Html:
 
 
 def table(worse: WorseNow) -> Html:
-    """A line each for what is worse, with its cause below; what needs nobody's look ends the table."""
-    rows: list[Row] = []
-    for group in worse.groups[:ROWS_SHOWN]:
-        rows.append(_row(group))
-        rows.append(markup.closing_row(_cause(group)))
+    """A line each for what is worse; what needs nobody's look ends the table."""
+    closing: list[object] = [] if worse.groups else ["nothing is worse"]
     if len(worse.groups) > ROWS_SHOWN:
-        link = markup.link(addresses.regressions(worse.family), f"{len(worse.groups) - ROWS_SHOWN} more")
-        rows.append(markup.closing_row(link))
-    rows.append(markup.closing_row(_not_counted(worse)))
-    if not worse.groups:
-        return markup.table("worse now", (Column("", wrap=True),), [Row(("nothing is worse",)), *rows])
-    columns = (
-        Column("version", cut=2),
-        Column("change"),
-        Column("cells", right=True, wide=True),
-        Column("since", wide=True),
-        Column("", right=True),
-    )
-    return markup.table("worse now", columns, rows, css="worse-now")
-
-
-def _row(group: RegressionGroup) -> Row:
-    lead = group.lead
-    name = lead.series.version if len(group.versions) == 1 else f"{len(group.versions)} versions"
-    change = markup.tag("span", Html(f"{lead.verdict_label} {group.size_words}".strip()), "v worse nw")
-    address = addresses.regressions(group.family, group.key)
-    return Row(
-        (
-            markup.link(address, markup.cut_name(name, ", ".join(group.versions))),
-            change,
-            str(group.cells),
-            f"{group.since.created:%m-%d}",
-            markup.link(address, "why, acknowledge"),
-        )
-    )
-
-
-def _cause(group: RegressionGroup) -> Html:
-    cause = f"due to {group.due_to}" if group.due_to else "cause not known"
-    since = f"since {group.since.created:%Y-%m-%d}"
-    return markup.muted(f"{group.metrics[0]} {group.where_words}, {since}; {cause}")
+        words = f"{len(worse.groups) - ROWS_SHOWN} more"
+        closing.append(markup.link(addresses.regressions(worse.family), words))
+    closing.append(_not_counted(worse))
+    groups = worse.groups[:ROWS_SHOWN]
+    return regression_groups.lines(groups, worse.family, "worse now", closing, is_counted=True)
 
 
 def _not_counted(worse: WorseNow) -> Html:
