@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 from profiler.evidence.values import Evidence
@@ -74,20 +74,7 @@ class Diff:
     @property
     def href(self) -> str:
         """The address with every choice in it."""
-        return markup.href(
-            "diff",
-            {
-                "a": self.a,
-                "b": self.b,
-                "workload": self.workload,
-                "gpu": self.gpu,
-                "kernels": self.kernels,
-                "launch": self.launch,
-                "evidence": self.evidence,
-                "drill": self.drill,
-                "mode": self.mode,
-            },
-        )
+        return markup.href("diff", asdict(self))
 
     def links(self, versions: Sequence[VersionInfo]) -> Html:
         """Swap, and the pairs of versions before and after this one in its family."""
@@ -211,15 +198,7 @@ class LaunchView:
     @property
     def href(self) -> str:
         """The address with every choice in it."""
-        return markup.href(
-            "launch",
-            {
-                "run": self.run,
-                "launch": self.launch,
-                "against": self.against,
-                "against_launch": self.against_launch,
-            },
-        )
+        return markup.href("launch", asdict(self))
 
     def at(self, launch: str) -> LaunchView:
         """Another launch of the run, beside the launch of its own kernel in the same baseline."""

@@ -184,17 +184,7 @@ def pin(
         if before is None:
             unset_baseline(open_root(), family, workload=workload, gpu=gpu, who=who)
         else:
-            target = before.run_id or before.version or ""
-            set_baseline(
-                open_root(),
-                store(),
-                family,
-                target,
-                workload=workload,
-                gpu=gpu,
-                why=before.why,
-                who=who,
-            )
+            _pin_again(before, who)
 
     words = f"pinned: the baseline of {family} is {new.name} ({new.scope}), by {author().words}"
     _say_done(place, words, undo)
@@ -204,21 +194,16 @@ def unpin(place: str, old: Pin) -> None:
     """Take a pinned baseline away."""
     who = author().name
     unset_baseline(open_root(), old.family, workload=old.workload, gpu=old.gpu, who=who)
+    _say_done(
+        place,
+        f"{old.name} is no longer a baseline of {old.family} ({old.scope})",
+        lambda: _pin_again(old, who),
+    )
 
-    def undo() -> None:
-        target = old.run_id or old.version or ""
-        set_baseline(
-            open_root(),
-            store(),
-            old.family,
-            target,
-            workload=old.workload,
-            gpu=old.gpu,
-            why=old.why,
-            who=who,
-        )
 
-    _say_done(place, f"{old.name} is no longer a baseline of {old.family} ({old.scope})", undo)
+def _pin_again(old: Pin, who: str) -> None:
+    target, place = old.run_id or old.version or "", {"workload": old.workload, "gpu": old.gpu}
+    set_baseline(open_root(), store(), old.family, target, **place, why=old.why, who=who)
 
 
 def notes(subjects: Sequence[str]) -> list[Note]:
@@ -248,11 +233,12 @@ def withdraw_notes(place: str, old: Note) -> None:
     """Take a note back."""
     who = author().name
     withdraw_note(open_root(), old.id, who=who)
+    words = f"the note on {old.subject} was removed"
+    _say_done(place, words, lambda: _keep_note(old.subject, old.text, who))
 
-    def undo() -> None:
-        write_note(open_root(), store(), old.subject, old.text, who=who)
 
-    _say_done(place, f"the note on {old.subject} was removed", undo)
+def _keep_note(subject: str, text: str, who: str) -> None:
+    write_note(open_root(), store(), subject, text, who=who)
 
 
 def _take_note_back(note_id: str, who: str) -> None:

@@ -194,19 +194,15 @@ def detail_of_side(data_version: DataVersion, side: Side, launch: Launch) -> Lau
 
     Raises a ProfilerError where the report was dropped, or is a CSV, which holds no instructions.
     """
-    place = next((place for place, own in enumerate(side.launches) if own is launch), None)
-    if side.launch_run_id is None or place is None or place >= len(side.result_ids):
+    row = results.result_of_launch(data_version, side, launch)
+    if row is None or row.report_sha256 is None:
         return None
-    rows = results.launches(data_version, side.launch_run_id)
-    sha256 = next((row.report_sha256 for row in rows if row.result_id == side.result_ids[place]), None)
-    return results.launch_detail(side.launch_run_id, sha256, launch.ordinal) if sha256 else None
+    return results.launch_detail(row.run_id, row.report_sha256, launch.ordinal)
 
 
 def _view_of_side(data_version: DataVersion, side: Side, launch: Launch) -> LaunchView | None:
-    place = next((place for place, own in enumerate(side.launches) if own is launch), None)
-    if side.launch_run_id is None or place is None or place >= len(side.result_ids):
-        return None
-    return view_of_result(data_version, side.launch_run_id, side.result_ids[place])
+    row = results.result_of_launch(data_version, side, launch)
+    return None if row is None else view_of_result(data_version, row.run_id, row.result_id)
 
 
 # The key is the report's hash: no new data changes what a report holds.

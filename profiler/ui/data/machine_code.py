@@ -8,9 +8,7 @@ from profiler.build.kernel_names import function_name
 from profiler.bundles.location import open_root
 from profiler.compare.comparison import Comparison
 from profiler.compare.pair_comparison import PairComparison
-from profiler.evidence.launch import Launch
 from profiler.evidence.naming import natural_key
-from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.sass import hotspots
 from profiler.sass.alignment import Alignment, align
@@ -192,25 +190,12 @@ def compiled_pair(
 def launch_keys_of_pair(
     data_version: DataVersion, comparison: Comparison, pair: PairComparison
 ) -> list[LaunchKey | None]:
-    """The keys of both launches of a pair."""
-    return [
-        _launch_key_of_side(data_version, comparison.a, pair.a),
-        _launch_key_of_side(data_version, comparison.b, pair.b),
+    """The keys of both launches of a pair; None where its run keeps no report of one, or a CSV."""
+    rows = [
+        results.result_of_launch(data_version, side, launch)
+        for side, launch in ((comparison.a, pair.a), (comparison.b, pair.b))
     ]
-
-
-def _launch_key_of_side(data_version: DataVersion, side: Side, launch: Launch) -> LaunchKey | None:
-    """The key of a launch of a side; None where its run keeps no report of it, or a CSV."""
-    by_id = (
-        {result.result_id: result for result in results.launches(data_version, side.launch_run_id)}
-        if side.launch_run_id
-        else {}
-    )
-    # A side holds its launches without their places in a report: the index has those.
-    for own, result_id in zip(side.launches, side.result_ids, strict=False):
-        if own is launch and result_id in by_id:
-            return launch_key(data_version, by_id[result_id])
-    return None
+    return [None if row is None else launch_key(data_version, row) for row in rows]
 
 
 def launch_key(data_version: DataVersion, launch: ResultInfo) -> LaunchKey | None:

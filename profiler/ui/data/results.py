@@ -9,6 +9,7 @@ from profiler.bundles.location import open_root
 from profiler.bundles.run import Run
 from profiler.evidence.cell import Cell
 from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
 from profiler.reports.instances import LaunchDetail
 from profiler.reports.read import launch_detail as read_launch_detail
 from profiler.store.family_mix import FamilyMix, family_mixes
@@ -81,6 +82,16 @@ def cells_with_runs_of(data_version: DataVersion, names: Sequence[str]) -> list[
 def launches(data_version: DataVersion, run_id: str) -> list[ResultInfo]:
     """The launches of one run."""
     return store().results(run_id=run_id, kind="launch")
+
+
+def result_of_launch(data_version: DataVersion, side: Side, launch: Launch) -> ResultInfo | None:
+    """The index's row of a side's launch; None where the side is of no run, such as two files."""
+    if side.launch_run_id is None:
+        return None
+    by_id = {row.result_id: row for row in launches(data_version, side.launch_run_id)}
+    # A side holds its launches without their places in a report: the index has those.
+    pairs = zip(side.launches, side.result_ids, strict=False)
+    return next((by_id.get(result_id) for own, result_id in pairs if own is launch), None)
 
 
 @cached()

@@ -11,7 +11,7 @@ from profiler.ui.data import comparisons, index, predictions
 from profiler.ui.data.cells import evidence_of_all, shared_workloads_on_gpus
 from profiler.ui.data.diff import OpenedDiff
 from profiler.ui.sections import draw
-from profiler.ui.views import advice, fact_verdicts, modelled_pair, pair_elsewhere, version_sources
+from profiler.ui.views import advice, fact_verdicts, modelled_pair, version_sources
 
 
 def show_verdict_and_entries(opened: OpenedDiff) -> None:
@@ -31,12 +31,7 @@ def show_verdict_and_entries(opened: OpenedDiff) -> None:
             elsewhere = comparisons.comparisons_elsewhere(
                 opened.data_version, *opened.names, shared, opened.view.kernels, opened.evidence
             )
-            here = (opened.view.workload or "", opened.view.gpu or "")
-            draw.html(
-                *pair_elsewhere.elsewhere(
-                    elsewhere, here, lambda shown: fact_verdicts.elsewhere(shown, opened.view)
-                )
-            )
+            draw.html(*fact_verdicts.elsewhere(elsewhere, opened.view))
         else:
             st.html(markup.note("No workload on which both were examined."))
         _show_advice(opened)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -12,6 +15,7 @@ from profiler.ui.data import advice as advice_data
 from profiler.ui.data import comparisons, index, launches
 from profiler.ui.data.cells import shared_workloads_on_gpus
 from profiler.ui.data.diff import OpenedDiff
+from profiler.ui.markup import Column
 from profiler.ui.sections import draw
 from profiler.ui.views import advice, drilldown, latency_verdict, launch_pairs, pair_elsewhere, time_split
 from profiler.ui.views.drilldown import Drill
@@ -112,15 +116,13 @@ def _show_elsewhere(opened: OpenedDiff) -> None:
         opened.data_version, *opened.names, shared, opened.view.kernels, opened.evidence
     )
     caption = "the latency of calls" if opened.timed else "the chosen launch, or the longest"
-    st.html(markup.section_head("The same pair elsewhere", caption))
-    here = (opened.view.workload or "", opened.view.gpu or "")
-
-    def table(shown: pair_elsewhere.Comparisons) -> markup.Html:
-        if opened.timed:
-            return latency_verdict.elsewhere(shown, opened.timed, opened.view)
-        return launch_pairs.elsewhere(shown, opened.view)
-
-    draw.html(*pair_elsewhere.elsewhere(elsewhere, here, table))
+    columns: Sequence[Column] = launch_pairs.DURATION_COLUMNS
+    row_of: pair_elsewhere.RowOf = partial(launch_pairs.row_of_launch, launch=opened.view.launch)
+    if opened.timed:
+        columns = latency_verdict.COLUMNS
+        row_of = partial(latency_verdict.row_in_mode, mode=opened.timed.mode)
+    parts = pair_elsewhere.elsewhere(elsewhere, opened.view, columns, row_of)
+    draw.section("The same pair elsewhere", caption, *parts)
 
 
 def _show_causes(explanation: Explanation) -> DeltaGenerator:

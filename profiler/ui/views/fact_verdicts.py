@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from profiler.compare.comparison import Comparison
 from profiler.compare.pair_comparison import MetricChange, PairComparison
@@ -13,7 +12,8 @@ from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.data.cells import WorkloadOnGpu
 from profiler.ui.data.pair_choice import choose_pair
-from profiler.ui.markup import Column, Html, Row
+from profiler.ui.markup import Column, Html
+from profiler.ui.views import pair_elsewhere
 
 CAPTIONS = {
     Evidence.STATIC: "static: from the compiler and the machine code, exact",
@@ -48,26 +48,23 @@ def verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
     return markup.big_verdict((markup.verdict(Verdict.SAME),), "nothing moved")
 
 
-def elsewhere(comparisons: Mapping[WorkloadOnGpu, Comparison], view: addresses.Diff) -> Html:
+def elsewhere(comparisons: Mapping[WorkloadOnGpu, Comparison], view: addresses.Diff) -> list[Html]:
     """One row per workload and architecture; a column per chief fact, and per judged one above 0 anywhere."""
-    pairs = {key: choose_pair(comparison, view.launch) for key, comparison in comparisons.items()}
+    pairs = [choose_pair(comparison, view.launch) for comparison in comparisons.values()]
     labels: dict[str, str] = {}  # by concept
-    for change in (change for pair in pairs.values() if pair for change in pair.metrics):
+    for change in (change for pair in pairs if pair for change in pair.metrics):
         is_above_zero = change.judged and (change.a.number or change.b.number)
         if change.concept in _CHIEF_FACTS or is_above_zero:
             labels.setdefault(change.concept, change.label)
-    rows = []
-    for (workload, gpu), pair in pairs.items():
+
+    def row_of(comparison: Comparison) -> tuple[str, list[Html]] | None:
+        pair = choose_pair(comparison, view.launch)
         if pair is None:
-            continue
+            return None
         by_concept = {change.concept: change for change in pair.metrics}
-        address = replace(view, workload=workload, gpu=gpu, launch=None).href
-        link = markup.link(address, " · ".join(filter(None, (workload, gpu))))
-        is_here = (workload, gpu) == (view.workload, view.gpu)
-        cells = [_change(by_concept[concept]) for concept in labels]
-        rows.append(Row((link, *cells), selected=is_here))
-    columns = (Column("workload"), *(Column(label) for label in labels.values()))
-    return markup.table("the same pair elsewhere", columns, rows)
+        return "", [_change(by_concept[concept]) for concept in labels]
+
+    return pair_elsewhere.elsewhere(comparisons, view, [*map(Column, labels.values())], row_of)
 
 
 def _change(change: MetricChange) -> Html:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from profiler.compare import latency_words
@@ -15,14 +15,11 @@ from profiler.evidence.values import Value
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_samples
 from profiler.ui.charts.style import Figure
-from profiler.ui.data.cells import WorkloadOnGpu
 from profiler.ui.markup import Column, Html, Row
-from profiler.ui.views.launch_pairs import elsewhere_label
 
 SAMPLES, ECDF = SPREADS = ("samples", "ecdf")  # how a distribution is drawn
 _NOT_COLLECTED = "latency samples: not collected"
-_COLUMNS = (
-    Column("mode", wrap=True),
+COLUMNS = (  # beside the mode or workload
     Column("A", right=True),
     Column("B", right=True),
     Column("change", right=True),
@@ -70,24 +67,13 @@ def modes(comparison: Comparison, selected: LatencyComparison, view: addresses.D
     for timed in comparison.latency:
         link = markup.link(replace(view, mode=timed.mode).href, timed.mode)
         rows.append(Row((link, *_cells(timed)), selected=timed is selected))
-    return markup.table("latency by mode", _COLUMNS, rows)
+    return markup.table("latency by mode", (Column("mode", wrap=True), *COLUMNS), rows)
 
 
-def elsewhere(
-    comparisons: Mapping[WorkloadOnGpu, Comparison], selected: LatencyComparison, view: addresses.Diff
-) -> Html:
-    """The same two in the same mode on every workload and GPU."""
-    rows = []
-    for (workload, gpu), comparison in comparisons.items():
-        in_mode = (timed for timed in comparison.latency if timed.mode == selected.mode)
-        timed = next(in_mode, None)
-        if timed is None:
-            continue
-        address = replace(view, workload=workload, gpu=gpu, launch=None).href
-        link = markup.link(address, elsewhere_label(workload, gpu, comparisons))
-        is_here = (workload, gpu) == (view.workload, view.gpu)
-        rows.append(Row((link, *_cells(timed)), selected=is_here))
-    return markup.table("the same pair elsewhere", (Column("workload", wrap=True), *_COLUMNS[1:]), rows)
+def row_in_mode(comparison: Comparison, mode: str) -> tuple[str, Sequence[object]] | None:
+    """The row of a mode on another workload, under COLUMNS; None where no calls were timed so."""
+    timed = next((timed for timed in comparison.latency if timed.mode == mode), None)
+    return None if timed is None else ("", _cells(timed))
 
 
 def has_samples(timed: LatencyComparison) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 from profiler.compare.comparison import Comparison
@@ -20,7 +20,6 @@ from profiler.evidence.launch import Launch
 from profiler.evidence.values import NCU_DURATION, Evidence
 from profiler.statistics.verdict import Verdict
 from profiler.ui import addresses, markup
-from profiler.ui.data.cells import WorkloadOnGpu
 from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.markup import Column, Html, Row
 
@@ -28,7 +27,7 @@ PAIRS_SHOWN = 25  # the longest; a filter reaches the others
 PAIRS_UNFOLDED = 8
 _WORTH_A_FOLD = 4  # rows that are worth one
 UNPAIRED_SHOWN = 10  # of a side; likewise
-_DURATION_COLUMNS = (
+DURATION_COLUMNS = (
     Column("A", right=True),
     Column("B", right=True),
     Column("change", right=True),
@@ -98,7 +97,7 @@ def table(comparison: Comparison, selected: PairComparison | None, view: address
         words = markup.verdict(Verdict.UNCLEAR, reason=group.why)
         counts = (f"{len(group.a)} launches", f"{len(group.b)} launches")
         rows.append(Row((markup.code(group.base_name), *counts, "", words)))
-    return markup.table("all launches of both", (Column("kernel", wrap=True), *_DURATION_COLUMNS), rows)
+    return markup.table("all launches of both", (Column("kernel", wrap=True), *DURATION_COLUMNS), rows)
 
 
 def folded_table(comparison: Comparison, selected: PairComparison | None, view: addresses.Diff) -> list[Html]:
@@ -158,26 +157,10 @@ def notes(comparison: Comparison, shown: PairComparison | None = None) -> list[H
     return lines + [markup.note(markup.backticks_as_code(line)) for line in pair_commands(comparison)]
 
 
-def elsewhere(comparisons: Mapping[WorkloadOnGpu, Comparison], view: addresses.Diff) -> Html:
-    """The same two on every workload and GPU: the chosen launch where it ran, else the longest."""
-    rows = []
-    for (workload, gpu), comparison in comparisons.items():
-        pair = choose_pair(comparison, view.launch)
-        if pair is None:
-            continue
-        address = replace(view, workload=workload, gpu=gpu, launch=pair.kernel).href
-        label = elsewhere_label(workload, gpu, comparisons)
-        is_here = (workload, gpu) == (view.workload, view.gpu)
-        link = markup.link(address, label, title=pair.kernel)
-        rows.append(Row((link, *_durations(pair)), selected=is_here))
-    columns = (Column("workload", wrap=True), *_DURATION_COLUMNS)
-    return markup.table("the same pair elsewhere", columns, rows)
-
-
-def elsewhere_label(workload: str, gpu: str, comparisons: Mapping[WorkloadOnGpu, Comparison]) -> str:
-    """A workload, with its GPU where there are several."""
-    has_several_gpus = len({gpu for _, gpu in comparisons}) > 1
-    return (workload or "no workload named") + (f" · {gpu or 'unknown GPU'}" if has_several_gpus else "")
+def row_of_launch(comparison: Comparison, launch: str | None) -> tuple[str, Sequence[object]] | None:
+    """The row of the chosen launch on another workload, else of the longest, under DURATION_COLUMNS."""
+    pair = choose_pair(comparison, launch)
+    return None if pair is None else (pair.kernel, _durations(pair))
 
 
 def _durations(pair: PairComparison) -> tuple[object, ...]:
