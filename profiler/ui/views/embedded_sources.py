@@ -13,14 +13,14 @@ from profiler.sass.source_diff import SourceRow, side_by_side
 from profiler.ui import markup
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid
-from profiler.ui.views.code_grid import GridColumn
+from profiler.ui.views.code_grid import Cell, GridColumn
 from profiler.ui.views.code_listing import COUNT_COLUMNS, EXCESS_COLUMN, main_stall
 
 CONTEXT = 3  # lines kept around each change, and around each that instructions come from
 LINES = ("used", "all")
 _SITES_COLUMN = GridColumn("SASS", 56, right=True)  # instructions of a line, where nothing was run
 _NO_SPOT = HotSpot(CodeLocation(), None, ())  # what a line costs that no instruction comes from
-_SIGNS = {"changed": "≠", "removed": "−", "added": "+"}
+_SIGNS = {"changed": "≠", "removed": "−", "added": "+", "flag": "Δ"}
 
 
 @dataclass(frozen=True)
@@ -185,11 +185,47 @@ def _two_files(a: Listing, b: Listing, pair: SourcePair, whole: bool) -> Html:
     has_counts = bool(a.counts or b.counts)
     amount = _samples if has_counts else _sites
     heat = code_grid.heat(amount(spot) for spot in (*spots_a.values(), *spots_b.values()))
-    lines = [_source_row(row, spots_a, spots_b, heat, amount) for row in rows]
-    amount_column = COUNT_COLUMNS[0] if has_counts else _SITES_COLUMN
-    text_column = GridColumn(pair.name, 260, grows=True)
-    left, right = ([GridColumn(label, 44), amount_column, text_column] for label in "AB")
-    return code_grid.table([*left, code_grid.BETWEEN, *right], lines)
+
+    def cost(is_b: bool, line: int | None) -> Cell:
+        return heat(amount((spots_b if is_b else spots_a).get(line or 0, _NO_SPOT)))
+
+    return grid(rows, (pair.name, pair.name), (COUNT_COLUMNS[0] if has_counts else _SITES_COLUMN, cost))
+
+
+def grid(
+    rows: Sequence[SourceRow],
+    names: tuple[str, str],
+    cost: tuple[GridColumn, Callable[[bool, int | None], Cell]] | None = None,
+) -> Html:
+    """Two sources side by side, line beside line; lines that a side does not compile are grey.
+
+    `cost` is a column of either side with its cell, by whether it is B and by the line's number.
+    """
+    lines = []
+    for row in rows:
+        if row.kind == "gap":
+            words = f"⋯ {code_grid.count(row.skipped)} equal line{'s' * (row.skipped != 1)}"
+            lines.append(code_grid.head(words))
+            continue
+        left, right = (
+            [
+                code_grid.cell(str(number or ""), "m r"),
+                *([cost[1](is_b, number)] if cost else ()),
+                code_grid.cell(text.expandtabs(4), "" if is_compiled else "m"),
+            ]
+            for is_b, number, text, is_compiled in (
+                (False, row.a_line, row.a, row.a_compiled),
+                (True, row.b_line, row.b, row.b_compiled),
+            )
+        )
+        sign = _SIGNS.get(row.kind, "")
+        lines.append(code_grid.row([*left, code_grid.sign(sign), *right], bool(sign)))
+    costs = [cost[0]] if cost else []
+    left_columns, right_columns = (
+        [GridColumn(label, 44), *costs, GridColumn(name, 260, grows=True)]
+        for label, name in zip("AB", names, strict=True)
+    )
+    return code_grid.table([*left_columns, code_grid.BETWEEN, *right_columns], lines)
 
 
 def _rows_near_code(text: str, spots: Mapping[int | None, HotSpot]) -> tuple[SourceRow, ...]:
@@ -220,24 +256,3 @@ def _samples(spot: HotSpot) -> float | None:
 
 def _sites(spot: HotSpot) -> float | None:
     return len(spot.lines) or None
-
-
-def _source_row(
-    row: SourceRow,
-    spots_a: Mapping[int | None, HotSpot],
-    spots_b: Mapping[int | None, HotSpot],
-    heat: code_grid.Heat,
-    amount: Callable[[HotSpot], float | None],
-) -> str:
-    if row.kind == "gap":
-        return code_grid.head(f"⋯ {code_grid.count(row.skipped)} equal line{'s' * (row.skipped != 1)}")
-    left, right = (
-        [
-            code_grid.cell(str(number or ""), "m r"),
-            heat(amount(spots.get(number or 0, _NO_SPOT))),
-            code_grid.cell(text.expandtabs(4)),
-        ]
-        for spots, number, text in ((spots_a, row.a_line, row.a), (spots_b, row.b_line, row.b))
-    )
-    sign = _SIGNS.get(row.kind, "")
-    return code_grid.row([*left, code_grid.sign(sign), *right], bool(sign))

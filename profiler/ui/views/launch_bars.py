@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profiler.documents.launch import LaunchDocument
+from profiler.documents.launch import LaunchDocument, occupancy_table
 from profiler.evidence import formatting
-from profiler.evidence.values import Evidence, State, Value
+from profiler.evidence.values import State, Value
 from profiler.explain.launch_numbers import LaunchNumber
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views import answer
 
 _STATES_SHOWN, _OPCODES_SHOWN, _PIPES_SHOWN = 10, 10, 7
 _OTHERS = "others"  # in the place of a concept: the row of all that have none of their own
@@ -78,48 +79,11 @@ def occupancy(document: LaunchDocument) -> Html:
     analysis, before = document.sections.occupancy, document.sections.baseline_occupancy
     if analysis is None:
         return markup.note(markup.state("not in this evidence"))
-    achieved = analysis.achieved.number
-    ceiling = analysis.theoretical.number
     tick = before.achieved.number if before else None
-    strip = _bar(achieved, 100.0, tick, is_largest=True, ceiling=ceiling)
-    was = f" · was {formatting.quantity(before.achieved)}" if before and tick is not None else ""
-    is_measured = analysis.evidence is Evidence.MEASURED
-    active = markup.value(analysis.achieved) if is_measured else markup.state("not measured")
-    if achieved is not None and analysis.max_warps:
-        warps = formatting.digits(achieved * analysis.max_warps / 100, whole=False)
-        active = markup.join((f"{warps} of {formatting.digits(analysis.max_warps)} warps active,", active))
-    words = markup.join((active, was, " · ceiling", markup.value(analysis.theoretical)))
-    rows = []
-    reasons = _reasons(document)
-    for limiter in analysis.limiters:
-        name = markup.tag("b", limiter.name) if limiter.binds else markup.escaped(limiter.name)
-        blocks = markup.value(limiter.blocks._replace(unit=""))
-        rows.append(
-            Row((markup.tag("span", name, title=limiter.metric), blocks, reasons.get(limiter.name, "")))
-        )
-    columns = (Column("limit"), Column("blocks per SM", right=True), Column("by", wrap=True))
-    table = markup.table("limits of occupancy", columns, rows, "dense")
-    return Html(f'<div class="k warps">{strip}<div>{words}</div></div>{table}')
-
-
-def _reasons(document: LaunchDocument) -> dict[str, Html]:
-    """What a block takes of each resource, and what it took."""
-    sections = document.sections
-    facts = {
-        "registers": (sections.fact("registers"), "a thread"),
-        "warps": (sections.fact("block_size"), "threads per block"),
-        "shared memory": (sections.shared_memory, "a block"),
-    }
-    reasons = {}
-    for name, (number, words) in facts.items():
-        if number.number is None:
-            continue
-        unit = "byte" if number.value.unit.startswith("byte") else ""
-        shown = f"{formatting.quantity(Value(number.value.number, unit))} {words}"
-        if number.baseline is not None and number.baseline.number is not None:
-            shown += f", was {formatting.quantity(Value(number.baseline.number, unit))}"
-        reasons[name] = markup.muted(shown)
-    return reasons
+    strip = _bar(analysis.achieved.number, 100.0, tick, is_largest=True, ceiling=analysis.theoretical.number)
+    was = f"<div>was {formatting.quantity(before.achieved)}</div>" if before and tick is not None else ""
+    table = answer.table(occupancy_table(analysis), "limits of occupancy", css="dense")
+    return Html(f'<div class="k warps">{strip}{was}</div>{table}')
 
 
 def _bars(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from html import escape
 
 from profiler.catalog.version import Version
 from profiler.evidence import formatting
@@ -13,10 +12,9 @@ from profiler.sass.source_diff import side_by_side as rows_side_by_side
 from profiler.ui import markup
 from profiler.ui.data.version_source import VersionSource
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views import embedded_sources
 
 LINES_SHOWN = 14  # lines with most conflicts
-# By the kind of a row, at the left and the right source.
-_SIGNS = {"changed": ("−", "+"), "removed": ("−", ""), "added": ("", "+"), "flag": ("Δ", "Δ")}
 
 
 def entries(a: VersionSource, b: VersionSource) -> Html:
@@ -72,13 +70,7 @@ def side_by_side(a: VersionSource, b: VersionSource) -> Html:
     rows = _rows(a, b)
     if all(row.kind == "gap" for row in rows):  # only stretches that are equal
         return markup.note("No line differs, and no line reads a flag that does.")
-    head = (
-        f"<tr><th></th><th></th><th>A {escape(a.name)}</th><th></th><th></th><th>B {escape(b.name)}</th></tr>"
-    )
-    columns = '<colgroup><col class="n"><col class="s"><col><col class="n"><col class="s"><col></colgroup>'
-    body = "".join(map(_source_row, rows))
-    table = f"{columns}<thead>{head}</thead><tbody>{body}</tbody></table>"
-    return Html(f'<div class="k src">{markup.table_start("source of A and B")}{table}</div>')
+    return embedded_sources.grid(rows, (a.name, b.name))
 
 
 def conflicts(a: VersionSource, b: VersionSource, workloads: tuple[str, str]) -> Html:
@@ -129,22 +121,6 @@ def _conflict_row(line: LineTraffic) -> Row:
             formatting.change(a, b) if a and b else f"only in {'A' if a else 'B'}",
         )
     )
-
-
-def _source_row(row: SourceRow) -> str:
-    if row.kind == "gap":
-        words = "equal line" if row.skipped == 1 else "equal lines"
-        return f'<tr class="gap"><td colspan="6">⋯ {row.skipped} {words}</td></tr>'
-    left, right = _SIGNS.get(row.kind, ("", ""))
-    a = _half(row.a_line, left, row.a, row.a_compiled)
-    b = _half(row.b_line, right, row.b, row.b_compiled)
-    return f"<tr>{a}{b}</tr>"
-
-
-def _half(number: int | None, sign: str, text: str, compiled: bool) -> str:
-    names = ["c" if sign else "e" if number is None else "", "" if compiled else "off"]
-    css = f' class="{" ".join(filter(None, names))}"' if any(names) else ""
-    return f"<td{css}>{number or ''}</td><td{css}>{sign}</td><td{css}>{escape(text.expandtabs(4))}</td>"
 
 
 def _flag_value(value: str | None) -> Html:
