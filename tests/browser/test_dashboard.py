@@ -150,11 +150,11 @@ def test_dark_mode_recolours_the_charts(filled: Any, dashboard: str) -> None:
     page = filled.new_page()
     errors = watch(page)
     page.goto(f"{dashboard}/trends?family=ncar")
-    page.wait_for_selector(".js-plotly-plot .ytick text")
+    page.wait_for_selector(".js-plotly-plot .xtick text")
     for scheme, fill in (("dark", "rgb(228, 232, 238)"), ("light", "rgb(27, 34, 48)")):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(
-            f"getComputedStyle(document.querySelector('.js-plotly-plot .ytick text')).fill === '{fill}'"
+            f"getComputedStyle(document.querySelector('.js-plotly-plot .xtick text')).fill === '{fill}'"
         )
     page.close()
     assert errors == []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from profiler.catalog.version import Claim, Version
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.evidence.values import Evidence, State, Value
 from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, VersionStatus
 from profiler.history.speedups import Speedup
 from profiler.history.version_latency import VersionLatency
@@ -48,12 +48,12 @@ class FactChoice:
         """The workload of the facts of the CPU."""
         return self.on_cpu or self.workload
 
-    def static(self, status: VersionStatus, fact: str) -> Value:
-        """A fact of the compiler; NOT_COLLECTED where there is none."""
+    def static(self, status: VersionStatus, fact: str) -> Value | None:
+        """A fact of the compiler; None of a version that it did not see."""
         return _value(status.static.get((self.arch, self.size)), f"static__{fact}")
 
-    def modelled(self, status: VersionStatus, fact: str) -> Value:
-        """What the CPU saw of a version; NOT_COLLECTED where there is none."""
+    def modelled(self, status: VersionStatus, fact: str) -> Value | None:
+        """What the CPU saw of a version; None of one that it did not run."""
         return _value(status.modelled.get(self.modelled_on), f"modelled__{fact}")
 
     def latency(self, status: VersionStatus | None) -> VersionLatency | None:
@@ -197,9 +197,9 @@ def _cells(
         _name(status.version, f"{lineage.family}/{status.version.id}"),
         _two_lines(_short_state(status, choice, predicted), against.line),
         _state(status, choice.static(status, "over_budget")),
-        _fact(choice.static(status, "registers")._replace(unit="")),
+        _fact(choice.static(status, "registers"), without_unit=True),
         _fact(choice.static(status, "spill_bytes")),
-        _fact(choice.static(status, "occupancy_pct"), choice.static(status, "limiter").text),
+        _fact(choice.static(status, "occupancy_pct"), choice.static(status, "limiter")),
         _fact(choice.modelled(status, "bank_conflicts")),
         _fact(choice.modelled(status, "max_abs_error")),
         *times,
@@ -217,13 +217,13 @@ def _name(version: Version, full_name: str) -> Html:
     return _two_lines(markup.tag("span", idea, "m", idea), named)
 
 
-def _state(status: VersionStatus, over_budget: Value) -> Html:
+def _state(status: VersionStatus, over_budget: Value | None) -> Html:
     if status.state == BASELINE:
         return markup.muted("baseline")
     if status.state == PLANNED:
         return _two_lines(markup.muted("planned"), markup.tag("span", status.reason, "m", status.reason))
     words = [text for text in (status.reason, status.note) if text]
-    excess = excess_over_budget(over_budget.text)
+    excess = excess_over_budget(over_budget.text) if over_budget else ""
     # A budget is of no interest while a version is wrong.
     if status.state == GOOD and excess:
         words.append(f"over its budget: {excess}")
@@ -244,17 +244,18 @@ def _short_state(status: VersionStatus, choice: FactChoice, predicted: StoredPre
     return markup.muted(status.state) if status.state == PLANNED else markup.state("not measured")
 
 
-def _value(launch: Launch | None, name: str) -> Value:
-    return launch.values.value(name) if launch is not None else NOT_COLLECTED
+def _value(launch: Launch | None, name: str) -> Value | None:
+    return launch.values.value(name) if launch is not None else None
 
 
-def _fact(value: Value, limit: str | None = None) -> Html:
+def _fact(value: Value | None, limiter: Value | None = None, *, without_unit: bool = False) -> Html:
     """A fact, with what limits it under the pointer."""
-    if value.state is NOT_COLLECTED.state:
+    if value is None:
         return markup.muted("–")
     if value.state is not State.PRESENT:
         return markup.state(value.state.words)
-    number = markup.value(value)
+    number = markup.value(value._replace(unit="") if without_unit else value)
+    limit = limiter.text if limiter else None
     return markup.tag("span", number, title=f"limited by {limit}") if limit else number
 
 

@@ -110,7 +110,7 @@ def _untimed_columns(times: Mapping[str, StoredPrediction]) -> list[Column]:
     return [*columns, Column("claimed", right=True, cell=_claimed)]
 
 
-def _column(head: str, value: Callable[[VersionStatus], Value], *, wide: bool = True) -> Column:
+def _column(head: str, value: Callable[[VersionStatus], Value | None], *, wide: bool = True) -> Column:
     """A column of a fact; `value` gives it of a version."""
     return Column(head, right=True, wide=wide, cell=lambda status: _number(value(status)))
 
@@ -124,11 +124,11 @@ def _version(lineage: Lineage, status: VersionStatus, *, with_idea: bool) -> Htm
     return markup.tag("span", version, title=status.version.technique) if with_idea else version
 
 
-def _tensor_sites(status: VersionStatus, choice: FactChoice) -> Value:
-    """Places in the code that multiply matrices, by any opcode; NOT_COLLECTED where none is known."""
+def _tensor_sites(status: VersionStatus, choice: FactChoice) -> Value | None:
+    """Places in the code that multiply matrices, by any opcode; None where none is known."""
     sites = [choice.static(status, f"opcode_{opcode}") for opcode in TENSOR_OPCODES]
-    numbers = [value.number for value in sites if value.number is not None]
-    return Value(sum(numbers), "inst") if numbers else sites[0]
+    numbers = [value.number for value in sites if value is not None and value.number is not None]
+    return Value(sum(numbers), "inst") if numbers else None
 
 
 def _claim(status: VersionStatus) -> Claim | None:
@@ -146,8 +146,8 @@ def _claimed(status: VersionStatus) -> Html:
     return markup.tag("span", markup.muted(words), "claim", f"{about}; not checked")
 
 
-def _number(value: Value) -> Html:
-    if value == NOT_COLLECTED:
+def _number(value: Value | None) -> Html:
+    if value is None or value == NOT_COLLECTED:
         return markup.muted("–")
     if value.unit in _UNITS_OF_HEADS and value.number is not None:
         return markup.quantity(*formatting.quantity(Value(value.number)))

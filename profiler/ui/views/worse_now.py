@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profiler.regressions.groups import WorseNow
 from profiler.ui import addresses, markup
-from profiler.ui.markup import Html
+from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views import regression_groups
 
 ROWS_SHOWN = 4
@@ -18,7 +18,10 @@ def caption(worse: WorseNow) -> Html:
 
 def table(worse: WorseNow) -> Html:
     """A line each for what is worse; what needs nobody's look ends the table."""
-    closing: list[object] = [] if worse.groups else ["nothing is worse"]
+    if not worse.groups:
+        rows = [Row(("nothing is worse",)), markup.closing_row(_not_counted(worse))]
+        return markup.table("worse now", (Column("", wrap=True),), rows)
+    closing: list[object] = []
     if len(worse.groups) > ROWS_SHOWN:
         words = f"{len(worse.groups) - ROWS_SHOWN} more"
         closing.append(markup.link(addresses.regressions(worse.family), words))
