@@ -153,7 +153,7 @@ class TestPages:
         assert ("registers, compiled 41" in shown) == (evidence == "static")
         assert ("! worse bank conflicts, modelled" in shown) == (evidence == "modelled")
         assert "Flags that differ TILE not set → 64" in shown
-        assert "#define TILE 32 Δ 2 #define TILE 32" in shown
+        assert "#define TILE 32 Δ 3 #define TILE 32" in shown
         assert ("k.cu:10" in shown) == (evidence == "modelled")
         assert not app.get("plotly_chart")
 
