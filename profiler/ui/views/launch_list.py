@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from profiler.documents.blocks import Name, Number, Share, Table
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
@@ -13,6 +14,7 @@ from profiler.ui import addresses, markup
 from profiler.ui.addresses import LaunchKey
 from profiler.ui.data.part_names import short_names
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views import answer
 
 LAUNCHES_SHOWN = 30  # the longest; the filter reaches the others
 METRIC_HEADS = ("metric", "label", "value", "in base units", "unit")
@@ -123,23 +125,11 @@ def opcodes(launch: Launch) -> Html:
     if not total:
         words = "No opcode mix: `sass__inst_executed_per_opcode` was not collected."
         return markup.note(markup.backticks_as_code(words))
-    rows = []
-    for opcode, count in sorted(launch.opcodes.items(), key=lambda item: -item[1]):
-        share = count / total
-        cells = (
-            markup.code(opcode),
-            markup.value(Value(count)),
-            markup.change_bar(share),
-            markup.value(Value(100 * share, "%")),
-        )
-        rows.append(Row(cells))
-    columns = (
-        Column("opcode"),
-        Column("warp instructions", right=True),
-        Column("", wide=True),
-        Column("share", right=True),
-    )
-    return markup.table("opcode mix", columns, rows)
+    rows = [
+        (Name(opcode), Number(Value(count)), Share(count / total))
+        for opcode, count in sorted(launch.opcodes.items(), key=lambda item: -item[1])
+    ]
+    return answer.table(Table(("opcode", "warp instructions", "share"), rows, right=(1, 2)), "opcode mix")
 
 
 def _kernel_text(launch: ResultInfo) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from profiler.documents.blocks import Hinted, Number, Table
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
 from profiler.explain.launch_numbers import LaunchNumber
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions
-from profiler.ui import markup
-from profiler.ui.markup import Column, Html, Row
-from profiler.ui.views import launch_bars
+from profiler.ui.markup import Html
+from profiler.ui.views import answer, launch_bars
 from profiler.ui.views.lineage_table import limiter_words
 
 _HEAD_DIM = "head dim "
@@ -50,28 +50,17 @@ def _unmangled(function: str) -> str:
 
 def times(found: Sequence[StoredPrediction]) -> Html:
     """A row a workload and GPU: the time, its range, and what limits it."""
+    head = ("workload", "GPU", "time", "eight of ten within", "limited by")
     rows = [
-        Row(
-            (
-                p.workload,
-                p.gpu,
-                markup.value(Value(p.time_ns, "ns")),
-                markup.muted(
-                    " to ".join(str(formatting.quantity(Value(end, "ns"))) for end in (p.low_ns, p.high_ns))
-                ),
-                markup.tag("span", p.limiter, title=limiter_words(p)),
-            )
-        )
+        (p.workload, p.gpu, Number(Value(p.time_ns, "ns")), _range(p), Hinted(p.limiter, limiter_words(p)))
         for p in found
     ]
-    columns = (
-        Column("workload"),
-        Column("GPU"),
-        Column("time", right=True),
-        Column("eight of ten within"),
-        Column("limited by", wide=True),
-    )
-    return markup.table("modelled times", columns, rows)
+    return answer.table(Table(head, rows, right=(2,), wide=(4,)), "modelled times")
+
+
+def _range(prediction: StoredPrediction) -> str:
+    low, high = (formatting.quantity(Value(ns, "ns")) for ns in (prediction.low_ns, prediction.high_ns))
+    return f"{low} to {high}"
 
 
 def utilisation(prediction: StoredPrediction) -> Html:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from profiler.documents.blocks import Hinted, Number, Phrase, Table
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
 from profiler.explain.sentence import NO_CHANGE, format_change
@@ -10,6 +13,7 @@ from profiler.model.error_table import load_errors
 from profiler.model.stored_predictions import StoredPrediction, StoredPredictions, predicted_ratio
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views import answer
 
 CAPTION = "modelled from the machine code, not measured"
 _CAUSES_SHOWN = 6
@@ -29,39 +33,17 @@ def pairs(stored: StoredPredictions, a: str, b: str) -> list[tuple[StoredPredict
 def table(shown: list[tuple[StoredPrediction, StoredPrediction]]) -> Html:
     """A row a workload and GPU: both times, their ratio with its range, and what limits B."""
     errors = load_errors()
-    rows = []
+    rows: list[Sequence[Phrase]] = []
     for a, b in shown:
         assert a.time_ns
         assert b.time_ns
         ratio = predicted_ratio(b.time_ns, a.time_ns, a.version, errors)
-        span = f"{ratio.low:.2f} to {ratio.high:.2f}"
-        word = markup.tag(
-            "span", f"{ratio.ratio:.2f} {formatting.TIMES}", title=f"eight of ten pairs: {span}"
-        )
-        limiter = b.limiter if b.limiter in b.utilisation else markup.muted(b.limiter)
-        rows.append(
-            Row(
-                (
-                    b.workload,
-                    b.gpu,
-                    markup.value(Value(a.time_ns, "ns")),
-                    markup.value(Value(b.time_ns, "ns")),
-                    word,
-                    markup.muted(ratio.word),
-                    limiter,
-                )
-            )
-        )
-    columns = (
-        Column("workload"),
-        Column("GPU"),
-        Column("A", right=True),
-        Column("B", right=True),
-        Column("B / A", right=True),
-        Column(""),
-        Column("limits B", wide=True),
-    )
-    return markup.table("modelled times", columns, rows)
+        span = f"eight of ten pairs: {ratio.low:.2f} to {ratio.high:.2f}"
+        words = Hinted(f"{ratio.ratio:.2f} {formatting.TIMES}", span)
+        times = (Number(Value(side.time_ns, "ns")) for side in (a, b))
+        rows.append((b.workload, b.gpu, *times, words, ratio.word, b.limiter))
+    head = ("workload", "GPU", "A", "B", "B / A", "", "limits B")
+    return answer.table(Table(head, rows, right=(2, 3, 4), wide=(6,)), "modelled times")
 
 
 def causes(a: StoredPrediction, b: StoredPrediction) -> Html:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from profiler.documents.blocks import Gap, Name, Number, Phrase, Table
 from profiler.documents.roofline import missing_blocks
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
@@ -13,7 +16,7 @@ from profiler.ui.charts import roofline_chart
 from profiler.ui.charts.labels import shorten
 from profiler.ui.charts.roofline_chart import SYMBOLS, Arrow, KernelMark
 from profiler.ui.charts.style import Figure
-from profiler.ui.markup import Column, Html, Row
+from profiler.ui.markup import Html
 from profiler.ui.views import answer, roofline_points
 
 SEEN_FROM = tuple(reversed(LEVELS))  # DRAM first
@@ -51,36 +54,20 @@ def chart(path: RooflinePath, level: str) -> tuple[Figure, str] | None:
 
 def table(path: RooflinePath, level: str) -> Html:
     """One row per version: its work, intensity and share of what is attainable, or why it has no point."""
-    rows = []
+    rows: list[Sequence[Phrase]] = []
     for step in path.steps:
         if step.trend_point.gap == ABSENT:
             continue
-        name = markup.cut_name(step.version, title=step.version)
         point = step.point(level)
         if point is None:
-            rows.append(Row((name, _why_no_point(step, level), "", "", "", "")))
+            rows.append((Name(step.version), _why_no_point(step, level), "", "", "", ""))
             continue
-        rows.append(
-            Row(
-                (
-                    name,
-                    markup.value(Value(point.reached, point.unit)),
-                    point.precision,
-                    formatting.digits(point.intensity, whole=False),
-                    point.bound or "–",
-                    "–" if point.share is None else markup.value(Value(100 * point.share, "%")),
-                )
-            )
-        )
-    columns = (
-        Column("version", cut=2),
-        Column("reached", right=True),
-        Column("leading precision", wide=True),
-        Column("operations/byte", right=True),
-        Column("limited by", wide=True),
-        Column("of attainable", right=True),
-    )
-    return markup.table("path under the roofs", columns, rows)
+        intensity = formatting.digits(point.intensity, whole=False)
+        share = "–" if point.share is None else Number(Value(100 * point.share, "%"))
+        reached = Number(Value(point.reached, point.unit))
+        rows.append((Name(step.version), reached, point.precision, intensity, point.bound or "–", share))
+    head = ("version", "reached", "leading precision", "operations/byte", "limited by", "of attainable")
+    return answer.table(Table(head, rows, right=(1, 3, 5), wide=(2, 4)), "path under the roofs")
 
 
 def notes(path: RooflinePath, level: str) -> list[Html]:
@@ -115,9 +102,10 @@ def _position(step: PathStep, level: str) -> tuple[float, float]:
     return point.intensity, point.reached
 
 
-def _why_no_point(step: PathStep, level: str) -> Html:
+def _why_no_point(step: PathStep, level: str) -> str:
+    """A state, or that it is wrong."""
     if step.trend_point.wrong:
-        return markup.status_tag(step.gap)
+        return f"⊘ {step.gap}"
     if step.roofline is None or not step.roofline.points:
-        return markup.state(step.gap or "not collected")
-    return markup.state(f"no {level} traffic counted")
+        return Gap(step.gap or "not collected")
+    return Gap(f"no {level} traffic counted")

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import accumulate
 
+from profiler.documents.blocks import Name, Table
+from profiler.documents.explanation import COLLECT_HEAD
 from profiler.explain.explanation import Explanation, counters_to_collect
 from profiler.explain.sentence import format_change, format_side, split_notes
 from profiler.explain.time_identity import RESIDUE, TimeSplit, WaterfallStep, largest_step_us, waterfall_steps
 from profiler.statistics.verdict import Verdict
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.views import answer as blocks
 from profiler.ui.views.drilldown import Drill, view_of_step
 
 CAPTION = "ncu duration split by cause; measured; a name leads to what is behind it"
-_COUNTER_COLUMNS = (
-    Column("metrics.txt"),
-    Column("metric", wrap=True, wide=True),
-    Column("ncu metric", wrap=True),
-    Column("missing", wide=True),
-)
 
 
 def answer(explanation: Explanation) -> Html:
@@ -37,15 +34,13 @@ def answer(explanation: Explanation) -> Html:
 
 def missing_counters(explanation: Explanation) -> Html:
     """Which lines of metrics.txt a deeper split needs; empty where nothing is missing or nothing changed."""
-    rows = [
-        Row((counter.lines, counter.label, markup.code(counter.names), markup.muted(counter.why)))
-        for counter in counters_to_collect([explanation])
-    ]
-    if not rows or explanation.verdict is Verdict.SAME:
+    lacking = counters_to_collect([explanation])
+    if not lacking or explanation.verdict is Verdict.SAME:
         return Html("")
     depth = "no split" if explanation.split is None else "only a coarser split"
     words = f"{depth} from what these reports carry. Collect:"
-    table = markup.table("counters to collect", _COUNTER_COLUMNS, rows)
+    rows = [(counter.lines, counter.label, Name(counter.names), counter.why) for counter in lacking]
+    table = blocks.table(Table(COLLECT_HEAD, rows, wide=(1, 3)), "counters to collect")
     return markup.join((markup.note(markup.state(words)), table), "")
 
 
