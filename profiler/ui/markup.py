@@ -339,7 +339,7 @@ class Tile:
 
     label: str
     value: object
-    unit: str
+    unit: object
     sentence: object
 
 
@@ -351,15 +351,15 @@ def fold(summary: object, content: Iterable[Html], *, is_open: bool = False, css
     return Html(f'<details class="{classes}"{opened}><summary>{escaped(summary)}</summary>{body}</details>')
 
 
-def tiles(items: Sequence[Tile]) -> Html:
-    """The row of tiles that answers a page's question first."""
+def tiles(items: Sequence[Tile], css: str = "") -> Html:
+    """The row of tiles that answers a page's question first; `css` is a class of the row."""
     cells = "".join(
         f'<div><div class="l">{escaped(item.label)}</div>'
         f'<div class="n">{escaped(item.value)}<small>{escaped(item.unit)}</small></div>'
         f'<div class="s">{escaped(item.sentence)}</div></div>'
         for item in items
     )
-    return Html(f'<div class="k k-tiles">{cells}</div>')
+    return Html(f'<div class="{f"k k-tiles {css}".rstrip()}">{cells}</div>')
 
 
 def empty_page(sentence: str, command: str) -> Html:

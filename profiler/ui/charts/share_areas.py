@@ -42,7 +42,9 @@ def figure(
     layout["xaxis"] = small_multiples.shared_axis(axis, "y")
     head = f'<b>{plotly_text(title)}</b>  <span style="fill:{light("muted")}">{plotly_text(caption)}</span>'
     notes = [annotation(head, 0.0, 1.0, xanchor="left", yanchor="bottom", yshift=4)]
-    traces = [_hatch([mix for mix in mixes if mix.gap], axis)]
+    gaps = [mix for mix in mixes if mix.gap]
+    reasons = [mix.gap for mix in gaps]
+    traces = [style.hatch([mix.x for mix in gaps], [100] * len(gaps), reasons, width=axis.column)]
     if axis.holes:
         traces.append(small_multiples.hole_hatch(axis, 0.0, 100.0))
         notes += small_multiples.hole_notes(axis, 0.5)
@@ -109,18 +111,6 @@ def _hover_points(mixes: Sequence[Mix]) -> Figure:
         "y": [50 for _ in mixes],
         "marker": {"color": TRANSPARENT, "size": 14},
         "hovertext": ["<br>".join(map(plotly_text, mix.words.split("\n"))) for mix in mixes],
-        "hovertemplate": HOVER_TEXT,
-    }
-
-
-def _hatch(gaps: Sequence[Mix], axis: Axis) -> Figure:
-    return {
-        "type": "bar",
-        "x": [mix.x for mix in gaps],
-        "y": [100 for _ in gaps],
-        "width": axis.column,
-        "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": style.hatch_pattern()},
-        "hovertext": [plotly_text(mix.gap) for mix in gaps],
         "hovertemplate": HOVER_TEXT,
     }
 

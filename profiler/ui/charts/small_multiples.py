@@ -14,7 +14,7 @@ from profiler.ui.charts.labels import plotly_text, shorten, wrap
 from profiler.ui.charts.line_gutter import LABEL_PX, GutterLabel
 from profiler.ui.charts.panel_overlays import Callout, Reference
 from profiler.ui.charts.scales import axis_share, log_ticks, value_range
-from profiler.ui.charts.style import FONT, HOVER_TEXT, MUTED_FONT, TRANSPARENT, Figure, annotation
+from profiler.ui.charts.style import FONT, HOVER_TEXT, MUTED_FONT, Figure, annotation
 from profiler.ui.theme import light
 
 MAX_POINTS = 2000  # SVG points a chart still draws smoothly
@@ -29,6 +29,7 @@ _LEVEL_FROM_HOLE = 0.07  # likewise of two short words
 NO_RUN = "no run"
 # `meta` of what lies where there is room, not at a number: toolbar/exports.js then writes none into the CSV.
 _NO_NUMBER = "no number"
+_UNNUMBERED = {"name": _NO_NUMBER, "meta": _NO_NUMBER}
 _NO_PREFIX_BELOW = 0.01  # under this Plotly's prefixes read as units: 200 µ
 _MOST_MARKS = 160  # of the lines of a panel together: each is an element of the page, and drawn last of all
 _MOST_TEXTS = 16  # points up to which a lone line carries its numbers as text
@@ -436,36 +437,17 @@ def _crosses(line: PanelLine, points: Sequence[PanelPoint], frame: _Frame) -> Fi
 
 
 def _hatch(gaps: Sequence[tuple[float, str]], axis: Axis, frame: _Frame) -> Figure:
-    return {
-        "type": "bar",
-        "name": _NO_NUMBER,
-        "meta": _NO_NUMBER,
-        "x": [x for x, _ in gaps],
-        "y": [frame.high - frame.low for _ in gaps],
-        "base": frame.low,
-        "width": axis.column,
-        "yaxis": frame.y_axis,
-        "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": style.hatch_pattern()},
-        "hovertext": [plotly_text(reason) for _, reason in gaps],
-        "hovertemplate": HOVER_TEXT,
-    }
+    heights = [frame.high - frame.low] * len(gaps)
+    where = {"base": frame.low, "width": axis.column, "yaxis": frame.y_axis}
+    return style.hatch([x for x, _ in gaps], heights, [why for _, why in gaps], **_UNNUMBERED, **where)
 
 
 def hole_hatch(axis: Axis, low: float, high: float, y_axis: str = "y") -> Figure:
     """The hatch over the stretches without a run, from `low` to `high`."""
-    return {
-        "type": "bar",
-        "name": _NO_NUMBER,
-        "meta": _NO_NUMBER,
-        "x": [(begin + end) / 2 for begin, end in axis.holes],
-        "y": [high - low for _ in axis.holes],
-        "base": low,
-        "width": [end - begin for begin, end in axis.holes],
-        "yaxis": y_axis,
-        "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": style.hatch_pattern()},
-        "hovertext": [NO_RUN for _ in axis.holes],
-        "hovertemplate": HOVER_TEXT,
-    }
+    middles = [(begin + end) / 2 for begin, end in axis.holes]
+    where = {"base": low, "width": [end - begin for begin, end in axis.holes], "yaxis": y_axis}
+    number = len(axis.holes)
+    return style.hatch(middles, [high - low] * number, [NO_RUN] * number, **_UNNUMBERED, **where)
 
 
 def hole_notes(axis: Axis, middle: float) -> list[Figure]:

@@ -82,3 +82,16 @@ def annotation(text: str, x: float, y: float, **properties: Any) -> Figure:
 def hatch_pattern(*, size: int = 10, solidity: float = 0.12) -> Figure:
     """The hatch of a bar that stands for no number (`marker.pattern`; shapes have no pattern)."""
     return {"shape": "/", "fgcolor": HATCH[0], "bgcolor": TRANSPARENT, "size": size, "solidity": solidity}
+
+
+def hatch(x: Sequence[Any], y: Sequence[Any], reasons: Sequence[str], **properties: Any) -> Figure:
+    """Hatched bars in the place of numbers that are not there, each with its reason under the pointer."""
+    return {
+        "type": "bar",
+        "x": list(x),
+        "y": list(y),
+        "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": hatch_pattern()},
+        "hovertext": list(map(plotly_text, reasons)),
+        "hovertemplate": HOVER_TEXT,
+        **properties,
+    }

@@ -192,7 +192,8 @@ def bars(metrics: Sequence[MetricAxis], versions: Sequence[VersionLine]) -> Figu
         )
         traces.append(_bars(metric, versions, at, span, suffix))
         missing = [row for row, version in enumerate(versions) if version.numbers[at] is None]
-        traces.append(_hatches(missing, suffix))
+        where = {"orientation": "h", "xaxis": f"x{suffix}", "width": 0.5}
+        traces.append(style.hatch([0.25] * len(missing), missing, ["no number"] * len(missing), **where))
     layout["annotations"] = notes
     return {"data": traces, "layout": layout}
 
@@ -229,20 +230,6 @@ def _bars(
         "hovertext": [
             f"{plotly_text(version.name)}: {_text(number, metric)}" for _, version, number in shown
         ],
-        "hovertemplate": HOVER_TEXT,
-    }
-
-
-def _hatches(rows: Sequence[int], suffix: str) -> Figure:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "xaxis": f"x{suffix}",
-        "y": list(rows),
-        "x": [0.25] * len(rows),
-        "marker": {"color": style.TRANSPARENT, "pattern": style.hatch_pattern()},
-        "width": 0.5,
-        "hovertext": ["no number"] * len(rows),
         "hovertemplate": HOVER_TEXT,
     }
 

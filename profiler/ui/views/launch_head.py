@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC
-from html import escape
 
 from profiler.documents.launch import LaunchDocument
 from profiler.evidence import formatting
@@ -12,7 +11,7 @@ from profiler.evidence.values import Evidence, State, Value
 from profiler.explain.launch_numbers import LaunchNumber
 from profiler.store.rows import ResultInfo
 from profiler.ui import addresses, markup
-from profiler.ui.markup import Html
+from profiler.ui.markup import Html, Tile
 
 _TILES = 7
 
@@ -62,7 +61,7 @@ def tiles(document: LaunchDocument, info: ResultInfo) -> Html:
     sections = document.sections
     if sections.evidence is not Evidence.MEASURED:
         facts = sections.facts[:_TILES]
-        return _tiles([_tile(fact.label, fact.value, _was(fact)) for fact in facts])
+        return markup.tiles([_tile(fact.label, fact.value, _was(fact)) for fact in facts], "facts")
     nearest = sections.nearest_peak
     clock, memory_clock = sections.fact("sm_clock"), sections.fact("memory_clock")
     registers, shared = sections.fact("registers"), sections.shared_memory
@@ -86,7 +85,7 @@ def tiles(document: LaunchDocument, info: ResultInfo) -> Html:
         ),
         _tile("registers", registers.value, markup.join((_was(registers), _beside("shared", shared)), ", ")),
     ]
-    return _tiles(cells)
+    return markup.tiles(cells, "facts")
 
 
 def beside(document: LaunchDocument) -> str:
@@ -94,7 +93,7 @@ def beside(document: LaunchDocument) -> str:
     return f"; ┃ {document.baseline_name}" if document.baseline else ""
 
 
-def _duration(document: LaunchDocument) -> Html:
+def _duration(document: LaunchDocument) -> Tile:
     """ncu's duration with the verdict of the pair, where there is one."""
     duration = document.sections.fact("duration")
     pair = document.comparison.pairs[0] if document.comparison and document.comparison.pairs else None
@@ -110,22 +109,15 @@ def _duration(document: LaunchDocument) -> Html:
     return _tile("ncu duration", duration.value, below, verdict)
 
 
-def _tile(label: str, value: Value, below: object, beside: object = "") -> Html:
-    number, unit = ("", "")
+def _tile(label: str, value: Value, below: object, beside: object = "") -> Tile:
     shown: object = markup.state(formatting.state_words(value))
+    unit = ""
     if value.state is State.PRESENT:
-        number, unit = formatting.quantity(_short(value))
-        shown = number
-    css = "n" if value.state is State.PRESENT else "n none"
+        shown, unit = formatting.quantity(_short(value))
     small = markup.join((markup.escaped(unit), beside))
-    tile = f'<div class="l">{markup.escaped(label)}</div>'
-    tile += f'<div class="{css}">{markup.escaped(shown)}<small>{small}</small></div>'
-    title = f' title="{escape(str(below), quote=True)}"' if not isinstance(below, Html) else ""
-    return Html(f'<div>{tile}<div class="s"{title}>{markup.escaped(below) or "&nbsp;"}</div></div>')
-
-
-def _tiles(cells: Sequence[Html]) -> Html:
-    return Html(f'<div class="k k-tiles facts">{"".join(cells)}</div>')
+    if not isinstance(below, Html):  # it may be cut: the pointer reads all of it
+        below = markup.tag("span", below, title=str(below)) if below else "\N{NO-BREAK SPACE}"
+    return Tile(label, shown, small, below or "\N{NO-BREAK SPACE}")
 
 
 def _was(number: LaunchNumber) -> Html:
