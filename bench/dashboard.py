@@ -42,8 +42,8 @@ import streamlit as st
 st.title("One chart")
 st.plotly_chart(go.Figure(go.Scatter(x=list(range(30)), y=[n % 7 for n in range(30)])))
 """
-# Plotly's, or Overview's own: what is timed has a track or, of several runs, a small line.
-_CHART = ".js-plotly-plot .main-svg, [data-testid=stMain] :is(span.track, .k svg)"
+# Plotly's, or our own: Overview's tracks and small lines, the bars of Diff's causes.
+_CHART = ".js-plotly-plot .main-svg, [data-testid=stMain] :is(span.track, span.fall, .k svg)"
 # Before a page is opened: what a closed page still asks of server and browser must not slow the next one.
 _REST_S = 1.5
 _CONTENT = "[data-testid=stMain] :is(h1, p, [data-testid=stHtml] *)"

@@ -55,7 +55,6 @@ def of_versions(
             shares, gap = {}, status.state
         words = [version, *(f"{name}: {share:.1f} %" for name, share in list(shares.items())[::-1])]
         mixes.append(Mix(float(x), shares, "\n".join(words), gap, joined=False))
-    figure = share_areas.figure(
-        "opcode mix, %", f"static, {size}, {arch}", mixes, picture.axis, picture.gutter
-    )
+    place = picture.axis, picture.gutter, _OF_VERSIONS_PX
+    figure = share_areas.figure("opcode mix, %", f"static, {size}, {arch}", mixes, *place)
     return figure, f"opcode mix of {brief_list(list(versions))}"

@@ -166,4 +166,4 @@ def _beside(group: RegressionGroup) -> str:
     if lead.slower_than_parent:
         return f"than {lead.held_against}"
     since = f"since {group.since.created:%Y-%m-%d}"
-    return f"{group.due_to}, {since}" if group.due_to else since
+    return f"due to {group.due_to}, {since}" if group.due_to else since
