@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import accumulate
 
-from profiler.documents.blocks import Name, Table
+from profiler.documents.blocks import Table
 from profiler.documents.explanation import COLLECT_HEAD
 from profiler.explain.explanation import Explanation, counters_to_collect
 from profiler.explain.sentence import format_change, format_side, split_notes
@@ -39,7 +39,7 @@ def missing_counters(explanation: Explanation) -> Html:
         return Html("")
     depth = "no split" if explanation.split is None else "only a coarser split"
     words = f"{depth} from what these reports carry. Collect:"
-    rows = [(counter.lines, counter.label, Name(counter.names), counter.why) for counter in lacking]
+    rows = [(counter.lines, counter.label, f"`{counter.names}`", counter.why) for counter in lacking]
     table = blocks.table(Table(COLLECT_HEAD, rows, wide=(1, 3)), "counters to collect")
     return markup.join((markup.note(markup.state(words)), table), "")
 
