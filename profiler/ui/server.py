@@ -141,6 +141,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     from profiler.ui import first_chart
     from profiler.ui.origins import WithOrigins, parse_origin
     from profiler.ui.preloads import WithPreloads
+    from profiler.ui.static_files import WithStaticFiles
     from profiler.ui.upload_limits import UploadLimits, WithUploadLimits
     from profiler.ui.warm_up import warming_up
 
@@ -165,6 +166,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         Middleware(WithHeaders),
         Middleware(WithOrigins, origins=origins),
         Middleware(WithSocketLimit),
+        Middleware(WithStaticFiles),
         Middleware(WithUploadLimits, limits=limits),
         Middleware(WithPreloads),
     ]
