@@ -11,14 +11,15 @@ parameter that is not one of SHARED; then what it raises, and an example, which 
 
 from __future__ import annotations
 
-import ast
 import importlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import ast
 
 # Parameters that say where data is, not what is asked: whoever asks fills them in.
 SOURCES = ("table", "store", "store_opener", "data", "progress")
@@ -34,8 +35,7 @@ SHARED: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Declared:
+class Declared(NamedTuple):  # every command reads this module: dataclasses would take 5 ms to load, ast 3
     """An answer: its function, and the faces that it has besides the command."""
 
     function: str  # module:function below profiler.documents
@@ -64,8 +64,7 @@ ANSWERS: Mapping[str, Declared] = {
 LIBRARY = {declared.library: command for command, declared in ANSWERS.items()}
 
 
-@dataclass(frozen=True)
-class AnswerOption:
+class AnswerOption(NamedTuple):
     """One parameter of an answer."""
 
     name: str
@@ -76,8 +75,7 @@ class AnswerOption:
     default: object = None
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(NamedTuple):
     """What the source of an answer's function says."""
 
     summary: str
@@ -96,6 +94,8 @@ class Declaration:
 @lru_cache
 def declaration(command: str) -> Declaration:
     """Read the declaration of an answer from its source, without importing it."""
+    import ast
+
     module, _, function = ANSWERS[command].function.partition(":")
     source = (Path(__file__).parent / f"{module}.py").read_text(encoding="utf-8")
     # Of a module the statement alone that defines the function: the whole takes several times as long.
@@ -134,6 +134,8 @@ def _with_defaults(node: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr | None
 
 
 def _parameter(argument: ast.arg, default: ast.expr | None, words: str) -> AnswerOption:
+    import ast
+
     name, annotation = argument.arg, ast.unparse(argument.annotation) if argument.annotation else ""
     base = annotation.removesuffix(" | None")
     literal = re.fullmatch(r"(Collection\[)?Literal\[(.*?)\]\]?", base)

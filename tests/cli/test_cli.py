@@ -566,6 +566,11 @@ def test_help_imports_nothing_heavy() -> None:
     assert not modules_after("from profiler.cli import parser; parser().format_help()") & {*HEAVY, "rich"}
 
 
+def test_a_command_that_is_not_declared_reads_no_source() -> None:
+    assert "ast" not in modules_after("from profiler.cli import parser; parser(['compare'])")
+    assert "ast" in modules_after("from profiler.cli import parser; parser(['trend'])")
+
+
 def test_a_diff_of_two_files_imports_no_store(made_reports: Path) -> None:
     a, b = ncar(made_reports)
     found = modules_after(f"from profiler.cli import main; main(['compare', {a!r}, {b!r}])")
