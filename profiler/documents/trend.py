@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from profiler.bundles import location
 from profiler.compare.kernel_pairs import Pairing
@@ -310,40 +310,19 @@ def trend_or_steps(
         profiler.trend("duration", family="attention").to_frame()[["version", "value", "unit"]]
         profiler.trend("latency", steps=True).sentences
     """
+    place = {"family": family, "workload": workload, "gpu": gpu, "kernel": kernel}
+    asked: dict[str, Any] = {**place, "evidence": evidence, "data": data}
     if not steps:
         if version is not None:
             raise UnknownName("--version needs --steps", option="--version")
-        return load_trend(
-            concept,
-            table,
-            store,
-            family=family,
-            workload=workload,
-            gpu=gpu,
-            kernel=kernel,
-            evidence=evidence,
-            over=over or "versions",
-            across=across,
-            last=last or LAST_SHOWN,
-            data=data,
-        )
+        shown: dict[str, Any] = {"over": over or "versions", "across": across, "last": last or LAST_SHOWN}
+        return load_trend(concept, table, store, **asked, **shown)
     from profiler.documents.history import find_history
 
     for option, value in (("over", over), ("across", across), ("last", last)):
         if value:
             raise UnknownName(f"--{option} does not go with --steps", option=f"--{option}")
-    return find_history(
-        concept,
-        table,
-        store,
-        family=family,
-        workload=workload,
-        gpu=gpu,
-        kernel=kernel,
-        evidence=evidence,
-        version=version,
-        data=data,
-    )
+    return find_history(concept, table, store, version=version, **asked)
 
 
 def load_trend(
