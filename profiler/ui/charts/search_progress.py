@@ -14,6 +14,7 @@ from profiler.ui.charts.style import (
     Figure,
     annotation,
     axis,
+    hatch,
     hatch_pattern,
     layout,
 )
@@ -79,7 +80,7 @@ def figure(marks: Sequence[CandidateMark], steps: Sequence[RecordStep], levels: 
         "yaxis": {
             **axis(""),
             "type": "log",
-            "range": [_log10(low), _log10(high)],
+            "range": [math.log10(low), math.log10(high)],
             "domain": [bottom, 1],
             "tickvals": ticks,
             "ticktext": [f"{tick:g}" for tick in ticks],
@@ -119,25 +120,15 @@ def figure(marks: Sequence[CandidateMark], steps: Sequence[RecordStep], levels: 
             data.append(_dots(chosen, look))
     refused = [mark for mark in marks if mark.look == "refused"]
     if refused:
-        data.append(
-            {
-                "type": "bar",
-                "x": [mark.number for mark in refused],
-                "y": [1.0] * len(refused),
-                "width": 0.6,
-                "xaxis": "x",
-                "yaxis": "y2",
-                "marker": {
-                    "color": TRANSPARENT,
-                    "line": {"color": light("neutral"), "width": 1},
-                    "pattern": hatch_pattern(size=6, solidity=0.2),
-                },
-                "hovertext": [_hover(mark) for mark in refused],
-                "hovertemplate": HOVER_TEXT,
-                "customdata": [mark.name for mark in refused],
-                "name": "refused",
-            }
-        )
+        numbers = [mark.number for mark in refused]
+        bars = hatch(numbers, [1.0] * len(refused), [], width=0.6, yaxis="y2", name="refused")
+        bars["marker"] = {
+            "color": TRANSPARENT,
+            "line": {"color": light("neutral"), "width": 1},
+            "pattern": hatch_pattern(size=6, solidity=0.2),
+        }
+        bars |= {"hovertext": list(map(_hover, refused)), "customdata": [mark.name for mark in refused]}
+        data.append(bars)
     chart["shapes"] = [
         {
             "type": "line",
@@ -155,7 +146,7 @@ def figure(marks: Sequence[CandidateMark], steps: Sequence[RecordStep], levels: 
         annotation(
             labels.plotly_text(labels.shorten(step.words, 40)),
             step.number,
-            _log10(step.us),
+            math.log10(step.us),
             xref="x",
             yref="y",
             xanchor="left",
@@ -208,12 +199,12 @@ def _gutter(
     levels: Sequence[Level], steps: Sequence[RecordStep], low: float, high: float, bottom: float, refused: int
 ) -> list[Figure]:
     """The labels right of the chart."""
-    span = _log10(high) - _log10(low)
+    span = math.log10(high) - math.log10(low)
     rows = [(f"{level.name} {level.us:.3g}", level.us, MUTED_FONT) for level in levels]
     if steps:
         rows.append((f"best {steps[-1].us:.3g}", steps[-1].us, {**MUTED_FONT, "color": light("ink")}))
     rows.sort(key=lambda row: row[1])
-    shares = [bottom + (1 - bottom) * (_log10(us) - _log10(low)) / span for _, us, _ in rows]
+    shares = [bottom + (1 - bottom) * (math.log10(us) - math.log10(low)) / span for _, us, _ in rows]
     spread = labels.spread_apart(shares, 16 / HEIGHT_PX, bottom, 1)
     found = [
         annotation(
@@ -249,7 +240,3 @@ def _labelled(steps: Sequence[RecordStep], last: int) -> list[RecordStep]:
 def _tick_numbers(last: int) -> list[int]:
     step = max(1, -(-last // 8))
     return list(range(0, last + 1, step))
-
-
-def _log10(number: float) -> float:
-    return math.log10(number)

@@ -69,7 +69,7 @@ def _show_measured(document: LaunchDocument, code: addresses.LaunchCode | None) 
     short = "; ┃ was" if document.baseline else ""
     light_box, memory_box = st.columns([480, 876], gap="medium")
     with light_box:
-        _section("Speed of light", f"% of peak, elapsed{beside}", launch_bars.speed_of_light(document))
+        draw.section("Speed of light", f"% of peak, elapsed{beside}", launch_bars.speed_of_light(document))
     with memory_box:
         st.html(markup.section_head("Memory", f"line width: bytes; %: of that link's peak{beside}"))
         with st.container(key="launch_diagram"):  # its height is kept free: Markdown comes after the rest
@@ -92,8 +92,8 @@ def _show_measured(document: LaunchDocument, code: addresses.LaunchCode | None) 
             "Instruction mix", caption, is_there, partial(launch_bars.instruction_mix, code=code), document
         )
     with occupancy_box:
-        _section("Occupancy", f"warps per SM{short}", launch_bars.occupancy(document))
-        _section("Schedulers", f"warps per scheduler and cycle{short}", launch_bars.schedulers(document))
+        draw.section("Occupancy", f"warps per SM{short}", launch_bars.occupancy(document))
+        draw.section("Schedulers", f"warps per scheduler and cycle{short}", launch_bars.schedulers(document))
 
 
 def _show_modelled(data_version: DataVersion, choice: LaunchChoice, role: str) -> None:
@@ -136,11 +136,11 @@ def _show_unmeasured(document: LaunchDocument) -> None:
     with mix_box:
         if document.sections.instruction_mix:
             caption = f"places in the code{launch_head.beside(document)}"
-            _section("Instruction mix", caption, launch_bars.instruction_mix(document))
+            draw.section("Instruction mix", caption, launch_bars.instruction_mix(document))
     with occupancy_box:
         if document.sections.occupancy is not None:
             caption = "theoretical: from registers, threads and shared memory"
-            _section("Occupancy", caption, launch_bars.occupancy(document))
+            draw.section("Occupancy", caption, launch_bars.occupancy(document))
     if command := launch_inside.measure_command(document):
         words = f"Speed of light, memory traffic, stalls: not measured; `{command}` on a GPU"
         st.html(markup.note(markup.backticks_as_code(words)))
@@ -215,10 +215,6 @@ def _links_of_rules(
         elif stall:
             links[rule] = markup.link(code.at(view="lines", find=stall), "its lines")
     return links
-
-
-def _section(title: str, caption: str, body: Html) -> None:
-    draw.section(title, caption, body)
 
 
 def _section_or_hatch(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.compare.pair_comparison import PairComparison
+from profiler.documents.blocks import Gap, Link, Name, Number, Phrase, Table
 from profiler.documents.code_blocks import moved_table
 from profiler.evidence import formatting
 from profiler.evidence.values import NOT_COLLECTED, Value
@@ -118,30 +119,16 @@ def hottest(pairs: Sequence[HotSpotChange], keys: Sequence[LaunchKey]) -> Html:
     if not hot:
         return markup.note(markup.state("no samples by instruction on both sides"))
     whole_a, whole_b = (sum(getattr(place, side) or 0.0 for place in pairs) for side in "ab")
-    rows = []
+    rows: list[Sequence[Phrase]] = []
     for place in hot:
         location = place.location_b or place.location_a
         address = addresses.LaunchCode(*keys[1 if place.location_b else 0], view="hottest")
-        at = markup.code(location.words if location else "–")
-        rows.append(
-            Row(
-                (
-                    markup.link(address.at(find=location.words), at) if location else at,
-                    _code(place.text),
-                    _share(place.a, whole_a),
-                    _share(place.b, whole_b),
-                    markup.code(place.reason),
-                )
-            )
-        )
-    columns = (
-        Column("at"),
-        Column("code", wrap=True),
-        Column("of A", right=True),
-        Column("of B", right=True),
-        Column("waits for"),
-    )
-    return markup.table("hottest lines", columns, rows)
+        at = Link(location.words, address.at(find=location.words)) if location else "–"
+        text = f"`{place.text.strip()}`" if place.text and "`" not in place.text else place.text
+        shares = _share(place.a, whole_a), _share(place.b, whole_b)
+        rows.append((at, text or Gap("no text in the report"), *shares, Name(place.reason)))
+    head = ("at", "code", "of A", "of B", "waits for")
+    return answer.table(Table(head, rows, right=(2, 3)), "hottest lines")
 
 
 def work(pair: PairComparison) -> list[Html]:
@@ -267,11 +254,9 @@ def _class_row(change: OpcodeClassChange, largest: float) -> Row:
     )
 
 
-def _share(samples: float | None, whole: float) -> Html:
+def _share(samples: float | None, whole: float) -> Number | str:
     """A share of all samples of a side; a dash where the side has no such place."""
-    if samples is None or not whole:
-        return markup.muted("–")
-    return markup.value(Value(100 * samples / whole, "%"))
+    return "–" if samples is None or not whole else Number(Value(100 * samples / whole, "%"))
 
 
 def _code(text: str | None) -> Html:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from profiler.documents.blocks import Hinted, Number, Phrase, Table
 from profiler.documents.launch import LaunchDocument
 from profiler.evidence import formatting
 from profiler.evidence.values import State, Value
@@ -12,7 +13,8 @@ from profiler.explain.memory_traffic import MemoryLevel, MemoryLink
 from profiler.ui import addresses, markup
 from profiler.ui.charts import memory_diagram
 from profiler.ui.charts.memory_diagram import Box, Flow
-from profiler.ui.markup import Column, Html, Row
+from profiler.ui.markup import Html
+from profiler.ui.views import answer
 
 
 def diagram(document: LaunchDocument) -> Html:
@@ -26,29 +28,21 @@ def diagram(document: LaunchDocument) -> Html:
 
 def rows(document: LaunchDocument) -> Html:
     """A row a link: bytes, rate, share of the link's peak, and the baseline's bytes."""
-    has_baseline = document.baseline is not None
-    table_rows = []
+    beside = ("change",) if document.baseline is not None else ()
+    rows: list[Sequence[Phrase]] = []
     for link in document.sections.memory.links:
-        cells = [
-            markup.tag("span", f"{link.source} → {link.target}", title=link.moved.metric),
-            markup.value(link.moved.value),
-            markup.value(link.rate.value) if link.rate else markup.muted("–"),
-            markup.value(link.share.value) if link.share else markup.muted("–"),
-        ]
-        if has_baseline:
-            moved = link.moved
-            before = formatting.change(moved.baseline, moved.value) if moved.baseline else ""
-            cells.append(markup.muted(before or "–"))
-        table_rows.append(Row(tuple(cells)))
-    columns = [
-        Column("link"),
-        Column("moved", right=True),
-        Column("rate", right=True),
-        Column("of peak", right=True),
-    ]
-    if has_baseline:
-        columns.append(Column("change", right=True))
-    return markup.table("memory traffic", columns, table_rows, "mem-rows")
+        moved = link.moved
+        change = formatting.change(moved.baseline, moved.value) if moved.baseline else ""
+        rows.append(
+            (
+                Hinted(f"{link.source} → {link.target}", moved.metric),
+                Number(moved.value),
+                *(Number(number.value) if number else "–" for number in (link.rate, link.share)),
+                *((change or "–",) if beside else ()),
+            )
+        )
+    head = ("link", "moved", "rate", "of peak", *beside)
+    return answer.table(Table(head, rows, right=(1, 2, 3, 4)), "memory traffic", css="mem-rows")
 
 
 def notes(document: LaunchDocument, code: addresses.LaunchCode | None) -> Html:
