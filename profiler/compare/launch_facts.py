@@ -22,7 +22,10 @@ _BUILD = (
 _WORK: tuple[tuple[str, ...], ...] = (
     ("smsp__inst_executed.sum", "sm__inst_executed.sum"),
     ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "smsp__inst_executed_op_global_st.sum"),
+    ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "smsp__inst_executed_op_global_ld.sum"),
 )
+# What ncu would have to save to replay the launch: equal to the byte where a program has the same allocated.
+_HELD = "profiler__replayer_bytes_mem_accessible.sum"
 _TIME = "gpu__time_duration.sum"
 _LONGEST_GENERATED = 500  # characters: Inductor's names end at about 100
 _NEAR = 0.02  # launches of one configuration execute as much, give or take this share
@@ -58,11 +61,18 @@ class LaunchFacts(NamedTuple):
     build: tuple[float | None, ...]  # registers a thread, static and dynamic shared memory a block
     instructions: float | None
     stores: float | None
+    loads: float | None = None
+    held: float | None = None  # bytes of memory that the program held then
+
+    @property
+    def work(self) -> tuple[float | None, ...]:
+        """Instructions, stores and loads."""
+        return self.instructions, self.stores, self.loads
 
     @property
     def known(self) -> bool:
-        """Whether any is known."""
-        return any(fact is not None for fact in (*self.build, self.instructions, self.stores))
+        """Whether any of build and work is known."""
+        return any(fact is not None for fact in (*self.build, *self.work))
 
 
 @dataclass(frozen=True)
@@ -79,7 +89,7 @@ class LaunchClass:
         return self.launches[0].base_name
 
     @cached_property
-    def size(self) -> Hashable:
+    def size(self) -> tuple[Hashable, Hashable]:
         """Grid and block."""
         return self.launches[0].grid, self.launches[0].block
 
@@ -121,14 +131,15 @@ def launch_classes(launches: Sequence[Launch], template_of: Callable[[Launch], s
     by_key: dict[Hashable, list[Launch]] = defaultdict(list)
     for launch in launches:
         facts = _facts(launch)
-        known = (facts.instructions is None, facts.stores is None)
+        known = tuple(fact is None for fact in facts.work)
         key = (launch.base_name, template_of(launch), launch.grid, launch.block, facts.build, known)
         by_key[key].append(launch)
     classes = [
         LaunchClass(tuple(alike), template_of(alike[0]), _facts(alike[0]))
         for of_key in by_key.values()
         for near in _split(of_key, lambda facts: facts.instructions)
-        for alike in _split(near, lambda facts: facts.stores)
+        for stored in _split(near, lambda facts: facts.stores)
+        for alike in _split(stored, lambda facts: facts.loads)
     ]
     place = {id(launch): index for index, launch in enumerate(launches)}
     return sorted(classes, key=lambda of: place[id(of.launches[0])])
@@ -142,14 +153,15 @@ def settle(a: Sequence[LaunchClass], b: Sequence[LaunchClass]) -> list[Settled]:
     """
     settled: list[Settled] = []
     left_a, left_b = list(a), list(b)
-    for rules in _RULES:
+    for rules in (*_RULES, _MERGE, *_LOOSE_RULES, _MERGE):
+        if rules is _MERGE:
+            merged_a, merged_b = _merged(left_a), _merged(left_b)
+            if merged_a is not None and merged_b is not None:
+                return [*settled, (merged_a, merged_b)]
         found = _unique(rules, left_a, left_b)
         settled += found
         taken = {id(of) for pair in found for of in pair}
         left_a, left_b = ([of for of in left if id(of) not in taken] for left in (left_a, left_b))
-    merged_a, merged_b = _merged(left_a), _merged(left_b)
-    if merged_a is not None and merged_b is not None:
-        settled.append((merged_a, merged_b))
     return settled
 
 
@@ -195,7 +207,7 @@ def _unique(
 
 
 def _same_all(x: LaunchClass, y: LaunchClass) -> bool:
-    return x.facts.known and x.facts == y.facts and x.name == y.name and _same_version(x, y)
+    return x.facts.known and x.facts[:4] == y.facts[:4] and x.name == y.name and _same_version(x, y)
 
 
 def _same_but_name(x: LaunchClass, y: LaunchClass) -> bool:
@@ -229,6 +241,15 @@ def _same_line(x: LaunchClass, y: LaunchClass) -> bool:
     return len(lines) == 2 and lines[0] == lines[1] and _same_version(x, y)
 
 
+def _same_held(x: LaunchClass, y: LaunchClass) -> bool:
+    """Whether the program held as much memory, to the byte. It tells the layers of a network apart."""
+    return bool(x.facts.held) and x.facts.held == y.facts.held and x.template == y.template
+
+
+def _same_grid(x: LaunchClass, y: LaunchClass) -> bool:
+    return x.size[0] is not None and x.size[0] == y.size[0] and x.template == y.template
+
+
 def _same_template(x: LaunchClass, y: LaunchClass) -> bool:
     return x.template == y.template
 
@@ -237,14 +258,20 @@ def _same_size(x: LaunchClass, y: LaunchClass) -> bool:
     return x.size == y.size
 
 
-# From the strictest to the loosest, each for what the rules before it left.
-_RULES: tuple[tuple[Callable[[LaunchClass, LaunchClass], bool], ...], ...] = (
+# From the strictest to the loosest, each for what the rules before it left. Before the loose ones, and after
+# them, what is left on each side is one class where its launches differ by their data alone.
+_Rules = tuple[Callable[[LaunchClass, LaunchClass], bool], ...]
+_MERGE: _Rules = ()
+_RULES: tuple[_Rules, ...] = (
     (_same_all,),
     (_same_but_name,),
     (_same_version,),
     (_same_facts_and_size,),
     (_same_work, _same_stores, _same_build),
     (_same_line,),
+)
+_LOOSE_RULES: tuple[_Rules, ...] = (
+    (_same_held, _same_grid),
     (_same_template, _same_size),
 )
 
@@ -258,7 +285,7 @@ def _near_facts(x: LaunchClass, y: LaunchClass) -> bool:
     ]
     work = [
         (of_x, of_y)
-        for of_x, of_y in zip(x.facts[1:], y.facts[1:], strict=True)
+        for of_x, of_y in zip(x.facts.work, y.facts.work, strict=True)
         if of_x is not None and of_y is not None
     ]
     return bool(known or work) and all(p == q for p, q in known) and all(_near(p, q) for p, q in work)
@@ -286,5 +313,7 @@ def _split(launches: Sequence[Launch], number: Callable[[LaunchFacts], float | N
 
 def _facts(launch: Launch) -> LaunchFacts:
     number = launch.values.number
-    work = (next((n for name in names if (n := number(name)) is not None), None) for names in _WORK)
-    return LaunchFacts(build_facts(launch), *work)
+    instructions, stores, loads = (
+        next((n for name in names if (n := number(name)) is not None), None) for names in _WORK
+    )
+    return LaunchFacts(build_facts(launch), instructions, stores, loads, number(_HELD))

@@ -467,7 +467,9 @@ def _pairs_of_classes(a: LaunchClass, b: LaunchClass) -> list[LaunchPair]:
     if counts == (1, 1):
         return [LaunchPair(a.launches[0], b.launches[0])]
     repeats = {a.repeats, b.repeats}
-    if repeats == {True} and max(counts) >= MIN_SAMPLES:
+    # Two launches beside one are repeats only if they are known to be one build.
+    is_known = a.facts.known and b.facts.known
+    if repeats == {True} and (max(counts) >= MIN_SAMPLES or (counts[0] != counts[1] and is_known)):
         return [LaunchPair(_middle(a.launches), _middle(b.launches), samples=(a.launches, b.launches))]
     if counts[0] != counts[1] or (False in repeats and True not in repeats):
         return []

@@ -116,8 +116,12 @@ def judge(
             "profile several launches per side, or time many calls"
         )
         return Judgement(Verdict.UNCLEAR, reason, change_pct)
+    if samples and _overlap(*samples):
+        counts = " and ".join(str(len(side)) for side in samples)
+        return Judgement(Verdict.UNCLEAR, f"over {threshold}, but {counts} launches overlap", change_pct)
     verdict = Verdict.BETTER if (difference < 0) == (metric.better == "lower") else Verdict.WORSE
-    certainty = "unreplicated: one launch a side" if metric.evidence is Evidence.MEASURED else "exact"
+    few = " and ".join(str(len(side)) for side in samples) + " launches" if samples else "one launch a side"
+    certainty = f"unreplicated: {few}" if metric.evidence is Evidence.MEASURED else "exact"
     return Judgement(verdict, f"over {threshold}, {metric.better} is better; {certainty}", change_pct)
 
 
@@ -128,6 +132,10 @@ def _are_enough(samples: Samples | None) -> bool:
         and max(map(len, samples)) >= MIN_SAMPLES
         and all(np.isfinite(side).all() and (side > 0).all() for side in samples)
     )
+
+
+def _overlap(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+    return bool(a.max() >= b.min() and b.max() >= a.min())
 
 
 def decide_inexact(metric: Metric, a: float, b: float, noise: Wobble | None) -> Decision:

@@ -139,7 +139,7 @@ def _doubt_memory(pairs: Sequence[PairComparison]) -> list[PairComparison]:
 
     ncu notes how many bytes it would have to save to replay a launch. Equal work holds equally many, to the
     byte in 20 public reports of three programs; another problem size holds others. Changed code may well
-    hold more or less.
+    hold more or less; it is doubted from a quarter on, where the traffic moved alike or is not known.
     """
     judged = []
     for pair in pairs:
@@ -148,7 +148,10 @@ def _doubt_memory(pairs: Sequence[PairComparison]) -> list[PairComparison]:
         if pair.verdict.traits.moved and not pair.workload_change and all(times) and all(held):
             code = launch_code_change(pair.a, pair.b)
             ratio = WorkRatio("memory held by the program", float(held[1] or 0) / float(held[0] or 1))
-            is_asked = pair.paired_by is not PairedBy.DECLARED and code.word != CHANGED
+            is_asked = pair.paired_by is not PairedBy.DECLARED
+            if code.word == CHANGED:
+                traffic = traffic_ratio(pair.a, pair.b)
+                is_asked &= ratio.moved(_GREW) and (traffic is None or traffic.is_like(ratio))
             grew = float(times[1] or 0) > float(times[0] or 0)
             if is_asked and ratio.moved(_HELD_MOVED) and (ratio.times > 1) is grew:
                 moved = "grew" if grew else "shrank"
@@ -203,7 +206,7 @@ def _doubt_noise(pairs: Sequence[PairComparison], table: MetricTable) -> list[Pa
 def _unexplained_move(pair: PairComparison) -> tuple[float, float] | None:
     """Both durations of a pair of single launches that did equal work by code not known to be other."""
     change = pair.headline
-    if change is None or change.p is not None or pair.samples or pair.workload_change:
+    if change is None or change.p is not None or pair.is_sampled or pair.workload_change:
         return None
     work = instructions_ratio(pair.a, pair.b) or traffic_ratio(pair.a, pair.b)
     # One that waits for flags in memory executes as many instructions as it waits, and stores the same.

@@ -10,7 +10,7 @@ from profiler.compare.metric_verdict import Judgement, noise_interval
 from profiler.compare.workload_change import WorkloadChange
 from profiler.evidence.launch import Launch
 from profiler.evidence.values import Value
-from profiler.statistics.decision import Interval
+from profiler.statistics.decision import MIN_SAMPLES, Interval
 from profiler.statistics.verdict import Verdict
 
 
@@ -82,6 +82,11 @@ class PairComparison:
     def launches(self) -> tuple[tuple[Launch, ...], tuple[Launch, ...]]:
         """All launches of A and of B that the pair stands for."""
         return self.samples or ((self.a,), (self.b,))
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether a side has launches enough to show how far they lie apart."""
+        return max(map(len, self.launches)) >= MIN_SAMPLES
 
     def holds(self, launch: Launch | None) -> bool:
         """Whether the pair stands for this launch, of either side."""

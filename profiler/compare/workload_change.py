@@ -61,6 +61,7 @@ _MATRIX_COUNTERS: _Counters = {
     )
 }
 _READ = "dram__bytes_read.sum"
+_HELD = "profiler__replayer_bytes_mem_accessible.sum"  # by the program; ncu notes it to replay a launch
 # What stands in where no sum was collected: averages over units, and rates and shares times cycles or time.
 # The sets that collect no more than the speed of light carry these alone. Both sides must have run on one
 # GPU: then units and peaks cancel in the ratio of the two.
@@ -225,6 +226,8 @@ def find_workload_change(a: Launch, b: Launch) -> WorkloadChange | None:
         return WorkloadChange(Verdict.UNCLEAR, f"{sizes}; {more}", sizes, code) if more else None
     if _work_stayed(a, b):  # a kernel whose threads loop over the data takes any grid
         return None
+    if code.word != SAME and _is_shared_out_otherwise(a, b):
+        return None
     return WorkloadChange(Verdict.NOT_COMPARABLE, f"another workload: {sizes}", sizes, code)
 
 
@@ -236,7 +239,7 @@ def launch_code_change(a: Launch, b: Launch) -> CodeChange:
     """
     if changed := build_change(a, b):
         return changed
-    distance = _mix_distance(a, b)
+    distance = mix_distance(a, b)
     if distance is None:
         return CodeChange(UNKNOWN, "no opcodes on both sides; what else is known of the code is the same")
     why = f"{100 * distance:.1f} % of the executed instructions are of other opcodes"
@@ -293,7 +296,7 @@ def _covers_same_threads(a: tuple[_Size, _Size], b: tuple[_Size, _Size]) -> bool
     return abs(total_a - total_b) < max(math.prod(a[1]), math.prod(b[1]))
 
 
-def _mix_distance(a: Launch, b: Launch) -> float | None:
+def mix_distance(a: Launch, b: Launch) -> float | None:
     """The share of the executed instructions that are of other opcodes; None where a side has no opcodes."""
     total_a, total_b = sum(a.opcodes.values()), sum(b.opcodes.values())
     if not total_a or not total_b:
@@ -350,6 +353,24 @@ def _work_stayed(a: Launch, b: Launch) -> bool:
     if instructions is None or not instructions.stayed(_STAYED):
         return False
     return stored_the_same(a, b) or (traffic is not None and traffic.stayed(_STAYED))
+
+
+def _is_shared_out_otherwise(a: Launch, b: Launch) -> bool:
+    """Whether other threads executed more or less for as much traffic, and the program holds the same memory.
+
+    Threads that load two elements each are half as many and execute less, and read what was read before. Half
+    the data would halve the traffic as well.
+    """
+    threads, instructions, traffic = _threads(a, b), instructions_ratio(a, b), traffic_ratio(a, b)
+    held = [launch.values.number(_HELD) for launch in (a, b)]
+    if (
+        not (threads and instructions and traffic and held[0])
+        or held[0] != held[1]
+        or not instructions.moved(_CYCLES_MOVED)
+    ):
+        return False
+    grew = threads.times > 1
+    return (instructions.times > 1) is grew and (traffic.stayed(_STAYED) or (traffic.times > 1) is not grew)
 
 
 def stored_the_same(a: Launch, b: Launch) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, compare
 from profiler.compare.executed_code import machine_code
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import load_metrics
+from profiler.evidence.side import Side
+from profiler.evidence.values import Value, pack_values
 from profiler.statistics.verdict import Verdict
 from profiler.store.index import Store
 from tests.compare.test_clock_drift import GPU
@@ -25,7 +29,13 @@ def _no_store() -> Store:
 
 
 def report(
-    path: Path, cubin: str, ns: float, executed: int, address: int = 0x7F0000000000, threads: int = 128
+    path: Path,
+    cubin: str,
+    ns: float,
+    executed: int,
+    address: int = 0x7F0000000000,
+    threads: int = 128,
+    counted: bool = True,
 ) -> Path:
     code = made.load(cubin, address)
     pcs = [pc for pc, _ in made.instructions(cubin, [code.functions[FUNCTION]])]
@@ -36,11 +46,19 @@ def report(
         "lts__t_sectors.sum": 1_000_000,
         "inst_executed": Metric(executed, [(pc, executed // len(pcs)) for pc in pcs]),
     }
+    if not counted:
+        names = ("gpu__time_duration.sum", "inst_executed")  # of each instruction, which holds the code
+        metrics = GPU | {name: metrics[name] for name in names}
     launch = LaunchResult(
         "v1", "void v1<64>(__half*)", FUNCTION, metrics, (1024, 1, 1), (threads, 1, 1), code=code
     )
     path.write_bytes(ReportFile([launch], SessionDetails(created=1_730_000_000 + int(ns))).to_bytes())
     return path
+
+
+def without_registers(launch: Launch) -> Launch:
+    values = {name: value for name, value in launch.values.items() if name != "launch__registers_per_thread"}
+    return replace(launch, values=pack_values(values))
 
 
 def compared(a: Path, b: Path) -> Comparison:
@@ -86,6 +104,68 @@ def test_one_launch_a_side_of_the_same_machine_code_decides_no_small_change(
     assert pair.workload_change is None
     (back,) = compared(b, a).pairs
     assert back.verdict is (Verdict.BETTER if expected is Verdict.WORSE else expected)
+
+
+@pytest.mark.parametrize(("cubin", "expected"), [("v1", Verdict.UNCLEAR), ("edited", Verdict.WORSE)])
+def test_equal_machine_code_of_which_nothing_was_counted_decides_no_small_change(
+    tmp_path: Path, cubin: str, expected: Verdict
+) -> None:
+    a = report(tmp_path / "a.ncu-rep", "v1", 1.88e6, 100_000, counted=False)
+    b = report(tmp_path / "b.ncu-rep", cubin, 2.13e6, 100_000, counted=False)
+    (pair,) = compared(a, b).pairs
+    assert pair.verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("moved", "ns", "expected"),
+    [
+        ({}, 2.2e6, Verdict.UNCLEAR),  # 17 % apart, and every count is equal
+        ({}, 1.6e6, Verdict.UNCLEAR),
+        ({}, 2.8e6, Verdict.WORSE),  # further than single launches of one program were seen to lie apart
+        ({"smsp__inst_executed.sum": 1.005e5}, 2.2e6, Verdict.WORSE),
+        ({"l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 5.2e6}, 2.2e6, Verdict.WORSE),
+        ({"launch__registers_per_thread": 40.0}, 2.2e6, Verdict.WORSE),
+        ({"launch__shared_mem_per_block_dynamic": 1024.0}, 2.2e6, Verdict.WORSE),
+    ],
+)
+def test_one_launch_a_side_of_equal_counts_decides_no_small_change_without_machine_code(
+    moved: dict[str, float], ns: float, expected: Verdict
+) -> None:
+    counts = {
+        "gpu__time_duration.sum": 1.88e6,
+        "smsp__inst_executed.sum": 1e5,
+        "lts__t_sectors.sum": 1e6,
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": 4.2e6,
+        "launch__registers_per_thread": 32.0,
+        "launch__shared_mem_per_block_dynamic": 0.0,
+    }
+    sides = [
+        Side(
+            "side",
+            (
+                Launch(
+                    "v1",
+                    "v1(float*)",
+                    "",
+                    (1024, 1, 1),
+                    (128, 1, 1),
+                    7,
+                    (),
+                    0,
+                    pack_values({name: Value(x, "ns" if "time" in name else "") for name, x in of.items()}),
+                ),
+            ),
+            "GPU",
+            "8.0",
+        )
+        for of in (counts, counts | {"gpu__time_duration.sum": ns} | moved)
+    ]
+    (pair,) = compare(sides[0], sides[1], TABLE).pairs
+    assert pair.verdict is expected
+    # Without registers nothing says that the build is the same.
+    bare = [replace(of, launches=tuple(without_registers(x) for x in of.launches)) for of in sides]
+    (pair,) = compare(bare[0], bare[1], TABLE).pairs
+    assert pair.verdict is (Verdict.BETTER if ns < 1.88e6 else Verdict.WORSE)
 
 
 def test_another_block_of_the_same_machine_code_is_tuning(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from profiler.statistics.verdict import Verdict
 
 REGISTERS, STATIC = "launch__registers_per_thread", "launch__shared_mem_per_block_static"
 INSTRUCTIONS, STORES = "smsp__inst_executed.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+LOADS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+HELD = "profiler__replayer_bytes_mem_accessible.sum"
 DURATION = "gpu__time_duration.sum"
 TABLE = load_metrics()
 
@@ -27,6 +29,7 @@ TABLE = load_metrics()
 def launch(us: float, name: str = "matmul", *, demangled: str = "", grid: int = 64, **facts: float) -> Launch:
     """A launch of that many µs; facts by the names below."""
     names = {"registers": REGISTERS, "static": STATIC, "instructions": INSTRUCTIONS, "stores": STORES}
+    names |= {"loads": LOADS, "held": HELD}
     values = {DURATION: Value(us * 1e3, "ns")}
     values |= {names[fact]: Value(number, "inst") for fact, number in facts.items()}
     return Launch(
@@ -258,6 +261,53 @@ def test_short_launches_are_judged_by_several_a_side_and_not_by_one() -> None:
     several = compare(side(*times(10, 20)), side(*times(8, 24)), TABLE)
     assert [pair.verdict for pair in one.pairs] == [Verdict.UNCLEAR]
     assert [pair.verdict for pair in several.pairs] == [Verdict.WORSE]
+
+
+@pytest.mark.parametrize("told_by", ["held", "grid"])
+def test_layers_in_another_tile_pair_by_the_memory_that_is_held_or_by_their_grid(told_by: str) -> None:
+    """Two layers of a network: all that was executed changed, and the registers with it."""
+    held = (9.8e10, 7.4e10) if told_by == "held" else (5e10, 5e10)
+    grids = ((36, 144), (4, 16)) if told_by == "held" else ((4, 16), (4, 16))
+    before, after = (
+        [
+            launch(us, grid=grid, registers=registers, instructions=by * us, stores=us, held=of)
+            for us, grid, of in zip(times, of_side, held, strict=True)
+        ]
+        for times, of_side, registers, by in (
+            ((2000.0, 8000.0), grids[0], 29, 4e4),
+            ((2100.0, 8800.0), grids[1], 31, 5e4),
+        )
+    )
+    assert places(side(*before), side(*after)) == {(0, 0), (1, 1)}
+    assert places(side(*before), side(*reversed(after))) == {(0, 1), (1, 0)}
+
+
+def test_layers_that_hold_the_same_on_other_grids_stay_ambiguous() -> None:
+    a = [launch(us, grid=grid, registers=29, held=5e10) for us, grid in ((2000, 36), (8000, 144))]
+    b = [launch(us, grid=grid, registers=31, held=5e10) for us, grid in ((2100, 4), (8800, 16))]
+    assert matched(side(*a), side(*b)).ambiguous
+
+
+def test_loads_tell_launches_apart_that_store_the_same() -> None:
+    """One kernel at two offsets: 25 % more sectors are loaded, and nothing else moves."""
+    a = side(*(launch(226 + loads, registers=20, stores=2e6, loads=loads * 1e6) for loads in (4.2, 5.2)))
+    assert places(a, side(*reversed(a.launches))) == {(0, 1), (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("times_of_b", "verdict"),
+    [((588, 589), Verdict.WORSE), ((500, 501), Verdict.SAME), ((490, 600), Verdict.UNCLEAR)],
+)
+def test_two_launches_beside_one_are_one_pair_where_the_build_is_known(
+    times_of_b: tuple[float, float], verdict: Verdict
+) -> None:
+    b = side(*(launch(us, registers=16) for us in times_of_b))
+    comparison = compare(side(launch(500, registers=16)), b, TABLE)
+    (pair,) = comparison.pairs
+    assert (pair.verdict, [len(of) for of in pair.launches]) == (verdict, [1, 2])
+    assert not comparison.only_in_b
+    unknown = compare(side(launch(500)), side(*(launch(us) for us in times_of_b)), TABLE)
+    assert not unknown.pairs
 
 
 def test_launches_of_other_grids_or_work_are_no_samples_of_one_thing() -> None:

@@ -86,6 +86,24 @@ def test_a_time_that_moves_with_the_memory_that_is_held_is_unclear(
     assert verdicts(compared(a, b)) == {"merge": expected}
 
 
+@pytest.mark.parametrize(
+    ("held", "sectors", "expected"),
+    [
+        (5.7e9, 5.5e4, Verdict.UNCLEAR),  # as much less is held as is read
+        (5.7e9, None, Verdict.UNCLEAR),  # and nothing says what is read
+        (5.7e9, 1e5, Verdict.BETTER),  # other code that reads what was read
+        (1.0e10, 5.5e4, Verdict.BETTER),
+    ],
+)
+def test_changed_code_of_a_program_that_holds_far_less_memory_is_unclear(
+    held: float, sectors: float | None, expected: Verdict
+) -> None:
+    bytes_held, registers = "profiler__replayer_bytes_mem_accessible.sum", "launch__registers_per_thread"
+    a = [launch("decode", 0, 1e6, 1e6, 1e5, more={bytes_held: 1.0e10, registers: 56.0})]
+    b = [launch("decode", 0, 0.88e6, 0.95e6, sectors or 0.0, more={bytes_held: held, registers: 64.0})]
+    assert verdicts(compared(a, b)) == {"decode": expected}
+
+
 def test_less_work_beside_a_kernel_that_did_more_is_judged() -> None:
     a = [launch("setup", 0, 1e6, 1e6, 1e5), launch("draw", 1, 3.6e7, 3e8, 1.05e6)]
     b = [launch("setup", 0, 1e7, 1e7, 1e6), launch("draw", 1, 1e7, 1e8, 1e6)]

@@ -38,6 +38,7 @@ INSTRUCTIONS, SECTORS = "smsp__inst_executed.sum", "lts__t_sectors.sum"
 STORED = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 DURATION, CYCLES = "gpu__time_duration.sum", "gpc__cycles_elapsed.max"
 READ = "dram__bytes_read.sum"
+HELD = "profiler__replayer_bytes_mem_accessible.sum"
 REGISTERS, SHARED = "launch__registers_per_thread", "launch__shared_mem_per_block_static"
 COMPUTE = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 MEMORY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
@@ -98,6 +99,12 @@ ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
     ),
     "another grid, the same work": (
         launch((108, 1, 1), values=work(1000, 500)), launch((216, 1, 1), values=work(1040, 510)), None, "",
+    ),
+    "another grid, fewer threads that executed less for the same traffic": (
+        launch((65536, 1, 1), values=work(1e8, 6e6, **{HELD: 1.6e10})),
+        launch((32768, 1, 1), values=work(0.55e8, 6e6, **{HELD: 1.6e10})),
+        None,
+        "",
     ),
     "another grid, the same code and instructions, and equal stores": (
         launch((1, 64, 1), values=work(118e6, 12e6, **{STORED: 6_675_336})),
@@ -360,6 +367,28 @@ def test_a_rate_times_the_time_stands_in_for_cycles(clock: dict[str, float]) -> 
     assert change.verdict is Verdict.UNCLEAR
     slower = launch(values={DURATION: 3.9e5, **busy, "sm__inst_executed.sum.per_cycle_elapsed": 34.0})
     assert find_workload_change(a, slower) is None, "as many instructions"
+
+
+@pytest.mark.parametrize(
+    ("traffic", "held", "opcodes", "compared"),
+    [
+        (1.0, 1.0, None, True),  # each thread loads two, and half as many read the same
+        (1.3, 1.0, None, True),
+        (0.55, 1.0, None, False),  # half of everything is half the data
+        (1.0, 0.5, None, False),
+        (1.0, 1.0, MIX, False),  # the same code
+    ],
+)
+def test_half_the_threads_that_read_the_same_are_other_code(
+    traffic: float, held: float, opcodes: dict[str, float] | None, compared: bool
+) -> None:
+    a = launch((65536, 1, 1), values=work(1e8, 6e6, **{HELD: 1.6e10}), opcodes=opcodes)
+    values = work(0.55e8, 6e6 * traffic, **{HELD: 1.6e10 * held})
+    b = launch((32768, 1, 1), values=values, opcodes=opcodes)
+    for one, other in ((a, b), (b, a)):
+        change = find_workload_change(one, other)
+        assert (change is None) is compared
+        assert change is None or change.verdict is Verdict.NOT_COMPARABLE
 
 
 def test_equal_stores_do_not_hide_a_longer_inner_loop() -> None:
