@@ -47,9 +47,10 @@ def judge_samples(a: Floats, b: Floats, *, better: str, margin: float) -> Decisi
     Better or worse is what the 99 % interval of the medians' ratio excludes 0 of and what exceeds `margin`, a
     share of A; same is a change and an interval within it; else unclear. A single launch is taken to vary as
     the other side's do. The interval is of these two processes alone. Raises ValueError for durations that
-    are not above 0, and for fewer than MIN_SAMPLES on both sides.
+    are not above 0, for a side without any, and for fewer than MIN_SAMPLES on both sides.
     """
-    if not (np.all(a > 0) and np.all(b > 0)) or max(len(a), len(b)) < MIN_SAMPLES:
+    few, many = sorted((len(a), len(b)))
+    if not few or many < MIN_SAMPLES or not (np.all(a > 0) and np.all(b > 0)):
         raise ValueError(f"{len(a)} and {len(b)} durations: at least {MIN_SAMPLES} a side, all above 0")
     of_a, of_b = _level(np.log(a)), _level(np.log(b))
     if len(a) < MIN_SAMPLES:
@@ -58,7 +59,7 @@ def judge_samples(a: Floats, b: Floats, *, better: str, margin: float) -> Decisi
         of_b = _few(of_b, len(b), of_a, len(a))
     variance = of_a.variance + of_b.variance
     freedom = variance**2 / (of_a.variance**2 / of_a.freedom + of_b.variance**2 / of_b.freedom)
-    half = float(t_quantile(0.5 + _CONFIDENCE / 2, max(1.0, freedom))) * math.sqrt(variance)
+    half = float(t_quantile(0.5 + _CONFIDENCE / 2, freedom)) * math.sqrt(variance)
     ratio = of_b.median - of_a.median
     effect = math.expm1(ratio)
     interval = Interval(math.expm1(ratio - half), math.expm1(min(ratio + half, 700.0)))

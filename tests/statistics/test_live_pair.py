@@ -305,6 +305,11 @@ def test_throttled_rounds_are_counted_and_the_verdict_without_them_is_said() -> 
     assert any(
         "throttled in 20 of 25 rounds; without them the verdict is same" in w for w in decision.warnings
     )
+    all_but_four = np.flatnonzero(b.rounds >= 4)
+    few = judge_live_pair(a, replace(b, throttled=all_but_four)).warnings
+    assert "the GPU was throttled in 21 of 25 rounds" in few, "four rounds are too few for a verdict"
+    same = judge_live_pair(a, replace(b, throttled=throttled)).warnings
+    assert "the GPU was throttled in 20 of 25 rounds" in same, "the verdict is the same without them"
 
 
 def test_a_clock_that_moved_is_told_apart_from_cycles() -> None:

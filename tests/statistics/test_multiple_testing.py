@@ -58,3 +58,9 @@ def test_the_headline_is_a_family_of_its_own_and_exact_rows_are_no_tests() -> No
     judged = judge_together([row(0.02, 0.02), row(0.02, None), *rest], headline=[True])
     assert judged[0].verdict is Verdict.WORSE
     assert judged[1].verdict is Verdict.WORSE
+
+
+def test_a_single_row_is_no_table_and_two_are() -> None:
+    tiny = row(0.006, 1e-9)
+    assert judge_together([tiny, row(0.02, None)]) == (tiny, row(0.02, None))
+    assert [one.verdict for one in judge_together([tiny, tiny])] == [Verdict.SAME, Verdict.SAME]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from profiler.statistics.noise_floor import (
     floor_of_ratios,
     floor_of_sessions,
     judge_stored_baseline,
+    shorter_ns,
     typical_ns,
     typical_pair_ns,
 )
@@ -126,6 +129,28 @@ def test_a_floor_is_made_of_pairs_of_sessions() -> None:
     assert noise.pairs == 20
     assert noise.largest == pytest.approx(0.019, abs=0.002)
     assert noise.limit > noise.largest
+    assert noise.process_sd == pytest.approx(noise.sd / 2**0.5)
+
+
+def test_no_pairs_make_a_floor_that_judges_nothing() -> None:
+    noise = floor_of_sessions([])
+    assert (noise.pairs, noise.sd, noise.largest, noise.judges) == (0, 0, 0, False)
+    assert judge_stored_baseline(run(1.0, 1), run(1.3, 2), noise).rounds == 0
+
+
+def test_a_floor_that_is_another_s_says_whose_and_judges_nothing() -> None:
+    decision = judge_stored_baseline(
+        run(1.0, 1), run(1.3, 1), replace(even_floor(60), differs_in="family softmax")
+    )
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "is of family softmax" in decision.reason
+    assert decision.effect == pytest.approx(0.3)
+    assert decision.rounds == 60
+
+
+def test_a_pair_is_chosen_for_by_the_shorter_of_its_medians() -> None:
+    short, long = [1e3, 2e3, 9e3], [5e3, 6e3, 7e3]
+    assert shorter_ns(short, long) == shorter_ns(long, short) == 2e3
 
 
 def test_short_calls_are_averaged_and_long_ones_have_a_median() -> None:

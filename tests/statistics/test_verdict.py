@@ -13,7 +13,7 @@ import pytest
 import profiler
 from profiler.gate import rules
 from profiler.gate.finding import Outcome
-from profiler.statistics.verdict import Traits, Verdict, heaviest
+from profiler.statistics.verdict import Traits, Verdict, heaviest, over_workloads
 from profiler.ui import theme
 
 PACKAGE = Path(profiler.__file__).parent
@@ -73,6 +73,27 @@ def test_of_several_verdicts_what_a_gate_fails_on_is_that_of_the_whole() -> None
     for heavier, lighter in pairwise(by_weight):
         assert heaviest([Verdict(lighter), Verdict(heavier), Verdict(lighter)]) == heavier
     assert heaviest([]) is Verdict.MISSING
+
+
+@pytest.mark.parametrize(
+    ("of_workloads", "whole"),
+    [
+        ("", "missing"),
+        ("same same", "same"),
+        ("same unclear", "unclear"),
+        ("same better", "better"),
+        ("unclear better", "better"),
+        ("better missing", "missing"),
+        ("better not_comparable", "missing"),
+        ("worse better", "worse"),
+        ("worse missing not_comparable", "worse"),
+        ("changed same", "unclear"),
+    ],
+)
+def test_over_workloads_better_needs_one_that_is_and_none_that_is_worse_or_unknown(
+    of_workloads: str, whole: str
+) -> None:
+    assert over_workloads(map(Verdict, of_workloads.split())) == whole
 
 
 def test_traits_that_are_left_out_are_those_of_changed() -> None:
