@@ -118,9 +118,9 @@ class Verdicts:
 
     @property
     def times(self) -> list[Finding]:
-        """The findings about time, the largest increase first."""
+        """The findings about time, the largest increase first, those of unknown size last."""
         timed = [finding for finding in self.findings if finding.is_time]
-        return sorted(timed, key=lambda finding: -math.inf if finding.effect is None else -finding.effect)
+        return sorted(timed, key=lambda finding: math.inf if finding.effect is None else -finding.effect)
 
     @property
     def better(self) -> list[Finding]:

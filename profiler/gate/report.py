@@ -68,11 +68,12 @@ class GateReport:
         if not counts:
             return ""
         words = ", ".join(f"{counts[verdict]} {verdict.words}" for verdict in Verdict if counts[verdict])
-        moved = [f for f in (times[0], times[-1]) if f.verdict.traits.moved and f.effect is not None]
+        known = [finding for finding in times if finding.effect is not None]
         most = ", ".join(
             f"{' · '.join(filter(None, (finding.kernel or finding.subject, finding.workload)))} "
             f"{change_text(finding.effect or 0.0)}"
-            for finding in dict.fromkeys(moved)
+            for finding in dict.fromkeys((*known[:1], *known[-1:]))
+            if finding.verdict.traits.moved
         )
         return f"Time: {words}{f'; most: {most}' if most else ''}"
 

@@ -321,7 +321,8 @@ class TestWhichRunIsTheNewest:
     def test_a_run_that_cannot_be_read_may_be_the_newest_of_a_version_and_its_baseline(
         self, workspace: Workspace
     ) -> None:
-        first, between, last, newest = (workspace.run(day=day) for day in range(4))
+        oldest, first, between, last, newest = (workspace.run(day=day) for day in range(5))
+        (workspace.folder / "runs" / oldest / "run.json").write_text("{")  # older than what is compared
         for damaged in (newest, between):  # the subject, and what would be its baseline
             (workspace.folder / "runs" / damaged / "run.json").write_text("{")
             rebuild_index(str(workspace.folder))

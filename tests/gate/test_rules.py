@@ -173,9 +173,9 @@ class TestTime:
         self, table: MetricTable, before: float | None, after: float | None
     ) -> None:
         verdicts = judged(side(launch(before)), side(launch(after)), table)
-        assert {(finding.verdict, finding.concept) for finding in verdicts.of(UNJUDGED)} == {
+        assert [(finding.verdict, finding.concept) for finding in verdicts.of(UNJUDGED)] == [
             (Verdict.MISSING, "duration")
-        }
+        ]
         assert verdicts.exit_code(["unclear"]) is Exit.UNJUDGED
 
     def test_without_a_duration_in_metrics_txt_nothing_decides(self, table: MetricTable) -> None:
@@ -278,6 +278,9 @@ class TestCounters:
         (finding,) = judged(a, b, table).of(UNJUDGED)
         assert finding.line.endswith("where the baseline has a number")
         assert {"inst_executed", "dram_read"} <= {*finding.line.partition(":")[0].split(", ")}
+        assert finding.concept == "", "it is about several"
+        (one,) = judged(side(launch(1e6, **{EXECUTED: 1000})), b, table).of(UNJUDGED)
+        assert one.concept == "inst_executed"
 
     def test_a_concept_asked_for_that_nothing_compared_carries_never_passes(self, table: MetricTable) -> None:
         verdicts = judged(facts(), facts(), table, on=("dram_read",))
