@@ -13,10 +13,12 @@ import pytest
 
 from profiler.bundles.location import open_root
 from profiler.bundles.run import Result
+from profiler.compare.resolve_names import resolve_all
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence.cell import CellFilter
+from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
-from profiler.gate.comparison_pairs import ComparisonPair, find_pairs
+from profiler.gate.comparison_pairs import ComparisonPair, find_pairs, pair_of_sides
 from profiler.gate.inventory import Inventory
 from profiler.gate.pins import set_baseline
 from profiler.store.begin_import import import_paths
@@ -62,9 +64,21 @@ class Workspace:
     def forget(self, run_id: str) -> None:
         forget_run(run_id, data=str(self.folder))
 
-    def pairs(self, *names: str, against: str | None = None, **cells: Any) -> list[ComparisonPair]:
+    def pairs(
+        self, *names: str, against: str | None = None, across: tuple[str, ...] = (), **cells: Any
+    ) -> list[ComparisonPair]:
         root, store = open_root(str(self.folder)), self.store
-        return find_pairs(names, against, lambda: store, root, CellFilter(**cells))
+        return find_pairs(names, against, lambda: store, root, CellFilter(**cells), across)
+
+    def sides(self, *names: str) -> list[Side]:
+        """What the compiler says of one size of each."""
+        store = self.store
+        return resolve_all(names, lambda: store, "head dim 64", None, STATIC)
+
+    def pair_of(self, a: Side, b: Side) -> ComparisonPair:
+        """The pair of two sides that somebody has resolved already."""
+        store = self.store
+        return pair_of_sides(a, b, lambda: store, open_root(str(self.folder)))
 
 
 @pytest.fixture
@@ -149,6 +163,10 @@ class TestBaselineOfRunsAndVersions:
         )
         (why,) = {*reasons(workspace.pairs("mine/zero", against="parent"))}
         assert "has no correct ancestor" in why
+        run = workspace.run(day=1)
+        workspace.pin(run)
+        of_zero = [pair for pair in workspace.pairs(run, against="parent") if pair.subject == "mine/zero"]
+        assert {pair.noted for pair in of_zero} == {True}, "beside others it weighs nothing"
 
     def test_nothing_to_compare_with_says_what_to_do(self, workspace: Workspace) -> None:
         workspace.run()
@@ -158,6 +176,13 @@ class TestBaselineOfRunsAndVersions:
         assert {pair.next_command for pair in pairs} == {"profiler decide baseline set mine RUN_OR_VERSION"}
         assert not any(pair.noted for pair in pairs)
 
+    def test_a_version_of_a_run_is_that_of_the_run_alone(self, workspace: Workspace) -> None:
+        before, between, _ = (workspace.run(day=day) for day in range(3))
+        pairs = workspace.pairs(f"mine/alpha~{between}")
+        assert {pair.subject for pair in pairs} == {"mine/alpha"}
+        assert {pair.b.run_id for pair in pairs if pair.b} == {between}
+        assert {(pair.baseline, pair.created) for pair in pairs} == {(before, lineages.CREATED + DAY)}
+
     @pytest.mark.parametrize("name", ["mine/alhpa", "nothing.ncu-rep", ""])
     def test_a_name_that_means_nothing_is_refused_on_both_sides(
         self, workspace: Workspace, name: str
@@ -166,6 +191,62 @@ class TestBaselineOfRunsAndVersions:
         for names, against in (((name,), "mine/zero"), (("mine/zero",), name)):
             with pytest.raises(UnknownName):
                 workspace.pairs(*names, against=against)
+
+    def test_a_family_stands_for_its_versions_unless_versions_are_called_that(
+        self, workspace: Workspace
+    ) -> None:
+        (one,) = [result for result in results() if is_alpha(result) and result.workload == CHECKED]
+        for day, (family, version) in enumerate((("a", "x"), ("b", "x"), ("x", "y"), ("b", "z"))):
+            workspace.run((replace(one, family=family, version=version),), day=day)
+        assert {pair.subject for pair in workspace.pairs("b")} == {"b/x", "b/z"}
+        with pytest.raises(UnknownName, match="a/x"):
+            workspace.pairs("x")
+
+    def test_results_of_another_gpu_are_compared_where_that_is_the_question(
+        self, workspace: Workspace
+    ) -> None:
+        measured = tuple(result for result in results(measured=True) if result.samples)
+        on_l4, on_h100 = (workspace.run(measured, day=day, gpu=gpu) for day, gpu in enumerate(("L4", "H100")))
+        (why,) = {*reasons(workspace.pairs("mine/alpha~" + on_h100, against=on_l4))}
+        assert why == f"mine/alpha: no baseline has measured results there; available baselines: {CHECKED} L4"
+        for name in ("mine/alpha", "mine/zero"):
+            (pair,) = workspace.pairs(f"{name}~{on_h100}", against=on_l4, across=("gpu",))
+            assert pair.a
+            assert pair.b
+            assert (pair.a.gpu, pair.b.gpu, pair.gpu) == ("L4", "H100", "H100")
+            assert (pair.a.version, pair.b.version) == (name[5:], name[5:])
+        (one,) = [result for result in measured if is_alpha(result)]
+        newest = workspace.run((one,), day=3, gpu="B200")
+        assert not compared(workspace.pairs(newest, against="mine/zero", across=("gpu",))), "of two GPUs"
+
+    def test_a_cell_that_is_new_weighs_only_where_no_other_of_its_kind_is_shared(
+        self, workspace: Workspace
+    ) -> None:
+        of_alpha = tuple(result for result in results() if is_alpha(result) and result.workload != CHECKED)
+        small, large = of_alpha
+        other = replace(large, workload="head dim 32")
+        shared, lone = workspace.run((small, other)), workspace.run((other,), day=1)
+        after = workspace.run(of_alpha, day=2)
+        new = [pair for pair in workspace.pairs(after, against=shared) if not pair.a and pair.b]
+        assert [(pair.workload, pair.noted) for pair in new] == [("head dim 128", True)]
+        new = [pair for pair in workspace.pairs(after, against=lone) if not pair.a and pair.b]
+        assert [(pair.workload, pair.noted) for pair in new] == [
+            ("head dim 64", False),
+            ("head dim 128", False),
+        ]
+        assert {pair.why.partition("; ")[2] for pair in new} == {"available baselines: head dim 32 sm_80"}
+
+    def test_sides_that_were_resolved_already_are_known_to_the_index(self, workspace: Workspace) -> None:
+        before, after = workspace.run(), workspace.run(day=1)
+        a, b = workspace.sides(f"mine/alpha~{before}", f"mine/alpha~{after}")
+        pair = workspace.pair_of(a, b)
+        assert (pair.same_results, pair.rejected) == (False, False)
+        assert pair.created == lineages.CREATED + DAY
+        assert pair.rerun_command == "profiler dissect alpha"
+        assert workspace.pair_of(b, b).same_results
+        (bad,) = workspace.sides(f"mine/bad~{after}")
+        assert not workspace.pair_of(b, bad).same_results, "two versions of one run"
+        assert workspace.pair_of(b, bad).rejected
 
 
 class TestSameResults:

@@ -27,7 +27,14 @@ PASSED, FAILED, UNJUDGED = Outcome.PASSED, Outcome.FAILED, Outcome.UNJUDGED
 def finding(verdict: Verdict, effect: float | None = None, concept: str = LATENCY, **more: Any) -> Finding:
     outcome = FAILED if verdict.traits.fails else PASSED if verdict.traits.decided else UNJUDGED
     plain = Finding(
-        Check.REGRESSION, outcome, verdict, "mine/alpha", "mine/zero", "a line", concept=concept, effect=effect
+        Check.REGRESSION,
+        outcome,
+        verdict,
+        "mine/alpha",
+        "mine/zero",
+        "a line",
+        concept=concept,
+        effect=effect,
     )
     return replace(plain, **more)
 
@@ -56,7 +63,12 @@ def test_the_lines_of_a_finding_are_what_is_known_of_it() -> None:
     told = replace(
         bare, interval=Interval(-0.01, 0.02), cause="more work", acknowledged="ada", next_command="again"
     )
-    assert told.lines[1:] == ["interval −1.0 % to +2.0 %", "why: more work", "acknowledged: ada", "next: again"]
+    assert told.lines[1:] == [
+        "interval −1.0 % to +2.0 %",
+        "why: more work",
+        "acknowledged: ada",
+        "next: again",
+    ]
     assert replace(told, detectable=0.03, interval_name="95 % interval").lines[1] == (
         "95 % interval −1.0 % to +2.0 %; a change of 3 % would have been found"
     )
@@ -143,9 +155,10 @@ def test_a_kernel_is_judged_alone_where_a_side_has_it(files: tuple[str, str], ta
     assert gemm.not_judged == ""
     for kernel in ("sum", "max"):  # of one side alone
         assert run_gate([files[1]], files[0], no_store, table, kernel=kernel).code is Exit.UNJUDGED
-    with pytest.raises(UnknownName, match="no kernel matches 'gem_m'.* there are gemm, ma?x?s?u?m?, ") as raised:
+    with pytest.raises(UnknownName, match="no kernel matches 'gem_m'") as raised:
         run_gate([files[1]], files[0], no_store, table, kernel="gem_m")
     assert raised.value.option == "--kernel"
+    assert {"gemm", "max", "sum"} <= {*str(raised.value).replace(",", "").split()}
 
 
 def test_sides_that_were_compared_already_are_judged_as_their_names_are(

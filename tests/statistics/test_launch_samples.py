@@ -13,8 +13,8 @@ from profiler.statistics.launch_samples import judge_samples
 from profiler.statistics.ratios import t_quantile
 from profiler.statistics.verdict import Verdict
 
-# Logarithms in steps of 0.001, in an order in which neighbours lie apart. Of five, Yuen's variance of the mean
-# is 2/3 of 1e-6; neighbours may hide a correlation of a half, which triples it.
+# Logarithms in steps of 0.001, in an order in which neighbours lie apart. Of five, Yuen's variance of the
+# mean is 2/3 of 1e-6; neighbours may hide a correlation of a half, which triples it.
 FIVE = 1e5 * np.exp(0.001 * np.array([2, 0, 4, 1, 3]))
 VARIANCE_OF_FIVE = 2e-6 * math.pi / 2
 FREEDOM_OF_FIVE = 2  # three are left when one is cut at each end
@@ -41,7 +41,6 @@ def test_noisy_launches_are_unclear_and_an_interval_holds_the_true_change() -> N
         false += decision.verdict.traits.moved
     assert held >= 196
     assert false <= 2
-
 
 
 def test_the_interval_is_that_of_trimmed_means_whose_neighbours_are_related() -> None:
