@@ -71,6 +71,21 @@ def test_zero_bytes_are_zero_and_missing_bytes_are_not() -> None:
     assert not traffic({}).is_collected
 
 
+def test_sectors_of_no_request_are_no_number() -> None:
+    requests = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+    (without,) = traffic({**FULL, requests: Value(0)}).link("loads").details[1:]
+    assert (without.number, without.value.state) == (None, State.NO_DATA)
+    assert without.metric.endswith(f" / {requests}")
+
+
+def test_bytes_of_shared_memory_are_counted_by_nobody() -> None:
+    full = traffic(FULL)
+    assert {link.name for link in full.links if not link.is_counted_in_bytes} == {
+        link.name for link in full.links if "shared" in (link.source, link.target)
+    }
+    assert full.link("DRAM read").is_counted_in_bytes
+
+
 def test_a_counter_that_failed_says_so() -> None:
     failed = FULL | {"l1tex__m_xbar2l1tex_read_bytes.sum": Value(None, "byte", state=State.FAILED)}
     assert traffic(failed).link("L2 to L1").moved.value.state is State.FAILED

@@ -287,8 +287,10 @@ def test_a_roof_is_the_nearest_only_where_no_other_is_unknown() -> None:
         roofline = Roofline((unknown,), (l2, dram), ())
         assert (roofline.nearest, roofline.nearest_known) == (None, l2)
         assert roofline.unknown == (unknown,)
+        assert [roofline.rank_words(roof) for roof in (l2, dram)] == ["nearest of the known roofs", ""]
     full = Roofline((replace(fp16, state=UNUSED),), (l2, dram), ())
     assert (full.nearest, full.nearest_known, full.unknown) == (l2, l2, ())
+    assert [full.rank_words(roof) for roof in (l2, dram)] == ["nearest roof", ""]
 
 
 @pytest.mark.parametrize("lost", [PER_CYCLE.format("fadd"), "dram__bytes.sum.per_second"])

@@ -77,6 +77,8 @@ def test_a_version_without_the_kernel_or_the_metrics_has_a_gap_and_no_point() ->
     by_id[1] = replace(made.launch(), values=pack_values({}), opcodes={})
     path = path_of(series(at("v1", 0), at("v1b", None), at("v2", 1), at("v3", 2)), by_id)
     assert [step.gap for step in path.steps] == ["", ABSENT, "not collected", ""]
+    assert path.steps[1].counters("DRAM") == ()
+    assert path.steps[3].counters("DRAM") == ("dram__bytes.sum.per_second",)
     (segment,) = path.segments("DRAM")
     assert (segment.start.version, segment.end.version, segment.breaks) == (
         "v1",

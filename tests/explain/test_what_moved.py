@@ -98,6 +98,13 @@ def test_a_change_from_zero_has_no_number_of_thresholds_and_comes_first() -> Non
     assert moved.counters[0].change.concept == "local_load_sectors"
     assert moved.counters[0].thresholds is None
     assert "local load sectors 0 → 4.00 M" in moved.words
+    stores = local.replace("_ld", "_st")
+    both = pair_of({**a, stores: Value(0, "sector")}, {**b, stores: Value(9, "sector")})
+    assert concepts(both)[:2] == ["local_load_sectors", "inst_executed"], "from 0 too: one says it for both"
+    gone = pair_of({**a, stores: Value(9, "sector")}, {**b, stores: Value(0, "sector")})
+    assert concepts(gone)[:2] == ["local_load_sectors", "local_store_sectors"], "one came, the other went"
+    some = pair_of({**a, stores: Value(9, "sector")}, {**b, stores: Value(90, "sector")})
+    assert concepts(some)[1] == "local_store_sectors", "it was there before"
 
 
 def test_settings_and_what_did_not_move_are_no_reasons() -> None:
