@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from profiler.build.toolchain import require_tool
 from profiler.cli import main
 from profiler.documents.sass import NO_COUNTS, NO_TEXT
 from tests.conftest import ROOT
@@ -245,25 +243,3 @@ def test_a_version_that_was_imported_is_read_from_its_bundle(
     found = document(capsys, "adamw_coalsecing_shared", "--launch", 1)
     assert found["instructions"] == read_from_reports(reports)[0]
     assert found["has_sources"]
-
-
-@needs_sass
-def test_a_folder_with_one_file_of_code_is_that_file(
-    tmp_path: Path, capsys: Caught, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As Triton's cache has it: a folder a kernel, with its PTX beside the cubin."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "k.cu").write_text("__global__ void k(float *x) { x[threadIdx.x] = 1; }\n")
-    nvcc = require_tool("nvcc").path
-    for folder in ("CBDERAGDCY", "YPLSCOKAXW"):
-        (tmp_path / "cache" / folder).mkdir(parents=True)
-        for kind in ("cubin", "ptx"):
-            output = f"cache/{folder}/k.{kind}"
-            subprocess.run([nvcc, f"-{kind}", "-arch=sm_90", "-o", output, "k.cu"], check=True)
-    code, text = told(capsys, "cache/CBDERAGDCY")
-    assert code == 0, text
-    assert "STG.E" in text
-    assert told(capsys, "cache/CBDERAGDCY", "cache/YPLSCOKAXW")[0] == 0
-    code, text = told(capsys, "cache")
-    assert code == 2
-    assert "2 files of machine code" in text

@@ -471,6 +471,9 @@ def test_times_in_any_unit_are_microseconds() -> None:
         (13.056, "us"),
         (13.056, "usecond"),
         (0.013056, "ms"),
+        (0.013056, "msecond"),
+        (13_056, "nsecond"),
+        (13.056e-6, "s"),
         (13.056e-6, "second"),
     ):
         assert usable_time_us(Value(number, unit)) == pytest.approx(13.056)

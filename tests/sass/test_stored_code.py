@@ -205,57 +205,6 @@ def test_code_runs_on_gpus_of_its_major_number_and_special_code_on_one(
     assert stored_code.newest_running_on(capability, arches) == runs
 
 
-class TestNames:
-    """Which code a name means where no catalogue here has the version."""
-
-    @pytest.fixture(autouse=True)
-    def two_runs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        older, newer = (
-            run_of(1, first_instruction="NOP"),
-            run_of(2, first_instruction="YIELD", source="bb", arch="sm_90a"),
-        )
-        (result,) = newer[0].results
-        sizes = (result, replace(result, workload="head dim 128"))
-        several = replace(run_of(3, version="b")[0], files=(), results=(result, replace(result, version="b")))
-        monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
-        monkeypatch.delenv("PROFILER_DB", raising=False)
-        store_of(tmp_path / "data", older, (replace(newer[0], results=sizes), newer[1]), (several, {}))
-
-    def test_a_version_of_several_sizes_is_one_piece_of_code(self, capsys: Caught) -> None:
-        assert "YIELD" in told(capsys, "mine/a~run-2-a")[1]
-        assert "kept in run run-1-a" in told(capsys, "mine/a", "--arch", "sm_80")[1]
-
-    def test_a_version_as_an_older_run_has_it(self, capsys: Caught) -> None:
-        for name in ("a~run-1-a", "mine/a~run-1-a", "run-1-a"):
-            code, text = told(capsys, name)
-            assert code == 0, text
-            assert "NOP" in text
-            assert "kept in run run-1-a" in text
-        code, text = told(capsys, "a~run-1-a", "a~run-2-a", "--arch", "sm_90a")
-        assert code == 3
-        assert "mine/a was compiled for sm_80, not for sm_90a" in text
-        code, text = told(capsys, "a~run-1-a", "--build")
-        assert code == 2
-        assert "leave out --build, or the run" in text
-
-    def test_a_run_of_several_versions_says_how_one_is_named(self, capsys: Caught) -> None:
-        code, text = told(capsys, "run-3-b")
-        assert code == 2
-        assert "run-3-b has several versions: a, b; choose one, as in mine/a~run-3-b" in text
-
-    @pytest.mark.slow
-    def test_beside_a_launch_it_is_the_code_for_the_gpu_of_that_launch(
-        self, reports: Path, capsys: Caught
-    ) -> None:
-        measured = str(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")  # compute capability 8.6
-        for names in ((measured, "mine/a"), ("mine/a", measured)):
-            code, text = told(capsys, *names)
-            assert code == 0, text
-            assert "static: sm_80, nvcc 13.1, kept in run run-1-a" in text
-        _, text = told(capsys, measured, "a~run-2-a")
-        assert "the other side ran on compute capability 8.6, which this code does not run on" in text
-
-
 def test_a_file_that_was_changed_after_sealing_is_no_code(tmp_path: Path) -> None:
     root, store = store_of(tmp_path / "data", run_of(1))
     path = tmp_path / "data" / "runs" / "run-1-a" / bundle_file.code_path("a")
