@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import NamedTuple
 
 from profiler.evidence.values import Value
 from profiler.explain.identity_factors import CLOCK_FROM_TIME, MOST, StandIn, read_factors, usable_numbers
@@ -22,8 +23,28 @@ RESIDUE = "residue"
 OTHER_REASONS = f"{WAITING}: other reasons"
 
 _SMALL_STEP = 0.005  # of the largest term: a stall under it is one of the other reasons
-_FACTORS = ("instructions", "latency", "warps", "schedulers", "active_share", "clock_hz")
 _NOTHING_LEFT = 1e-9  # of the time: a residue below it is of the arithmetic, not of the passes
+
+
+class Factors(NamedTuple):
+    """The factors of a launch's time, none of them missing: see TimeIdentity."""
+
+    instructions: float
+    latency: float
+    warps: float
+    schedulers: float
+    active_share: float
+    clock_hz: float
+
+    @property
+    def time_us(self) -> float:
+        """The time that they give."""
+        return self.instructions * self.latency / (self.gpu_warps * self.active_share * self.clock_hz) * 1e6
+
+    @property
+    def gpu_warps(self) -> float:
+        """The active warps of the whole GPU."""
+        return self.warps * self.schedulers
 
 
 @dataclass(frozen=True)
@@ -47,13 +68,16 @@ class TimeIdentity:
     inputs: tuple[str, ...] = ()  # the concepts that the factors were read from
 
     @property
+    def factors(self) -> Factors | None:
+        """All factors; None where one is missing."""
+        found = [getattr(self, name) for name in Factors._fields]
+        return None if None in found else Factors(*found)
+
+    @property
     def modelled_us(self) -> float | None:
         """The time computed from the counters; replay passes let it differ from time_us."""
-        factors = [getattr(self, name) for name in _FACTORS]
-        if None in factors:
-            return None
-        instructions, latency, warps, schedulers, share, clock = factors
-        return float(instructions * latency / (warps * schedulers * share * clock) * 1e6)
+        factors = self.factors
+        return None if factors is None else factors.time_us
 
 
 @dataclass(frozen=True)
@@ -169,8 +193,10 @@ def split_time(a: TimeIdentity, b: TimeIdentity) -> TimeSplit:
     depth = NO_SPLIT
     clock_from_time = any(stand_in.words == CLOCK_FROM_TIME for stand_in in a.stand_ins)
     terms: tuple[Term, ...] = ()
-    if all(getattr(identity, name) is not None for identity in (a, b) for name in _FACTORS):
-        depth, terms = _full_terms(a, b, ratios)
+    factors_a, factors_b = a.factors, b.factors
+    if factors_a and factors_b:
+        shares = _latency_shares((a, b), (factors_a.latency, factors_b.latency), ratios)
+        depth, terms = _full_terms(factors_a, factors_b, *shares)
     elif a.cycles is not None and b.cycles is not None:
         clock_from_time |= None in (a.clock_hz, b.clock_hz)
         depth, terms = CYCLES_ONLY, _cycle_terms(a, b, clock_from_time)
@@ -237,7 +263,7 @@ def log_mean(a: float, b: float) -> float:
 
 
 def _full_terms(
-    a: TimeIdentity, b: TimeIdentity, ratios: Sequence[float | None]
+    a: Factors, b: Factors, shares_a: Mapping[str, float], shares_b: Mapping[str, float]
 ) -> tuple[str, tuple[Term, ...]]:
     """Split the whole identity, summed over the stalls: the depth and the terms.
 
@@ -245,24 +271,21 @@ def _full_terms(
     and the other factors share one decomposition without a remainder. A stall that is zero on one side has no
     logarithm: it gets its whole change.
     """
-    shares_a, shares_b = _latency_shares(a, b, ratios)
-    time_a, time_b = a.modelled_us or 0.0, b.modelled_us or 0.0
     weights: list[float] = []
     waiting: dict[str, float] = {}
     for reason, share_a in shares_a.items():
         share_b = shares_b[reason]
-        from_us, to_us = time_a * share_a, time_b * share_b
+        from_us, to_us = a.time_us * share_a, b.time_us * share_b
         if share_a and share_b:
             weights.append(log_mean(from_us, to_us))
-            change = log_ratio(share_a * (a.latency or 0), share_b * (b.latency or 0))
-            waiting[reason] = weights[-1] * change
+            waiting[reason] = weights[-1] * log_ratio(share_a * a.latency, share_b * b.latency)
         else:
             waiting[reason] = to_us - from_us
     factors = (
-        (WORK, log_ratio(a.instructions or 0, b.instructions or 0)),
-        (PARALLELISM, -log_ratio(_warps_of_gpu(a), _warps_of_gpu(b))),
-        (BALANCE, -log_ratio(a.active_share or 0, b.active_share or 0)),
-        (CLOCK, -log_ratio(a.clock_hz or 0, b.clock_hz or 0)),
+        (WORK, log_ratio(a.instructions, b.instructions)),
+        (PARALLELISM, -log_ratio(a.gpu_warps, b.gpu_warps)),
+        (BALANCE, -log_ratio(a.active_share, b.active_share)),
+        (CLOCK, -log_ratio(a.clock_hz, b.clock_hz)),
     )
     total = math.fsum(weights)
     work, *others = (Term(cause, total * change + 0.0) for cause, change in factors)
@@ -274,20 +297,23 @@ def _full_terms(
 
 
 def _latency_shares(
-    a: TimeIdentity, b: TimeIdentity, ratios: Sequence[float | None]
+    identities: tuple[TimeIdentity, TimeIdentity],
+    latencies: tuple[float, float],
+    ratios: Sequence[float | None],
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The shares of each side's latency by stall reason; the shares of a side add up to 1.
 
     If all stalls are known they are scaled to the latency. Otherwise they keep their size, and what they
     leave of the latency is a share of its own.
     """
+    a, b = identities
     reasons = [reason for reason in a.stalls if reason in b.stalls]
     near = all(ratio is not None and abs(ratio - 1) <= STALL_RATIO_TOLERANCE for ratio in ratios)
     whole = near and a.stalls_whole and b.stalls_whole
     sides = []
-    for identity in (a, b):
+    for identity, latency in zip(identities, latencies, strict=True):
         stalls = {reason: identity.stalls[reason] for reason in reasons}
-        total, latency = math.fsum(stalls.values()), identity.latency or 0.0
+        total = math.fsum(stalls.values())
         scale = total if whole else max(total, latency)
         shares = {reason: cycles / scale for reason, cycles in stalls.items()}
         sides.append(shares if whole else {**shares, UNATTRIBUTED: (scale - total) / scale})
@@ -309,10 +335,6 @@ def _cycle_terms(a: TimeIdentity, b: TimeIdentity, clock_from_time: bool) -> tup
         Term(CYCLES, weight * log_ratio(cycles_a, cycles_b) + 0.0),
         Term(CLOCK, -weight * log_ratio(clock_a, clock_b) + 0.0),
     )
-
-
-def _warps_of_gpu(identity: TimeIdentity) -> float:
-    return (identity.warps or 0.0) * (identity.schedulers or 0.0)
 
 
 def _stall_ratio(identity: TimeIdentity) -> float | None:

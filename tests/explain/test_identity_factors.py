@@ -126,6 +126,28 @@ def test_a_stand_in_names_itself_its_concepts_and_how_far_off_it_may_be() -> Non
     assert latency.concepts == ("warps_active", "issue_active")
 
 
+def test_every_stand_in_says_how_far_off_it_was_seen_to_be() -> None:
+    ways = [holding(concepts) for concepts in (*WAYS.values(), OF_ISSUE_SLOTS)]
+    found = [stand_in for values in ways for stand_in in read_factors(values, values).stand_ins]
+    assert {(one.words, one.median_off_pct, one.most_off_pct) for one in found} == {
+        ("active cycles = instructions / issue rate", 0.0, 0.0),
+        ("active cycles of an SM stand for a scheduler's", 0.5, 8.2),
+        ("active warps of an SM, over its schedulers, stand for a scheduler's", 0.6, 9.6),
+        ("clock = elapsed cycles / time", 0.03, 1.4),
+        ("elapsed cycles = time × clock", 0.15, 8.1),
+        ("instructions executed = elapsed cycles × the share of issue slots used, for issued", 0.9, 9.7),
+        ("instructions executed stand for issued", 1.2, 9.7),
+        ("instructions issued = active cycles × active warps / latency", 0.0, 0.0),
+        ("instructions issued = active cycles × the share of them that issue", 0.0, 0.0),
+        ("instructions issued = active cycles × the share of them that issue", 0.5, 8.2),
+        ("instructions issued = elapsed cycles × the share of them that issue", 0.0, 0.0),
+        ("instructions issued = elapsed cycles × the share of them that issue", 0.14, 8.1),
+        ("latency = active warps / instructions per active cycle", 0.3, 6.1),
+        ("latency = active warps / issue rate", 0.0, 0.0),
+        ("the clock of the SMs stands for that of the GPCs", 0.002, 7.5),
+    }
+
+
 def test_a_basic_report_names_every_factor_that_it_lacks_a_counter_of() -> None:
     values = holding(BASIC)
     by_factor = {stand_in.factor: stand_in for stand_in in read_factors(values, values).stand_ins}

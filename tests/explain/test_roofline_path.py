@@ -87,6 +87,23 @@ def test_a_version_without_the_kernel_or_the_metrics_has_a_gap_and_no_point() ->
     )
 
 
+@pytest.mark.parametrize(("of_launch", "of_run"), [("11.0", "9.0"), ("11.0", None), (None, "11.0")])
+def test_a_launch_is_read_as_one_of_its_own_gpu_or_else_of_its_run_s(
+    of_launch: str | None, of_run: str | None
+) -> None:
+    """sm_110 has no DRAM of its own, so that nothing of it is missing."""
+    launch = replace(made.launch(), values=pack_values({}), opcodes={})
+    if of_launch:
+        numbers = zip(("major", "minor"), of_launch.split("."), strict=True)
+        attributes = {f"device__attribute_compute_capability_{name}": Value(int(n)) for name, n in numbers}
+        launch = replace(launch, values=pack_values(attributes))
+    runs = {"run-v1": run("run-v1", "v1", 0, compute_capability=of_run)} if of_run else {}
+    (step,) = path_of(series(at("v1", 0)), {0: launch}, runs).steps
+    assert step.chip == "sm_110"
+    assert step.roofline is not None
+    assert "DRAM" not in step.roofline.missing
+
+
 def test_a_wrong_version_is_no_part_of_the_path() -> None:
     path = path_of(series(at("v1", 0), at("v2", 1, gap="rejected", wrong=True), at("v3", 2)), launches(3))
     assert [step.version for step in path.steps_at("DRAM")] == ["v1", "v3"]
