@@ -264,7 +264,7 @@ def judge_every_metric(
 ) -> PairComparison:
     """A pair of a comparison judged again, by every metric of another, larger table."""
     parts = _parts(comparison.a, comparison.b, comparison.across)
-    a, b = next((part for part in parts if any(launch is pair.a for launch in part[0].launches)), parts[0])
+    a, b = next(part for part in parts if any(launch is pair.a for launch in part[0].launches))
     judge_pair = _metric_judge(a, b, table, comparison.blocking_counters, comparison.across, noise).pair
     (judged,) = judge_counters_together(
         [judge_pair(LaunchPair(pair.a, pair.b, pair.paired_by, pair.samples), pair.labels)]

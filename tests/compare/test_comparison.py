@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler.compare.comparison import Comparison, check_concepts, compare
+from profiler.compare.metric_verdict import decide_inexact
 from profiler.compare.pair_comparison import MetricChange
 from profiler.compare.resolve_names import side_of_report
 from profiler.errors import Exit, UnknownName
@@ -291,6 +292,64 @@ def test_what_nobody_says_is_a_warning_that_blocks_nothing(table: metric_table.M
     unknown = {difference.field for difference in comparison.unknown}
     assert unknown == {"workload", "dtype", "clock control", "cache control", "replay mode", "driver", "ncu"}
     assert comparison.unknown[0].words == "workload unknown in B (2x8x512 in the other)"
+    assert compare(bare, side(launch()), table).unknown[0].words == (
+        "workload unknown in A (2x8x512 in the other)"
+    )
+    both = compare(bare, bare, table)
+    assert both.comparable
+    assert both.unknown[0].words == "workload unknown on both sides"
+
+
+def test_concepts_that_are_judged_are_those_with_a_direction_and_a_number(
+    table: metric_table.MetricTable,
+) -> None:
+    lost = {"spills__DOT__sum": Value(3, "inst"), "launch__registers_per_thread": Value(32)}
+    found = compare(side(launch(**lost)), side(launch(), launch(name="other", ordinal=1)), table)
+    assert found.judged == ("duration", "spills")
+
+
+def short(number: int, changed_ns: float) -> list[Launch]:
+    """So many short kernels, whose changes are unclear."""
+    return [launch(SHORT + changed_ns, name=f"short{place}", ordinal=place) for place in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("others", "count", "outweighed"),
+    [
+        (((50e3, 50e3),), 1, True),  # 1 µs of 62 µs
+        (((37e3, 37e3),), 1, False),  # of 49 µs: a threshold is 2 %
+        (((1e6, 9e5),), 49, True),  # half of the 100 µs that were gained
+        (((1e6, 9e5),), 51, False),
+        (((1e6, 9e5), (1e6, None)), 49, True),  # what has no time weighs nothing
+        (((9e5, 1e6),), 49, False),  # a loss is no gain
+        ((), 1, False),  # nothing is decided
+    ],
+)
+def test_unclear_pairs_are_outweighed_where_all_they_may_have_lost_is_little(
+    table: metric_table.MetricTable,
+    others: Sequence[tuple[float, float | None]],
+    count: int,
+    outweighed: bool,
+) -> None:
+    a, b = (
+        side(
+            *(launch(times[at], name=f"long{n}", ordinal=n) for n, times in enumerate(others)),
+            *short(count, at * 1e3),
+        )
+        for at in (0, 1)
+    )
+    found = compare(a, b, table)
+    unclear = [pair for pair in found.pairs if pair.verdict is Verdict.UNCLEAR]
+    assert len(unclear) == count
+    assert {found.is_outweighed(pair) for pair in unclear} == {outweighed}
+
+
+def test_a_pair_without_points_may_move_from_zero_within_them_only(table: metric_table.MetricTable) -> None:
+    hits = table.by_concept["hits"]
+    moved = [decide_inexact(hits, 0.0, b, None).verdict for b in (0.0, 1.0, 1.1, -1.0)]
+    assert moved == [Verdict.SAME, Verdict.SAME, Verdict.UNCLEAR, Verdict.SAME]
+    assert decide_inexact(hits, 50.0, 51.0, None).verdict is Verdict.SAME
+    assert decide_inexact(hits, -50.0, -51.1, None).verdict is Verdict.UNCLEAR
 
 
 def test_source_and_compiler_may_differ_and_are_shown(table: metric_table.MetricTable) -> None:

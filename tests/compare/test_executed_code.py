@@ -183,3 +183,6 @@ def test_code_is_the_same_wherever_it_was_loaded(tmp_path: Path) -> None:
     assert len(codes[0]) > 100
     assert codes[0] == codes[1]
     assert any("BRA +" in text for text in codes[0]), "jumps are relative"
+    assert machine_code(replace(side, report_path=None), side.launches[0]) == (), "no report file"
+    path.write_bytes(path.read_bytes()[:100])
+    assert machine_code(side, side.launches[0]) == (), "it cannot be read any more"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
@@ -197,3 +198,7 @@ def test_what_is_gone_excuses_no_more_than_it_took() -> None:
     as_much = launch("multiply", 0, 2.7e7, 4.0e9, 2e8)
     assert verdicts(compared(UNROLLED, [as_much])) == {"multiply": Verdict.WORSE}, "it does no more work"
     assert verdicts(compared(UNROLLED, [FUSED], "layer")) == {"multiply": Verdict.WORSE}, "as declared"
+    failed = replace(UNROLLED[0], values=pack_values({INSTRUCTIONS: Value(1e9, "inst")}))
+    assert verdicts(compared([failed, UNROLLED[1]], [FUSED])) == {"multiply": Verdict.WORSE}, (
+        "how long it took"
+    )
