@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.advice.levers import tensor_cores_lever
+from profiler.advice.levers import EVEN_BLOCKS, MORE_BLOCKS, blocks_lever, tensor_cores_lever
 from profiler.evidence.gpu_arch import ARCHITECTURES
 
 
@@ -29,3 +29,7 @@ def test_of_an_unknown_chip_no_instruction_is_named() -> None:
     for chip in (None, "sm_999"):
         lever = tensor_cores_lever(chip)
         assert not any(one.matrix_instruction in lever for one in ARCHITECTURES.values())
+
+
+def test_less_than_one_wave_asks_for_more_blocks_and_else_for_full_waves() -> None:
+    assert [blocks_lever(waves) for waves in (0.99, 1.0, 1.5)] == [MORE_BLOCKS, EVEN_BLOCKS, EVEN_BLOCKS]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from profiler.advice.levers import LESS_L2, SWIZZLE
 from profiler.advice.stall_levers import NOT_STALLED, STALL_REASONS, advice_for_stall
 from profiler.advice.statement import LaunchMetrics
 from profiler.evidence.metric_table import load_metrics
@@ -144,3 +145,69 @@ def test_without_shared_memory_its_accesses_are_not_made_wider(
     assert advice.lever.startswith(lever)
     assert bool(advice.lever) is bool(lever)
     assert advice.words == words
+
+
+@pytest.mark.parametrize(
+    ("excess", "wavefronts", "lever", "words"),
+    [
+        (20.0, 100.0, SWIZZLE, "20 of 100 wavefronts are excess: bank conflicts by access pattern"),
+        (5.0, 100.0, "wider shared-memory accesses", "the access pattern is right"),
+        (0.0, 100.0, "wider shared-memory accesses", "the access pattern is right"),
+        (120.0, 100.0, "", "whether the access pattern is to blame is unknown"),
+        (None, 100.0, "", "whether the access pattern is to blame is unknown"),
+        (0.0, None, "", "whether the access pattern is to blame is unknown"),
+    ],
+)
+def test_the_access_pattern_is_to_blame_where_its_excess_says_so(
+    excess: float | None, wavefronts: float | None, lever: str, words: str
+) -> None:
+    numbers = {"shared_excess": excess, "shared_wavefronts_source": wavefronts}
+    known = {concept: number for concept, number in numbers.items() if number is not None}
+    advice = advice_for_stall("short_scoreboard", metrics(**known))
+    assert advice.lever.startswith(lever)
+    assert bool(advice.lever) is bool(lever)
+    assert advice.words == words
+    doubtful = [one.concept for one in advice.inputs if not one.valid]
+    assert bool(doubtful) is (not lever), "there is no lever on what is not to be believed"
+
+
+def test_what_waits_for_data_of_a_full_l2_asks_for_less_of_it() -> None:
+    full = advice_for_stall("long_scoreboard", metrics(sol_dram=20.0, sol_l2=80.0, sol_memory=80.0))
+    assert full.lever == LESS_L2
+    assert full.words == "DRAM at 20.0 %, L2 at 80.0 % of their peaks"
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "lever", "words"),
+    [
+        ({"TEX": 5.0, "FFMA": 9.0}, "fewer texture or surface accesses", ""),
+        ({"SUST": 1.0}, "fewer texture or surface accesses", ""),
+        ({"FFMA": 9.0}, "", "no texture instruction ran"),
+        ({}, "", "whether textures are accessed is unknown"),
+    ],
+)
+def test_a_full_queue_to_textures_is_theirs_only_where_there_are_any(
+    opcodes: dict[str, float], lever: str, words: str
+) -> None:
+    launch = replace(made.launch(), opcodes=opcodes)
+    advice = advice_for_stall("tex_throttle", LaunchMetrics(launch, TABLE, "sm_90"))
+    assert (advice.lever, advice.words) == (lever, words)
+
+
+@pytest.mark.parametrize(
+    ("excess", "lever", "words"),
+    [
+        (100.0, "wider loads and stores", ""),
+        (900.0, "", "the accesses are not coalesced"),
+        (None, "", "whether the accesses are coalesced is unknown"),
+    ],
+)
+def test_a_full_queue_to_memory_asks_for_wider_accesses_only_where_they_are_coalesced(
+    excess: float | None, lever: str, words: str
+) -> None:
+    numbers = {} if excess is None else {"global_excess": excess}
+    launch = metrics(global_load_sectors=600.0, global_store_sectors=400.0, **numbers)
+    loads = replace(launch.launch, opcodes={"LDG": 100.0, "RED": 1.0})
+    advice = advice_for_stall("lg_throttle", replace(launch, launch=loads))
+    assert advice.lever.startswith(lever)
+    assert (bool(advice.lever), advice.words) == (bool(lever), words)

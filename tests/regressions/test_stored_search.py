@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,11 @@ from profiler.documents import regressions
 from profiler.documents.regressions import list_regressions
 from profiler.errors import ProfilerError
 from profiler.evidence.metric_table import MetricTable, load_metrics
-from profiler.evidence.values import Evidence, State, Value
 from profiler.regressions import stored_search
 from profiler.regressions.cause import CauseFinder
 from profiler.regressions.report import RegressionReport, find_regressions
 from profiler.regressions.stored_search import KnownCauses, load_regressions
 from profiler.store import answers
-from profiler.store.object_json import ObjectJson
 from profiler.store.readable_index import open_store
 from profiler.store.run_decisions import forget_run
 from profiler.store.sync import rebuild_index
@@ -213,21 +210,3 @@ def test_a_damaged_answer_is_found_anew(tmp_path: Path, searches: list[None]) ->
     assert len(searches) == 2
     with open_store(str(tmp_path)) as store:
         KnownCauses(CauseFinder(store, location.open_root(str(tmp_path)), load_metrics()))
-
-
-def test_object_json_gives_equal_values_and_makes_no_other_class() -> None:
-    written = ObjectJson((Value, State, Evidence))
-    value = (
-        Value(1, "ns"),
-        Evidence.STATIC,
-        {("a", 1): None},
-        datetime(2026, 1, 2, tzinfo=UTC),
-        float("inf"),
-    )
-    content = written.dump(value)
-    assert written.load(content) == value
-    assert type(written.load(content)[1]) is Evidence
-    with pytest.raises(TypeError, match="Path"):
-        written.dump(Path())
-    with pytest.raises(LookupError):
-        ObjectJson(()).load(content)

@@ -445,7 +445,24 @@ def test_a_run_tells_its_provenance_and_its_reports(store: Store) -> None:
     assert info.evidence == {Evidence.MEASURED}
     assert store.run(run.run_id) == info
     assert store.run("nothing") is None
+    assert store.provenances([run.run_id, "nothing"]) == {run.run_id: run.provenance}
     assert store.runs_with_reports([run.reports[0].sha256, "0" * 64]) == {run.reports[0].sha256: run.run_id}
+
+
+def test_kernels_runs_and_metrics_are_listed_once_each(store: Store) -> None:
+    first, second = (
+        imported("v1", launch("b"), launch("a", ordinal=1), launch("b", ordinal=2), minute=minute)
+        for minute in (1, 2)
+    )
+    other = imported("v1", launch("a", extra=Value(1)), family="others")
+    for one in (second, first, other):
+        store.add(*one)
+    assert [*store.kernels()] == [("gemms", "a"), ("gemms", "b"), ("others", "a")]
+    assert store.listed_run_ids() == [second[0].run_id, first[0].run_id, other[0].run_id]
+    assert "extra" in store.metric_names()
+    assert "extra" not in store.metric_names("gemms")
+    store.replace([(first[0], first[1], Labels(hidden=True))])
+    assert store.listed_run_ids() == [second[0].run_id, other[0].run_id]
 
 
 def test_a_side_is_the_newest_run_of_a_version_whole(store: Store) -> None:
