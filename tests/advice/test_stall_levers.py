@@ -197,8 +197,8 @@ def test_a_full_queue_to_textures_is_theirs_only_where_there_are_any(
 @pytest.mark.parametrize(
     ("excess", "lever", "words"),
     [
-        (100.0, "wider loads and stores", ""),
-        (900.0, "", "the accesses are not coalesced"),
+        (10.0, "wider loads and stores", ""),
+        (90.0, "", "the accesses are not coalesced"),
         (None, "", "whether the accesses are coalesced is unknown"),
     ],
 )
@@ -206,7 +206,7 @@ def test_a_full_queue_to_memory_asks_for_wider_accesses_only_where_they_are_coal
     excess: float | None, lever: str, words: str
 ) -> None:
     numbers = {} if excess is None else {"global_excess": excess}
-    launch = metrics(global_load_sectors=600.0, global_store_sectors=400.0, **numbers)
+    launch = metrics(global_load_sectors=60.0, global_store_sectors=40.0, **numbers)
     loads = replace(launch.launch, opcodes={"LDG": 100.0, "RED": 1.0})
     advice = advice_for_stall("lg_throttle", replace(launch, launch=loads))
     assert advice.lever.startswith(lever)
