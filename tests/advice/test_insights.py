@@ -389,6 +389,7 @@ def test_the_cause_of_a_change_is_said_with_the_opcodes_and_what_undoes_it(repor
     assert "mainly by work" in statements["change"].text
     back = by_id(of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep", "279"))
     assert back["cause:work"].lever is None, "what takes time away needs no lever"
+    assert back["cause:work"].share == pytest.approx(statements["cause:work"].share), "of the longer side"
     assert back["cause:waiting:long_scoreboard"].text.startswith("+1.51 ms by waiting for data")
 
 
@@ -462,7 +463,9 @@ def test_the_longest_launch_is_looked_at_and_the_others_that_moved_are_named(rep
     statements = by_id(insights)
     assert statements["change"].text.startswith("Unchanged")
     assert not [name for name in statements if name.startswith("cause:")]
-    assert "compute_tendencies_x_279_gpu 6.19 ms → 3.48 ms (better)" in statements["change:elsewhere"].text
+    elsewhere = statements["change:elsewhere"]
+    assert "compute_tendencies_x_279_gpu 6.19 ms → 3.48 ms (better)" in elsewhere.text
+    assert elsewhere.weight == pytest.approx((6.19 - 3.48) / 6.19, rel=0.01), "of the longer side"
 
 
 def test_what_only_prepares_or_stands_for_comparison_is_passed_over_where_there_is_more(
