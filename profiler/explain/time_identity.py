@@ -26,7 +26,7 @@ _SMALL_STEP = 0.005  # of the largest term: a stall under it is one of the other
 _NOTHING_LEFT = 1e-9  # of the time: a residue below it is of the arithmetic, not of the passes
 
 
-class Factors(NamedTuple):
+class TimeFactors(NamedTuple):
     """The factors of a launch's time, none of them missing: see TimeIdentity."""
 
     instructions: float
@@ -68,10 +68,10 @@ class TimeIdentity:
     inputs: tuple[str, ...] = ()  # the concepts that the factors were read from
 
     @property
-    def factors(self) -> Factors | None:
+    def factors(self) -> TimeFactors | None:
         """All factors; None where one is missing."""
-        found = [getattr(self, name) for name in Factors._fields]
-        return None if None in found else Factors(*found)
+        found = [getattr(self, name) for name in TimeFactors._fields]
+        return None if None in found else TimeFactors(*found)
 
     @property
     def modelled_us(self) -> float | None:
@@ -263,7 +263,7 @@ def log_mean(a: float, b: float) -> float:
 
 
 def _full_terms(
-    a: Factors, b: Factors, shares_a: Mapping[str, float], shares_b: Mapping[str, float]
+    a: TimeFactors, b: TimeFactors, shares_a: Mapping[str, float], shares_b: Mapping[str, float]
 ) -> tuple[str, tuple[Term, ...]]:
     """Split the whole identity, summed over the stalls: the depth and the terms.
 
