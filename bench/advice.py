@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from profiler.advice.insights import Insights, choose_launch, find_insights, launch_statements
-from profiler.advice.rules import rules_digest
+from profiler.advice.rules import record_digest, rules_digest
 from profiler.advice.statement import Statement
 from profiler.advice.subject import ComparedSide, Subject, load_subject
 from profiler.advice.techniques import (
@@ -297,10 +297,14 @@ def write_track_record(outcomes: Sequence[Outcome], path: Path) -> None:
             counts[1] += 1
     head, _, _ = path.read_text("utf-8").partition("\nSTEPS,")
     repositories = len({outcome.repository for outcome in outcomes})
+    digest = record_digest(
+        len(outcomes), repositories, {name: (met, given) for name, (met, given) in helped.items()}
+    )
     lines = [
         f"STEPS, REPOSITORIES = {len(outcomes)}, {repositories}",
         f"CHIPS = {tuple(ARCHITECTURES)!r}  # that the rules knew then",
         f'RULES_DIGEST = "{rules_digest(ARCHITECTURES)}"  # of the rules that the steps were replayed with',
+        f'RECORD_DIGEST = "{digest}"  # of the numbers here, which are counted and never edited',
         "# By the id of the statement: in how many steps its lever helped, of those in which it was given.",
         "HELPED: dict[str, tuple[int, int]] = {",
         *(f'    "{name}": ({met}, {given}),' for name, (met, given) in sorted(helped.items())),

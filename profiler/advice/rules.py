@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -821,6 +821,15 @@ def rules_digest(chips: Collection[str]) -> str:
         for rule in RULES
     ]
     declared.append([(name, quantity.inputs, quantity.unit) for name, quantity in QUANTITIES.items()])
+    return _digest(declared)
+
+
+def record_digest(steps: int, repositories: int, helped: Mapping[str, tuple[int, int]]) -> str:
+    """A digest of a track record's numbers, which are counted and never edited."""
+    return _digest([steps, repositories, sorted(helped.items())])
+
+
+def _digest(declared: object) -> str:
     return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:16]
 
 

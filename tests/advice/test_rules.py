@@ -19,10 +19,26 @@ from profiler.advice.levers import (
     FEWER_INDIRECT_BRANCHES,
 )
 from profiler.advice.quantities import QUANTITIES, quantity_text, read_quantity
-from profiler.advice.rules import QUESTIONS, RULES, Advised, Rule, apply_rule, apply_rules, rules_digest
+from profiler.advice.rules import (
+    QUESTIONS,
+    RULES,
+    Advised,
+    Rule,
+    apply_rule,
+    apply_rules,
+    record_digest,
+    rules_digest,
+)
 from profiler.advice.statement import OPCODE_MIX, LaunchMetrics, OpenQuestion, Statement
 from profiler.advice.techniques import TECHNIQUES
-from profiler.advice.track_record import CHIPS, HELPED, RULES_DIGEST
+from profiler.advice.track_record import (
+    CHIPS,
+    HELPED,
+    RECORD_DIGEST,
+    REPOSITORIES,
+    RULES_DIGEST,
+    STEPS,
+)
 from profiler.evidence.metric_table import load_metrics
 from profiler.evidence.values import Value, pack_values
 from profiler.explain.explanation import stall_metrics
@@ -585,3 +601,4 @@ def test_known_steps_are_those_of_these_rules() -> None:
     known = {rule.id for rule in RULES}
     assert {name for name in HELPED if name not in known and not name.startswith("waiting:")} <= {"issue"}
     assert all(0 <= helped <= given for helped, given in HELPED.values())
+    assert record_digest(STEPS, REPOSITORIES, HELPED) == RECORD_DIGEST, "nobody counts by hand"
