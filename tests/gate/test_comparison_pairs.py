@@ -242,7 +242,8 @@ class TestBaselineOfRunsAndVersions:
         pair = workspace.pair_of(a, b)
         assert (pair.same_results, pair.rejected) == (False, False)
         assert pair.created == lineages.CREATED + DAY
-        assert pair.rerun_command == "profiler dissect alpha"
+        (named, *_) = workspace.pairs(f"mine/alpha~{after}", against=before, workload="head dim 64")
+        assert pair.rerun_command == named.rerun_command != ""
         assert workspace.pair_of(b, b).same_results
         (bad,) = workspace.sides(f"mine/bad~{after}")
         assert not workspace.pair_of(b, bad).same_results, "two versions of one run"
