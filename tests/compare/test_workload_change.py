@@ -521,3 +521,10 @@ def test_two_report_files_of_two_sizes_from_end_to_end(
         "code_reason": "0.0 % of the executed instructions are of other opcodes",
     }
     assert document["comparable"] is True
+
+
+def test_threads_of_a_block_that_nobody_says_are_not_counted() -> None:
+    a = launch((8, 8, 1), None, work(1000, 500, **{STORED: 100}))
+    b = launch((20, 1, 1), (1, 1, 1), work(1450, 10_000, **{STORED: 2000, REGISTERS: 40.0}))
+    assert find_workload_change(a, b) is None
+    assert find_workload_change(b, a) is None

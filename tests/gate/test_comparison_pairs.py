@@ -452,6 +452,15 @@ class TestReports:
         assert (pair.baseline, pair.subject, pair.evidence) == (*report_paths, "measured")
         assert (pair.rerun_command, pair.diff_names) == ("", None)
 
+    def test_a_workload_selects_among_versions_and_nothing_among_files(
+        self, workspace: Workspace, report_paths: tuple[str, str]
+    ) -> None:
+        with pytest.raises(UnknownName, match="--workload b1"):
+            workspace.pairs(report_paths[1], against=report_paths[0], workload="b1")
+        workspace.run()
+        pairs = workspace.pairs(report_paths[1], "mine/alpha", against="mine/zero", workload="head dim 64")
+        assert {pair.subject for pair in pairs} == {report_paths[1], "mine/alpha"}
+
     def test_a_file_needs_a_baseline(self, workspace: Workspace, report_paths: tuple[str, str]) -> None:
         with pytest.raises(UnknownName, match="has no baseline"):
             workspace.pairs(report_paths[1])

@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from profiler.compare.noise_model import NoiseModel
 from profiler.errors import Exit
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.gate.finding import Check, Outcome
+from profiler.gate.judgement import judge
+from profiler.statistics.noise_floor import NoiseFloor
 from profiler.statistics.verdict import Verdict
 from tests.gate.made_sides import (
     BARRIERS,
@@ -25,6 +28,7 @@ from tests.gate.made_sides import (
     judged,
     launch,
     lines,
+    pair,
     side,
 )
 
@@ -385,6 +389,17 @@ class TestLatencies:
         assert "no noise floor" in finding.line
         assert finding.next_command
         assert verdicts.exit_code(["unclear"]) is Exit.PASS
+
+    def test_two_runs_beyond_the_noise_floor_fail_with_the_interval_of_the_floor(
+        self, table: MetricTable
+    ) -> None:
+        a, b = self.timed(1.0, 1.2)
+        floor = NoiseModel(floor=lambda *_: NoiseFloor(100, 0.002, tuple(np.linspace(0, 0.005, 100))))
+        (finding,) = judge([pair(a, b)], table, noise=floor).of(FAILED)
+        assert finding.interval_name == "interval by the noise floor"
+        assert finding.interval is not None
+        assert finding.effect is not None
+        assert 0.1 < finding.interval.low < finding.effect < finding.interval.high < 0.3
 
     def test_a_mode_that_is_newly_timed_has_nothing_to_lose_and_one_that_is_gone_is_missing(
         self, table: MetricTable
