@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import re
 import struct
@@ -14,6 +15,8 @@ from profiler.build.elf import (
     FUNCTION,
     KERNEL,
     is_elf,
+    read_contents,
+    read_relocations,
     read_sections,
     read_symbols,
     section_bytes,
@@ -35,10 +38,13 @@ _MIN_STACK_SIZE, _REGCOUNT = 0x12, 0x2F
 # Of the section of one function: pairs of a kind and the offset of an instruction; bytes.
 _ANNOTATIONS, _SPILL = 0x55, 1
 _SHARED_SCRATCH = 0x32
+_MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10  # __launch_bounds__ or .maxntid of PTX; .reqntid
 CODE_FILES = (".cubin", ".so", ".fatbin", ".o", ".ptx")
 # Of PTX: a stub has a target and no function.
 _TARGET = re.compile(rb"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
 _FUNCTION = re.compile(rb"\.(entry|func)\b")
+_BANK = re.compile(r"\.nv\.constant[1-9]\d*\.(.+)", re.DOTALL)
+_SHARED_DATA = re.compile(r"\.nv\.(constant[1-9]\d*|global\.init)")
 _LARGEST = 1 << 32  # of one image, in bytes: more is a damaged header
 _MALFORMED = (struct.error, ValueError, IndexError, OverflowError, BuildFailed)
 
@@ -237,6 +243,79 @@ def read_functions(data: bytes) -> tuple[ImageFunction, ...]:
             )
         )
     return tuple(functions)
+
+
+@dataclass(frozen=True)
+class FunctionBytes:
+    """The code of one function, and what its image says of single instructions."""
+
+    code: bytes
+    spills: tuple[int, ...] | None  # offsets of what ptxas marks as spills; None where it marks nothing
+    shared_spill_bytes: int  # of a block, that spills into shared memory take
+    shared_bytes: int  # static, of a block
+    max_threads: int | None  # of a block, by its launch bounds
+    relocations: tuple[tuple[int, str], ...] = ()  # offset and symbol of what the linker fills in
+    constants: bytes = b""  # its own constant banks but bank 0: numbers that its code loads
+    parameter_bytes: int = 0  # of bank 0, with what stands before the parameters
+
+
+def function_bytes(data: bytes) -> dict[str, FunctionBytes]:
+    """The functions of a cubin by name, and what they share: initial values of memory, by its section's name.
+
+    Raises BuildFailed or struct.error where it is damaged.
+    """
+    contents = {section.name: (section, content) for section, content in read_contents(data)}
+    relocations: dict[str, list[tuple[int, str]]] = {}
+    for one in read_relocations(data):
+        relocations.setdefault(one.section, []).append((one.offset, one.symbol or one.target))
+    banks: dict[str, bytes] = {}
+    for name, (_, content) in contents.items():
+        if bank := _BANK.fullmatch(name):
+            banks[bank[1]] = banks.get(bank[1], b"") + content
+    found = {
+        name: FunctionBytes(b"", None, 0, 0, None, constants=content)
+        for name, (_, content) in contents.items()
+        if _SHARED_DATA.fullmatch(name)
+    }
+    for name, (_, code) in contents.items():
+        if not name.startswith(".text."):
+            continue
+        function = name.removeprefix(".text.")
+        info = contents.get(f".nv.info.{function}", (None, b""))[1]
+        shared = contents.get(f".nv.shared.{function}")
+        offsets = _spill_offsets(info)
+        found[function] = FunctionBytes(
+            code[: len(code) // 16 * 16],
+            offsets,
+            _spills(info)[1],
+            shared[0].size if shared else 0,
+            block_threads(info),
+            tuple(sorted(relocations.get(name, ()))),
+            banks.get(function, b""),
+            contents[zero][0].size if (zero := f".nv.constant0.{function}") in contents else 0,
+        )
+    return found
+
+
+def block_threads(info: bytes) -> int | None:
+    """How many threads a block of the function has, or has at most; None where it does not say."""
+    sizes = {
+        attribute: math.prod(struct.unpack_from("<III", value))
+        for attribute, value in attributes(info)
+        if attribute in (_MAX_THREADS, _REQUIRED_THREADS) and len(value) >= 12
+    }
+    return sizes.get(_REQUIRED_THREADS, sizes.get(_MAX_THREADS))
+
+
+def _spill_offsets(info: bytes) -> tuple[int, ...] | None:
+    offsets = [
+        offset
+        for attribute, value in attributes(info)
+        if attribute == _ANNOTATIONS
+        for kind, offset in struct.iter_unpack("<II", value[: len(value) // 8 * 8])
+        if kind == _SPILL
+    ]
+    return tuple(offsets) if offsets else None
 
 
 def _spills(info: bytes) -> tuple[int | None, int]:

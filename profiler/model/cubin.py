@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.build.code_images import attributes, read_functions
+from profiler.build.code_images import attributes, block_threads, read_functions
 from profiler.build.elf import is_elf, read_sections, section_bytes
 from profiler.errors import BuildFailed
 
 # Attributes of .nv.info sections. Source: their names as `cuobjdump --dump-elf` prints them, and the values
 # beside them.
-_MAX_THREADS = 0x05  # __launch_bounds__, or .maxntid of PTX
 _PARAM_CBANK = 0x0A
-_REQUIRED_THREADS = 0x10  # .reqntid
 _KPARAM_INFO = 0x17
 _KPARAM_INFO_V2 = 0x45  # of kernels with more than 4 KB of parameters, and of cuTile's
 _MALFORMED = (struct.error, ValueError, IndexError, OverflowError, BuildFailed)
@@ -71,16 +68,7 @@ def _kernel(function: str, sections: Mapping[str, tuple[bytes, int]]) -> KernelI
         and (other.endswith(f".{function}") or other.removeprefix(".nv.constant").isdecimal())
     }
     shared = sections.get(f".nv.shared.{function}", (b"", 0))[1]
-    return KernelImage(function, parameters, base, constants, shared, _block_threads(info))
-
-
-def _block_threads(info: bytes) -> int | None:
-    sizes = {
-        attribute: math.prod(struct.unpack_from("<III", value))
-        for attribute, value in attributes(info)
-        if attribute in (_MAX_THREADS, _REQUIRED_THREADS) and len(value) >= 12
-    }
-    return sizes.get(_REQUIRED_THREADS, sizes.get(_MAX_THREADS))
+    return KernelImage(function, parameters, base, constants, shared, block_threads(info))
 
 
 def _parameters(info: bytes) -> tuple[tuple[Parameter, ...], int | None]:

@@ -8,6 +8,7 @@ import re
 import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from profiler.build import opcode_counts
@@ -17,7 +18,7 @@ from profiler.build.toolchain import find_tool, require_tool
 from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
 from profiler.evidence.naming import brief_list
-from profiler.sass.listing import FileLine, FunctionCode, Listing, make_listing
+from profiler.sass.listing import FileLine, FunctionCode, Listing, SassLine, function_rows, make_listing
 
 _LINE_INFO = re.compile(r'//## File "(.*?)", line (\d+)')
 # Sources that come with a compiler: what a reader wants of code inlined from them is the line of the call.
@@ -53,6 +54,9 @@ TOO_NEW = re.compile(
     r"Unsupported \.(version|target)|not defined for option 'gpu-name'|specified by \.target is higher", re.I
 )
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
+
+
+_READ_AS = {"sm_70": "sm_75", "sm_72": "sm_75"}
 
 
 def disassemble(
@@ -100,6 +104,37 @@ def library_functions(path: Path, arch: str) -> tuple[FunctionCode, ...]:
     with scratch_folder() as folder:
         lines = _line_info(extract_cubin(path, arch, folder))
     return parse_functions(sass, lines)
+
+
+def disassemble_codes(arch: str, codes: Sequence[bytes]) -> list[tuple[SassLine, ...] | None]:
+    """The lines of the machine code of each of some functions, without their files, by nvdisasm.
+
+    arch: sm_90a. None for code that nvdisasm cannot read: it prints nothing at all where one word is wrong,
+    and toolkit 13 knows nothing before Turing, as which it reads Volta. Raises CannotJudge where the tool is
+    missing, BuildFailed where it does not end.
+    """
+    target = _READ_AS.get(arch, arch).replace("sm_", "SM")
+    with scratch_folder() as folder:
+        file = folder / "code.bin"
+        file.write_bytes(b"".join(codes))
+        try:
+            text = _run_tool("nvdisasm", "--binary", target, str(file))
+        except BuildFailed as error:
+            if "is not defined for option" in str(error):
+                return [None] * len(codes)
+            if "did not end" in str(error):
+                raise
+            text = ""
+    instructions = [found for line in text.splitlines() if (found := read_line(line))]
+    counts = [len(code) // opcode_counts.INSTRUCTION_BYTES for code in codes]
+    if len(instructions) != sum(counts):
+        half = len(codes) // 2
+        if not half:
+            return [None]
+        return disassemble_codes(arch, codes[:half]) + disassemble_codes(arch, codes[half:])
+    ends = list(accumulate(counts))
+    parts = [instructions[end - count : end] for count, end in zip(counts, ends, strict=True)]
+    return [*function_rows(parts)]
 
 
 def parse_functions(sass: str, lines: Mapping[tuple[str, int], FileLine]) -> tuple[FunctionCode, ...]:

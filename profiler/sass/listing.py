@@ -166,6 +166,19 @@ def make_listing(
     return Listing(label, tuple(function.name for function in functions), tuple(lines), texts=texts or {})
 
 
+def function_rows(codes: Sequence[Sequence[tuple[int, str]]]) -> list[tuple[SassLine, ...]]:
+    """The lines of functions that are printed one behind the other, by absolute offset and text."""
+    starts = [code[0][0] if code else 0 for code in codes]
+    addresses = [
+        (index, offset - start)
+        for index, (start, code) in enumerate(zip(starts, codes, strict=True))
+        for offset, _ in code
+    ]
+    texts = [text for code in codes for _, text in code]
+    lines = iter(_lines(addresses, texts, [None] * len(texts), _CodeMap(addresses, starts=starts)))
+    return [tuple(next(lines) for _ in code) for code in codes]
+
+
 def select_functions(listing: Listing, is_selected: Callable[[str], bool]) -> Listing:
     """The functions that are selected by their names, with their lines and counts."""
     selected = [index for index, name in enumerate(listing.functions) if is_selected(name)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ _RESULT = re.compile(r"(U?)R(\d+|Z)\b")  # what an operand that is written looks
 _REGISTER = re.compile(r"(?<!\w)R(\d+)((?:\.\w+)*)")
 _IS_REGISTER = re.compile(r"[-~|!]*R(\d|Z)")
 _PREDICATE = re.compile(r"(U?P)(\d|T)\Z")
+_OTHER_REGISTER = re.compile(r"(?:\b(g?desc\[)|(?<![\w.]))(UR|UP|P|B)(\d+)(\.64)?\b")
 _BRACKETS = re.compile(r"\[[^\]]*\]")
 _TILE = re.compile(r"64x(\d+)x\d+")  # of wgmma
 _WIDTHS = {"64": 2, "128": 4, "256": 4}  # 256 bits are two groups with a name each: LDG… R8, R16, …
@@ -44,7 +46,6 @@ class RegisterUse(NamedTuple):
     predicate_writes: int  # bit p of Pp, bit p + 8 of UPp, where it is written
 
 
-_NO_USE = RegisterUse(0, 0, 0, 0)
 NEVER = -1  # the condition of a guard that is never true
 
 
@@ -66,9 +67,27 @@ def predicate_of(condition: int) -> int:
     return (condition - 1) // 2
 
 
+class Operand(NamedTuple):
+    """One operand, and the registers in it."""
+
+    text: str  # as it is printed
+    registers: tuple[tuple[str, int, int], ...]  # R, UR, P, UP or B, the number of the first, how many
+
+
+class Operands(NamedTuple):
+    """What an instruction writes and reads, in the order of its text."""
+
+    condition: int  # of its guard, as RegisterUse has it
+    results: tuple[Operand, ...]
+    sources: tuple[Operand, ...]
+
+
+_NO_OPERANDS = Operands(0, (), ())
+
+
 @lru_cache(maxsize=1 << 15)
-def register_use(text: str) -> RegisterUse:
-    """Registers of an instruction as cuobjdump prints it.
+def read_operands(text: str) -> Operands:
+    """The operands of an instruction as cuobjdump prints it.
 
     What it reads is never too little: where a width is not known, the registers that any form reads count.
     Sources: PTX ISA, "Matrix Fragments" of each mma shape, for groups; the CUDA Binary Utilities' instruction
@@ -76,51 +95,95 @@ def register_use(text: str) -> RegisterUse:
     """
     words = split_instruction(text)
     if words is None:
-        return _NO_USE
+        return _NO_OPERANDS
     guard, opcode, rest = words
     condition = guard_condition(guard.removeprefix("!"), guard.startswith("!")) if guard else 0
     if condition == NEVER:
-        return RegisterUse(0, 0, NEVER, 0)
+        return Operands(NEVER, (), ())
     base, *modifiers = opcode.split(".")
     sources = [part.strip() for part in _split(rest)]
-    predicate_writes = 0x7F if sources[:1] == ["PR"] else 0
+    results = [Operand("PR", (("P", 0, 7),))] if sources[:1] == ["PR"] else []
     if base not in _CONTROL:
-        predicate_writes |= _take_predicates(sources, 2)
-    writes = 0
-    if base not in _READ_ONLY and sources and (result := _RESULT.match(sources[0])):
-        if not result[1] and result[2] != "Z":
-            writes = _group(int(result[2]), _result_width(base, modifiers))
-        del sources[0]
-        if base in _GLOBAL and "256" in modifiers and sources and (result := _RESULT.match(sources[0])):
-            if result[2] != "Z":
-                writes |= _group(int(result[2]), _result_width(base, modifiers))
-            del sources[0]
+        results += _take_predicates(sources)
+    if base not in _READ_ONLY and sources and _RESULT.match(sources[0]):
+        width = _result_width(base, modifiers)
+        results.append(_result(sources.pop(0), width))
+        if base in _GLOBAL and "256" in modifiers and sources and _RESULT.match(sources[0]):
+            results.append(_result(sources.pop(0), width))
         # A carry is a second result: IADD3 R0, P0, P1, R2, …
-        predicate_writes |= _take_predicates(sources, 2)
-    reads = 0
+        results += _take_predicates(sources)
+    elif base == "BSSY" and sources:
+        results.append(Operand(sources[0], _other_registers(sources[0])))
+        del sources[0]
+    read = []
     registers = 0  # sources so far that are registers
     for place, source in enumerate(sources):
         outside = _BRACKETS.sub("", source)
-        for register in _REGISTER.finditer("".join(_BRACKETS.findall(source))):
-            reads |= _group(int(register[1]), _address_width(base, modifiers, register[2], source))
-        for register in _REGISTER.finditer(outside):
-            width = _source_width(base, modifiers, registers, place, register[2])
-            reads |= _group(int(register[1]), width)
+        found = [
+            ("R", int(one[1]), _address_width(base, modifiers, one[2], source))
+            for one in _REGISTER.finditer("".join(_BRACKETS.findall(source)))
+        ]
+        found += [
+            ("R", int(one[1]), _source_width(base, modifiers, registers, place, one[2]))
+            for one in _REGISTER.finditer(outside)
+        ]
+        read.append(Operand(source, (*found, *_other_registers(source))))
         registers += _IS_REGISTER.match(outside) is not None
-    return RegisterUse(reads, writes, condition, predicate_writes)
+    return Operands(condition, tuple(results), tuple(read))
 
 
-def _take_predicates(operands: list[str], most: int) -> int:
-    """Remove the predicates in front, at most so many; the bits of those that a result can go to."""
+def _result(text: str, width: int) -> Operand:
+    name = _RESULT.match(text)
+    if name is None or name[2] == "Z":
+        return Operand(text, ())
+    return Operand(text, ((f"{name[1]}R", int(name[2]), width),))
+
+
+def _other_registers(text: str) -> tuple[tuple[str, int, int], ...]:
+    """Uniform registers, predicates and barriers of a source; a descriptor takes several."""
+    return tuple(
+        (
+            one[2],
+            int(one[3]),
+            1 if one[2] != "UR" else 4 if one[1] == "gdesc[" else 2 if one[1] or one[4] else 1,
+        )
+        for one in _OTHER_REGISTER.finditer(text)
+    )
+
+
+@lru_cache(maxsize=1 << 15)
+def register_use(text: str) -> RegisterUse:
+    """General registers and predicates of an instruction, as read_operands has them."""
+    condition, results, sources = read_operands(text)
+    written = [register for operand in results for register in operand.registers]
+    predicates = 0
+    for kind, number, count in written:
+        if kind in ("P", "UP"):
+            predicates |= ((1 << count) - 1) << (number + (8 if kind == "UP" else 0))
+    return RegisterUse(
+        _bits(register for operand in sources for register in operand.registers),
+        _bits(written),
+        condition,
+        predicates,
+    )
+
+
+def _bits(registers: Iterable[tuple[str, int, int]]) -> int:
+    """The general registers among some."""
     bits = 0
-    for _ in range(most):
-        predicate = _PREDICATE.match(operands[0]) if operands else None
-        if predicate is None:
-            break
-        if predicate[2] != "T":
-            bits |= 1 << (int(predicate[2]) + (8 if predicate[1] == "UP" else 0))
-        del operands[0]
+    for kind, number, width in registers:
+        if kind == "R":
+            bits |= _group(number, width)
     return bits
+
+
+def _take_predicates(operands: list[str]) -> list[Operand]:
+    """Remove the predicates in front, two at most, to which a result can go."""
+    taken = list[Operand]()
+    while len(taken) < 2 and operands and (predicate := _PREDICATE.match(operands[0])):
+        number = () if predicate[2] == "T" else ((predicate[1], int(predicate[2]), 1),)
+        taken.append(Operand(operands.pop(0), number))
+    return taken
 
 
 def _split(text: str) -> list[str]:

@@ -1,0 +1,297 @@
+"""What changed in the machine code between two binaries, function by function, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from profiler.compare.match_launches import name_filter
+from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Table
+from profiler.documents.document import Document
+from profiler.errors import Exit, UnknownName
+from profiler.evidence.naming import brief_list
+from profiler.sass.binary_functions import BinaryFunction
+from profiler.sass.code_changes import (
+    ChangeKind,
+    CodeChanges,
+    CountChange,
+    FunctionChange,
+    compare_binaries,
+)
+
+_SHOWN = 20  # functions, unless everything is asked for
+_COUNTS_SHOWN = 3  # of one function
+# What may be allowed, with what concerns less.
+Allowed = Literal["resources", "reordered", "registers", "rescheduled", "renamed"]
+_MEANINGS = {
+    ChangeKind.NOT_READ: "nvdisasm does not know some instruction",
+    ChangeKind.NEW: "only in the new one",
+    ChangeKind.GONE: "only in the old one",
+    ChangeKind.SPILLS: "more or fewer instructions that spill registers",
+    ChangeKind.MMA: "other matrix instructions",
+    ChangeKind.UNROLL: "a loop does another number of steps at a time",
+    ChangeKind.LOOPS: "other loops",
+    ChangeKind.MEMORY_WIDTH: "accesses of another width",
+    ChangeKind.BARRIERS: "other barriers, fences or waits",
+    ChangeKind.OPCODES: "other instructions",
+    ChangeKind.CONSTANTS: "the same instructions with other numbers",
+    ChangeKind.OPERANDS: "the same instructions on other values",
+    ChangeKind.RESOURCES: "the same code; other registers, stack, shared memory, parameters or launch bounds",
+    ChangeKind.REORDERED: "the same instructions on the same values in another order",
+    ChangeKind.REGISTERS: "only other numbers of registers",
+    ChangeKind.RESCHEDULED: "only other waits, stalls and hints of the scheduler",
+    ChangeKind.RENAMED: "only another name",
+    ChangeKind.SAME: "no difference",
+}
+
+
+@dataclass(frozen=True, repr=False)
+class ChangesDocument(Document):
+    """The functions of two binaries, what concerns most first."""
+
+    changes: CodeChanges
+    allowed: ChangeKind = ChangeKind.SAME  # changes that concern no more than this one pass
+    top: int | None = None
+
+    columns = (
+        *("function", "name", "arch", "file", "kind", "kinds", "depth", "allowed"),
+        *("registers_old", "registers", "stack_bytes_old", "stack_bytes", "instructions_old", "instructions"),
+    )
+    numbers_are = "static"
+
+    @property
+    def title(self) -> str:
+        """The two binaries."""
+        return f"{self.changes.b} against {self.changes.a}"
+
+    @property
+    def exit_code(self) -> Exit:
+        """1 where something changed that is not allowed, 3 where only what could not be read remains."""
+        kinds = {change.kind for change in self.changes.changes if not self.is_allowed(change)}
+        if kinds - {ChangeKind.NOT_READ}:
+            return Exit.REGRESSION
+        return Exit.UNJUDGED if kinds else Exit.PASS
+
+    def is_allowed(self, change: FunctionChange) -> bool:
+        """Whether it is no more than what may change."""
+        return change.kind.rank >= self.allowed.rank
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """How many functions changed, then each that did."""
+        total, changed = len(self.changes.changes), self.changes.changed
+        first = (
+            f"{len(changed):,} of {total:,} functions changed"
+            if changed
+            else f"{total:,} functions, none changed"
+        )
+        return [first, *(_sentence(change) for change in changed)]
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a function; None on the side that lacks it."""
+        return [self._row(change) for change in self.changes.changes]
+
+    def _row(self, change: FunctionChange) -> tuple[object, ...]:
+        either, a, b = change.pair.either, change.pair.a, change.pair.b
+        return (
+            either.name,
+            either.short_name,
+            either.arch,
+            either.file or None,
+            change.kind.value,
+            ", ".join(change.kinds),
+            change.depth,
+            self.is_allowed(change),
+            a and a.registers,
+            b and b.registers,
+            a and a.stack_bytes,
+            b and b.stack_bytes,
+            a and a.instructions,
+            b and b.instructions,
+        )
+
+    def _content(self) -> dict[str, object]:
+        """The counts of all functions, and every function that changed."""
+        return {
+            "old": self.changes.a,
+            "new": self.changes.b,
+            "evidence": "static",
+            "allowed": None if self.allowed is ChangeKind.SAME else self.allowed.value,
+            "functions": len(self.changes.changes),
+            "kinds": {kind.value: count for kind, count in self.changes.counts.items()},
+            "changes": [self._change_dict(change) for change in self.changes.changed],
+        }
+
+    def _change_dict(self, change: FunctionChange) -> dict[str, object]:
+        either, a, b = change.pair.either, change.pair.a, change.pair.b
+        return {
+            "function": either.name,
+            "old_function": a.name if a and a.name != either.name else None,
+            "arch": either.arch,
+            "file": either.file or None,
+            "is_kernel": either.is_kernel,
+            "kind": change.kind.value,
+            "kinds": [kind.value for kind in change.kinds],
+            "depth": change.depth,
+            "is_allowed": self.is_allowed(change),
+            "old": _facts(a),
+            "new": _facts(b),
+            "counts": [
+                {"kind": one.kind.value, "what": one.what, "depth": one.depth, "old": one.a, "new": one.b}
+                for one in change.counts
+            ],
+        }
+
+    def blocks(self, *, everything: bool = False) -> Iterator[Block]:
+        """How many of each kind, then the functions that changed, what concerns most first."""
+        yield Heading((Name(self.changes.b), " against ", Name(self.changes.a)), 1)
+        yield Line(self.sentences[0])
+        kinds = [(kind.value, f"{count:,}", _MEANINGS[kind]) for kind, count in self.changes.counts.items()]
+        yield Table(("kind", "functions", ""), kinds, right=(1,))
+        changed = self.changes.changed
+        groups = list(_grouped(changed))
+        shown = groups if everything else groups[: self.top or _SHOWN]
+        if shown:
+            yield Heading("What changed")
+            yield Table(
+                (
+                    "function",
+                    "kind",
+                    "depth",
+                    "functions",
+                    "architectures",
+                    "registers",
+                    "instructions",
+                    "what",
+                ),
+                list(map(_cells, shown)),
+                right=(2, 3),
+            )
+        if rest := len(groups) - len(shown):
+            yield Line(f"and {rest:,} more: --all")
+        if self.allowed is not ChangeKind.SAME and changed:
+            passed = sum(map(self.is_allowed, changed))
+            yield Line(f"{passed:,} of them allowed: {self.allowed.value}, or less")
+        twice = {group[0].pair.either.short_name: group[0].kinds for group in shown if group[0].kinds[1:]}
+        if twice:
+            rows = [(Name(name), ", ".join(kinds)) for name, kinds in twice.items()]
+            yield Fold("every kind of change", [Table(("function", "kinds"), rows)], "every kind: --json")
+
+
+def code_changes(
+    old: str,
+    new: str,
+    *,
+    kernel: str | None = None,
+    arch: str | None = None,
+    allow: Allowed | None = None,
+    top: int | None = None,
+) -> ChangesDocument:
+    """What changed in the machine code between two builds, without running it.
+
+    OLD and NEW are cubins, objects, libraries, fat binaries, wheels, or folders of these. Every function of
+    every architecture is compared and named by what concerns most: spills, matrix instructions, unrolled or
+    other loops, widths of accesses, barriers, opcodes, constants, operands, resources, order, numbers of
+    registers, schedule, name. The depth is the number of loops around the deepest change.
+
+    "same", "rescheduled" and "renamed" follow from the bytes; "registers" and "reordered" from which
+    instruction computed each value that is read.
+
+    Arguments:
+    old: the build that is the baseline
+    new: the build that is compared with it
+    arch: only this architecture, such as sm_90a
+    allow: changes of this kind, and of kinds that concern less, pass
+    top: show only so many functions
+
+    Exit codes: 0 nothing changed but what is allowed, 1 something did, 3 something could not be read.
+
+    Raises BuildFailed for a file that is damaged or holds no machine code, CannotJudge where it holds PTX
+    alone or nvdisasm is missing, UnknownName for a file that is not there or a kernel that neither has.
+
+        profiler.code_changes("old.so", "new.so").changes.counts
+    """
+    paths = [Path(old), Path(new)]
+    for path in paths:
+        if not path.exists():
+            raise UnknownName(f"{path} does not exist")
+    is_selected = name_filter(kernel) if kernel else None
+    changes = compare_binaries(paths[0], paths[1], arch=arch, is_selected=is_selected)
+    return ChangesDocument(changes, ChangeKind(allow) if allow else ChangeKind.SAME, top)
+
+
+def _facts(function: BinaryFunction | None) -> dict[str, object] | None:
+    if function is None:
+        return None
+    return {
+        "registers": function.registers,
+        "stack_bytes": function.stack_bytes,
+        "shared_bytes": function.shared_bytes,
+        "shared_spill_bytes": function.code.shared_spill_bytes,
+        "spill_instructions": None if function.code.spills is None else len(function.code.spills),
+        "max_threads": function.max_threads,
+        "instructions": function.instructions,
+    }
+
+
+def _sentence(change: FunctionChange) -> str:
+    either = change.pair.either
+    depth = f" in {change.depth} loops" if change.depth else ""
+    counts = f": {_counts(change)}" if change.counts else ""
+    return f"{either.short_name} ({either.arch}): {change.kind.value}{depth}{counts}"
+
+
+def _grouped(changes: Sequence[FunctionChange]) -> Iterator[list[FunctionChange]]:
+    """The functions of one plain name and kind together, in the order of the first of each."""
+    groups: dict[tuple[str, ChangeKind], list[FunctionChange]] = {}
+    for change in changes:
+        groups.setdefault((change.pair.either.short_name, change.kind), []).append(change)
+    yield from groups.values()
+
+
+def _cells(group: Sequence[FunctionChange]) -> tuple[str | Name, ...]:
+    """A row for functions of one name; … stands where what is said of the first is not so of all."""
+    change = group[0]
+    either, a, b = change.pair.either, change.pair.a, change.pair.b
+    more = ", …" if len({other.pair.code_bytes for other in group}) > 1 else ""
+    depths = [other.depth for other in group if other.depth is not None]
+    registers = {_registers(other) for other in group}
+    return (
+        Name(either.short_name),
+        change.kind.value,
+        str(max(depths)) if depths else "–",
+        f"{len(group):,}",
+        brief_list(sorted({other.pair.either.arch for other in group}, key=_arch_order)),
+        f"{_registers(change)}{'' if len(registers) == 1 else ', …'}",
+        f"{_from_to(a.instructions if a else None, b.instructions if b else None)}{more}",
+        _counts(change),
+    )
+
+
+def _registers(change: FunctionChange) -> str:
+    a, b = change.pair.a, change.pair.b
+    return _from_to(a.registers if a else None, b.registers if b else None)
+
+
+def _arch_order(arch: str) -> tuple[int, str]:
+    number = arch.removeprefix("sm_").rstrip("af")
+    return int(number), arch
+
+
+def _from_to(a: int | None, b: int | None) -> str:
+    if a == b:
+        return "–" if a is None else f"{a:,}"
+    return " → ".join("–" if one is None else f"{one:,}" for one in (a, b))
+
+
+def _counts(change: FunctionChange) -> str:
+    own = [one for one in change.counts if one.kind is change.kind]
+    own.sort(key=lambda one: (-one.depth, -abs(one.b - one.a)))
+    words = ", ".join(map(_count_words, own[:_COUNTS_SHOWN]))
+    return f"{words}, …" if len(own) > _COUNTS_SHOWN else words
+
+
+def _count_words(change: CountChange) -> str:
+    return f"{change.what} {change.a} → {change.b}"

@@ -1,0 +1,277 @@
+"""What changed between two builds: planted in one source, and in code made by hand."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from profiler.build.code_images import FunctionBytes
+from profiler.build.toolchain import require_tool
+from profiler.errors import BuildFailed, CannotJudge, UnknownName
+from profiler.sass.binary_functions import BinaryFunction, pair_functions, read_functions_of
+from profiler.sass.code_changes import (
+    ChangeKind,
+    FunctionChange,
+    FunctionRows,
+    compare_binaries,
+    quick_change,
+    read_change,
+)
+from profiler.sass.listing import function_rows
+from tests.toolchain import needs_nvcc, needs_sass
+
+# One kernel a kind of change, named by what the machine code of NEW has to be called.
+_SOURCE = r"""
+#ifdef NEW
+#define IF_NEW(a, b) a
+constexpr int STEPS = 8;
+#else
+#define IF_NEW(a, b) b
+constexpr int STEPS = 4;
+#endif
+namespace { __global__ void same_hidden(float *x) { x[threadIdx.x] *= 2.f; } }
+void launch(float *x) { same_hidden<<<1, 32>>>(x); }
+extern "C" {
+__global__ void same_kernel(float *x) { x[threadIdx.x] += 1.f; IF_NEW(if (0) x[1] = 2.f;, ) }
+__global__ void IF_NEW(renamed_new, renamed_old)(double *x) { x[threadIdx.x] = x[threadIdx.x + 7] * 3.0; }
+__global__ void constants(float *x) { x[threadIdx.x] *= IF_NEW(5.f, 3.f); }
+__global__ void opcodes(float *x) { x[threadIdx.x] = IF_NEW(rsqrtf, __sinf)(x[threadIdx.x]); }
+__global__ void operands(const float *a, float *o, int n) {
+  float s = 0.f, m = 1.f;
+  for (int i = 0; i < n; i++) { float v = a[i]; IF_NEW(s = fmaxf(s, v); m += v;, s += v; m = fmaxf(m, v);) }
+  o[0] = s; o[1] = m;
+}
+__global__ void memory_width(IF_NEW(float2, float) *o, const IF_NEW(float2, float) *a) {
+  o[threadIdx.x] = a[threadIdx.x];
+}
+__global__ void __launch_bounds__(IF_NEW(512, 256)) resources(float *x) { x[threadIdx.x] -= 1.f; }
+__global__ void unrolled(const float *a, float *o, int n) {
+  float s = 0.f;
+#pragma unroll STEPS
+  for (int i = threadIdx.x; i < n; i += 64) s += a[i];
+  o[threadIdx.x] = s;
+}
+__global__ void barriers_and_waits(float *x, int n) {
+  __shared__ float t[64];
+#pragma unroll 1
+  for (int i = 0; i < n; i++) {
+    t[threadIdx.x] = x[i + threadIdx.x]; __syncthreads();
+    x[i * 64 + threadIdx.x] = t[63 - threadIdx.x]; IF_NEW(, __syncthreads();)
+  }
+}
+__global__ void MMA_shape(const unsigned *a, float *o, int n) {
+  float c[4] = {};
+  for (int k = 0; k < n; k++) {
+    unsigned x = a[k], y = a[k + 1];
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32." IF_NEW("bf16.bf16", "f16.f16") ".f32 {%0,%1,%2,%3}, "
+      "{%4,%5}, {%4}, {%0,%1,%2,%3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(x), "r"(y));
+  }
+  for (int i = 0; i < 4; i++) o[4 * threadIdx.x + i] = c[i];
+}
+__global__ void __launch_bounds__(1024, IF_NEW(2, 1)) spills(const float *a, float *o, int n) {
+  float x[56];
+  for (int i = 0; i < 56; i++) x[i] = a[i * n + threadIdx.x];
+  for (int m = 0; m < n; m++)
+    for (int k = 0; k < m; k++) {
+      float t = a[k + m];
+#pragma unroll
+      for (int i = 0; i < 56; i++) x[i] = x[i] * t + x[(i * 7) % 56];
+    }
+  for (int i = 0; i < 56; i++) o[i * n + threadIdx.x] = x[i];
+}
+IF_NEW(__global__ void new_kernel(int *x) { x[0] = 1; }, __global__ void gone(int *x) { x[0] = x[2] / 7; })
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["sm_80", "sm_90a"])
+def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("planted")
+    (folder / "planted.cu").write_text(_SOURCE)
+    nvcc = [str(require_tool("nvcc").path), f"-arch={request.param}", "-cubin", "planted.cu"]
+    started = [
+        subprocess.Popen([*nvcc, "-o", name, *flags], cwd=folder)
+        for name, flags in (("old.cubin", []), ("new.cubin", ["-DNEW"]))
+    ]
+    assert [one.wait() for one in started] == [0, 0]
+    return folder / "old.cubin", folder / "new.cubin"
+
+
+@needs_sass
+def test_what_is_planted_is_named(builds: tuple[Path, Path]) -> None:
+    found = {change.pair.either.short_name: change for change in compare_binaries(*builds).changes}
+    kinds = {name: change.kind for name, change in found.items()}
+    assert kinds.pop("same_hidden") == kinds.pop("same_kernel") == ChangeKind.SAME
+    assert kinds.pop("new_kernel") is ChangeKind.NEW
+    assert kinds.pop("renamed_new") is ChangeKind.RENAMED
+    assert kinds == {kind.value.replace(" ", "_"): kind for kind in kinds.values()}
+    assert len(kinds) == 10
+    assert found["spills"].depth == 2
+    assert found["barriers_and_waits"].depth == 1
+    (barriers,) = (one for one in found["barriers_and_waits"].counts if one.what == "BAR")
+    assert (barriers.a, barriers.b) == (2, 1)
+    matrices = {
+        (one.what.split(".")[-1], one.a, one.b) for one in found["MMA_shape"].counts if "MMA" in one.what
+    }
+    assert {name for name, _, _ in matrices} >= {"BF16"}
+    resources = found["resources"].pair
+    assert resources.a
+    assert resources.b
+    assert (resources.a.max_threads, resources.b.max_threads) == (256, 512)
+
+
+@needs_sass
+def test_a_build_is_the_same_as_itself_and_its_changes_turn_round(builds: tuple[Path, Path]) -> None:
+    old, new = builds
+    assert not compare_binaries(old, old).changed
+    there, back = (compare_binaries(*sides).counts for sides in ((old, new), (new, old)))
+    assert back == there
+
+
+@needs_nvcc
+def test_functions_are_selected_by_architecture_and_name(builds: tuple[Path, Path]) -> None:
+    old, new = builds
+    changes = compare_binaries(old, new, is_selected=lambda name: name == "resources").changes
+    assert [change.pair.either.name for change in changes] == ["resources"]
+    with pytest.raises(UnknownName, match="sm_75"):
+        compare_binaries(old, new, arch="sm_75")
+    with pytest.raises(UnknownName):
+        compare_binaries(old, new, is_selected=lambda name: name == "none such")
+
+
+@needs_nvcc
+def test_folders_are_one_binary_and_other_files_are_refused(
+    builds: tuple[Path, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "one.cubin").write_bytes(builds[0].read_bytes())
+    functions = read_functions_of(tmp_path)
+    assert {function.file for function in functions} == {"deep/one.cubin"}
+    assert [function.name for function in functions] == [one.name for one in read_functions_of(builds[0])]
+    for name, content, error in (
+        ("a.cubin", b"nothing", BuildFailed),
+        ("b.whl", b"no zip", BuildFailed),
+        ("c.cubin", builds[0].read_bytes()[:4000], BuildFailed),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(error):
+            read_functions_of(tmp_path / name)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises((BuildFailed, CannotJudge)):
+        read_functions_of(tmp_path / "empty")
+
+
+def _function(name: str, code: bytes = bytes(32), **facts: int) -> BinaryFunction:
+    spills = FunctionBytes(code, None, facts.pop("shared_spill_bytes", 0), 0, None)
+    return BinaryFunction("", "sm_90a", name, True, facts.get("registers", 32), 0, 0, None, spills)
+
+
+def _change(a: list[str], b: list[str], **facts: int) -> FunctionChange:
+    sides = []
+    for texts, own in ((a, {}), (b, facts)):
+        (rows,) = function_rows([[(16 * place, text) for place, text in enumerate(texts)]])
+        code = b"".join(sha256(text.encode()).digest()[:16] for text in texts)
+        sides.append(FunctionRows(_function("kernel", code, **own), rows))
+    (pair,) = pair_functions(*([side.function] for side in sides))
+    return read_change(pair, *sides)
+
+
+_BODY = [
+    "LDG.E R0, desc[UR4][R2.64]",
+    "FMUL R4, R0, 3",
+    "FADD R5, R0, R4",
+    "STG.E desc[UR4][R2.64], R5",
+    "EXIT",
+]
+
+
+def test_other_numbers_of_registers_are_registers_and_another_flow_is_not() -> None:
+    other = [
+        "LDG.E R7, desc[UR4][R2.64]",
+        "FMUL R8, R7, 3",
+        "FADD R7, R7, R8",
+        "STG.E desc[UR4][R2.64], R7",
+        "EXIT",
+    ]
+    assert _change(_BODY, other).kinds == (ChangeKind.REGISTERS,)
+    assert _change(_BODY, other, registers=24).kinds == (ChangeKind.RESOURCES, ChangeKind.REGISTERS)
+    swapped = [*other[:2], "FADD R7, R8, R8", *other[3:]]
+    assert _change(_BODY, swapped).kinds == (ChangeKind.OPERANDS,)
+    stored = [*_BODY[:3], "STG.E desc[UR4][R2.64], R4", "EXIT"]
+    assert _change(_BODY, stored).kinds == (ChangeKind.OPERANDS,)
+
+
+def test_another_order_is_reordered_and_more_work_in_a_loop_is_not() -> None:
+    loop = ["MOV R0, RZ", "FADD R1, R1, R4", "FMUL R2, R5, R6", "@P0 BRA 0x10", "EXIT"]
+    assert _change(loop, [loop[0], loop[2], loop[1], *loop[3:]]).kinds == (ChangeKind.REORDERED,)
+    moved = ["MOV R0, RZ", "FMUL R2, R5, R6", "FADD R1, R1, R4", "@P0 BRA 0x20", "EXIT"]
+    assert _change(loop, moved).kind not in (ChangeKind.REORDERED, ChangeKind.REGISTERS, ChangeKind.SAME)
+    constant = [text.replace("3", "5") if "FMUL" in text else text for text in _BODY]
+    assert _change(_BODY, constant).kinds == (ChangeKind.CONSTANTS,)
+
+
+def test_local_memory_counts_as_spills_only_where_nothing_is_marked() -> None:
+    spilled = [*_BODY[:2], "STL [R1], R4", "LDL R4, [R1]", *_BODY[2:]]
+    change = _change(_BODY, spilled)
+    assert change.kind is ChangeKind.SPILLS
+    assert {(one.what, one.a, one.b) for one in change.counts if one.kind is ChangeKind.SPILLS} == {
+        ("STL", 0, 1),
+        ("LDL", 0, 1),
+    }
+
+
+def test_bytes_say_what_is_only_scheduled_anew() -> None:
+    a = _function("k")
+    scheduled = bytearray(32)
+    scheduled[13:16] = b"\x02\xf0\x0f"  # bits 105 and up of the first instruction
+    other = bytearray(32)
+    other[12] = 1
+    pairs = {
+        "same": _function("k"),
+        "rescheduled": _function("k", bytes(scheduled)),
+        "resources": _function("k", registers=40),
+    }
+    for kind, b in pairs.items():
+        (pair,) = pair_functions([a], [b])
+        change = quick_change(pair)
+        assert change is not None
+        assert change.kind.value == kind
+    (pair,) = pair_functions([a], [_function("k", bytes(other))])
+    assert quick_change(pair) is None, "an instruction differs"
+
+
+def test_functions_pair_by_name_then_code_and_each_stands_once() -> None:
+    one, two, three = (bytes([number]) * 32 for number in (1, 2, 3))
+    hashed = "_ZN30_GLOBAL__N__{}_4_a_cu_go1kEv"
+    a = [
+        _function("kept", one),
+        _function("old", two),
+        _function(hashed.format("69f9bab9"), three),
+        _function("x", one),
+    ]
+    b = [
+        _function("new", two),
+        _function(hashed.format("7b4c1557"), one),
+        _function("kept", one),
+        _function("y", three),
+    ]
+    named = [(pair.a and pair.a.name, pair.b and pair.b.name) for pair in pair_functions(a, b)]
+    assert named == [
+        ("old", "new"),
+        (hashed.format("69f9bab9"), hashed.format("7b4c1557")),
+        ("kept", "kept"),
+        (None, "y"),
+        ("x", None),
+    ]
+    twice = [_function("k", two), replace(_function("k", one), file="b")]
+    assert [
+        (pair.a and pair.a.code.code, pair.b and pair.b.code.code)
+        for pair in pair_functions(twice, twice[::-1])
+    ] == [
+        (one, one),
+        (two, two),
+    ], "of one name those of equal code"
