@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from profiler.compare.match_launches import name_filter
+from profiler.documents.asking import Subject
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit, UnknownName
@@ -23,8 +25,6 @@ from profiler.sass.code_changes import (
 
 _SHOWN = 20  # functions, unless everything is asked for
 _COUNTS_SHOWN = 3  # of one function
-# What may be allowed, with what concerns less.
-Allowed = Literal["resources", "reordered", "registers", "rescheduled", "renamed"]
 _MEANINGS = {
     ChangeKind.NOT_READ: "nvdisasm does not know some instruction",
     ChangeKind.NEW: "only in the new one",
@@ -181,12 +181,12 @@ class ChangesDocument(Document):
 
 
 def code_changes(
-    old: str,
-    new: str,
+    old: Subject,
+    new: Subject,
     *,
     kernel: str | None = None,
     arch: str | None = None,
-    allow: Allowed | None = None,
+    allow: Literal["resources", "reordered", "registers", "rescheduled", "renamed"] | None = None,
     top: int | None = None,
 ) -> ChangesDocument:
     """What changed in the machine code between two builds, without running it.
@@ -199,27 +199,32 @@ def code_changes(
     "same", "rescheduled" and "renamed" follow from the bytes; "registers" and "reordered" from which
     instruction computed each value that is read.
 
-    Arguments:
-    old: the build that is the baseline
-    new: the build that is compared with it
-    arch: only this architecture, such as sm_90a
-    allow: changes of this kind, and of kinds that concern less, pass
-    top: show only so many functions
+    Exit codes: 0 nothing changed but what is allowed, 1 something did, 3 only what could not be read is left.
 
-    Exit codes: 0 nothing changed but what is allowed, 1 something did, 3 something could not be read.
+    Arguments:
+        old: the build that is the baseline
+        new: the build that is compared with it
+        arch: only this architecture, such as sm_90a
+        allow: changes of this kind, and of kinds that concern less, pass
+        top: show only N functions
 
     Raises BuildFailed for a file that is damaged or holds no machine code, CannotJudge where it holds PTX
     alone or nvdisasm is missing, UnknownName for a file that is not there or a kernel that neither has.
 
         profiler.code_changes("old.so", "new.so").changes.counts
     """
-    paths = [Path(old), Path(new)]
-    for path in paths:
-        if not path.exists():
-            raise UnknownName(f"{path} does not exist")
+    paths = [_path(old), _path(new)]
     is_selected = name_filter(kernel) if kernel else None
     changes = compare_binaries(paths[0], paths[1], arch=arch, is_selected=is_selected)
     return ChangesDocument(changes, ChangeKind(allow) if allow else ChangeKind.SAME, top)
+
+
+def _path(subject: Subject) -> Path:
+    if not isinstance(subject, str):
+        raise TypeError(f"a file or folder of machine code is needed, not {type(subject).__name__}")
+    if not os.path.exists(subject):
+        raise UnknownName(f"{subject} does not exist: name a cubin, library, object, wheel or folder")
+    return Path(subject)
 
 
 def _facts(function: BinaryFunction | None) -> dict[str, object] | None:

@@ -54,6 +54,7 @@ ANSWERS: Mapping[str, Declared] = {
         "also list versions without a value and kernels of only one version",
     ),
     "regressions": Declared("regressions:list_regressions", "list_regressions", "regressions"),
+    "changes": Declared("changes:code_changes", "code_changes", "changes"),
     "list runs": Declared("listing:list_runs", "list_runs", all_shows="every run, not only the newest"),
     "list versions": Declared("listing:list_versions", "list_versions"),
     "list workloads": Declared("listing:list_workloads", "list_workloads"),

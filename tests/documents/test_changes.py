@@ -1,0 +1,91 @@
+"""What changed between two binaries, as every face of the answer says it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import profiler
+from profiler.build.code_images import FunctionBytes
+from profiler.cli import main
+from profiler.documents.changes import ChangesDocument
+from profiler.errors import Exit, UnknownName
+from profiler.sass.binary_functions import BinaryFunction, FunctionPair
+from profiler.sass.code_changes import ChangeKind, CodeChanges, CountChange, FunctionChange
+
+
+def _function(name: str, arch: str = "sm_90a", registers: int = 32) -> BinaryFunction:
+    return BinaryFunction(
+        "", arch, name, True, registers, 0, 0, None, FunctionBytes(bytes(32), (16,), 0, 0, None)
+    )
+
+
+def _change(kind: ChangeKind, name: str, arch: str = "sm_90a", *counts: CountChange) -> FunctionChange:
+    return FunctionChange(FunctionPair(_function(name, arch), _function(name, arch, 40)), (kind,), counts)
+
+
+_SPILLS = _change(ChangeKind.SPILLS, "attend", "sm_90a", CountChange(ChangeKind.SPILLS, "STL", 2, 0, 9))
+_CHANGES = CodeChanges(
+    "old.so",
+    "new.so",
+    (
+        _SPILLS,
+        _change(ChangeKind.REORDERED, "copy", "sm_100"),
+        _change(ChangeKind.REORDERED, "copy", "sm_90"),
+        _change(ChangeKind.RESCHEDULED, "softmax"),
+        _change(ChangeKind.SAME, "add"),
+    ),
+)
+
+
+def test_functions_of_one_name_and_kind_are_one_row_and_the_worst_stands_first() -> None:
+    (text,) = [ChangesDocument(_CHANGES).to_markdown()]
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert [row.split("|")[1].strip() for row in rows] == ["`attend`", "`copy`", "`softmax`"]
+    assert "| 2 | sm_90, sm_100 | 32 → 40 |" in rows[1]
+    assert "| 2 | 1 | sm_90a | 32 → 40 | 2 | STL 0 → 9 |" in rows[0]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "allowed", "code"),
+    [
+        ((), ChangeKind.SAME, Exit.PASS),
+        ((ChangeKind.RENAMED,), ChangeKind.SAME, Exit.REGRESSION),
+        ((ChangeKind.RENAMED, ChangeKind.REGISTERS), ChangeKind.REGISTERS, Exit.PASS),
+        ((ChangeKind.REORDERED,), ChangeKind.REGISTERS, Exit.REGRESSION),
+        ((ChangeKind.REORDERED,), ChangeKind.REORDERED, Exit.PASS),
+        ((ChangeKind.NOT_READ,), ChangeKind.RESOURCES, Exit.UNJUDGED),
+        ((ChangeKind.NOT_READ, ChangeKind.GONE), ChangeKind.RESOURCES, Exit.REGRESSION),
+    ],
+)
+def test_what_is_allowed_passes_and_what_was_not_read_never_does(
+    kinds: tuple[ChangeKind, ...], allowed: ChangeKind, code: Exit
+) -> None:
+    changes = CodeChanges("a", "b", tuple(_change(kind, kind.value) for kind in (*kinds, ChangeKind.SAME)))
+    assert ChangesDocument(changes, allowed).exit_code is code
+
+
+def test_json_has_every_change_with_its_counts() -> None:
+    whole = json.loads(json.dumps(ChangesDocument(_CHANGES, ChangeKind.REORDERED).to_dict()))
+    assert whole["functions"] == 5
+    assert whole["kinds"] == {"spills": 1, "reordered": 2, "rescheduled": 1, "same": 1}
+    assert [(one["function"], one["is_allowed"]) for one in whole["changes"]] == [
+        ("attend", False),
+        ("copy", True),
+        ("copy", True),
+        ("softmax", True),
+    ]
+    first = whole["changes"][0]
+    assert first["counts"] == [{"kind": "spills", "what": "STL", "depth": 2, "old": 0, "new": 9}]
+    assert (first["old"]["registers"], first["new"]["registers"], first["depth"]) == (32, 40, 2)
+
+
+def test_a_file_that_is_not_there_and_a_report_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(UnknownName, match=r"none\.so does not exist"):
+        profiler.code_changes(str(tmp_path / "none.so"), str(tmp_path))
+    assert main(["changes", str(tmp_path), str(tmp_path)]) == 2
+    assert "holds no file of machine code" in capsys.readouterr().err
