@@ -67,7 +67,7 @@ def predicate_of(condition: int) -> int:
     return (condition - 1) // 2
 
 
-class Operand(NamedTuple):
+class RegisterOperand(NamedTuple):
     """One operand, and the registers in it."""
 
     text: str  # as it is printed
@@ -78,8 +78,8 @@ class Operands(NamedTuple):
     """What an instruction writes and reads, in the order of its text."""
 
     condition: int  # of its guard, as RegisterUse has it
-    results: tuple[Operand, ...]
-    sources: tuple[Operand, ...]
+    results: tuple[RegisterOperand, ...]
+    sources: tuple[RegisterOperand, ...]
 
 
 _NO_OPERANDS = Operands(0, (), ())
@@ -102,7 +102,7 @@ def read_operands(text: str) -> Operands:
         return Operands(NEVER, (), ())
     base, *modifiers = opcode.split(".")
     sources = [part.strip() for part in _split(rest)]
-    results = [Operand("PR", (("P", 0, 7),))] if sources[:1] == ["PR"] else []
+    results = [RegisterOperand("PR", (("P", 0, 7),))] if sources[:1] == ["PR"] else []
     if base not in _CONTROL:
         results += _take_predicates(sources)
     if base not in _READ_ONLY and sources and _RESULT.match(sources[0]):
@@ -113,7 +113,7 @@ def read_operands(text: str) -> Operands:
         # A carry is a second result: IADD3 R0, P0, P1, R2, …
         results += _take_predicates(sources)
     elif base == "BSSY" and sources:
-        results.append(Operand(sources[0], _other_registers(sources[0])))
+        results.append(RegisterOperand(sources[0], _other_registers(sources[0])))
         del sources[0]
     read = []
     registers = 0  # sources so far that are registers
@@ -127,16 +127,16 @@ def read_operands(text: str) -> Operands:
             ("R", int(one[1]), _source_width(base, modifiers, registers, place, one[2]))
             for one in _REGISTER.finditer(outside)
         ]
-        read.append(Operand(source, (*found, *_other_registers(source))))
+        read.append(RegisterOperand(source, (*found, *_other_registers(source))))
         registers += _IS_REGISTER.match(outside) is not None
     return Operands(condition, tuple(results), tuple(read))
 
 
-def _result(text: str, width: int) -> Operand:
+def _result(text: str, width: int) -> RegisterOperand:
     name = _RESULT.match(text)
     if name is None or name[2] == "Z":
-        return Operand(text, ())
-    return Operand(text, ((f"{name[1]}R", int(name[2]), width),))
+        return RegisterOperand(text, ())
+    return RegisterOperand(text, ((f"{name[1]}R", int(name[2]), width),))
 
 
 def _other_registers(text: str) -> tuple[tuple[str, int, int], ...]:
@@ -177,12 +177,12 @@ def _bits(registers: Iterable[tuple[str, int, int]]) -> int:
     return bits
 
 
-def _take_predicates(operands: list[str]) -> list[Operand]:
+def _take_predicates(operands: list[str]) -> list[RegisterOperand]:
     """Remove the predicates in front, two at most, to which a result can go."""
-    taken = list[Operand]()
+    taken = list[RegisterOperand]()
     while len(taken) < 2 and operands and (predicate := _PREDICATE.match(operands[0])):
         number = () if predicate[2] == "T" else ((predicate[1], int(predicate[2]), 1),)
-        taken.append(Operand(operands.pop(0), number))
+        taken.append(RegisterOperand(operands.pop(0), number))
     return taken
 
 

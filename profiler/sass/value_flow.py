@@ -9,7 +9,7 @@ from typing import NamedTuple
 from profiler.build.instruction_text import split_instruction
 from profiler.sass.listing import SassLine
 from profiler.sass.loops import BlockGraph
-from profiler.sass.register_operands import NEVER, Operand, read_operands
+from profiler.sass.register_operands import NEVER, RegisterOperand, read_operands
 from profiler.sass.registers import shapes
 
 # Factors and summands that may change places, by opcode: how many of the first sources.
@@ -116,7 +116,7 @@ class _Step:
             state[register] = state[register] | origin if self.is_conditional else origin
 
 
-def _each(operand: Operand) -> list[Register]:
+def _each(operand: RegisterOperand) -> list[Register]:
     return [  # of groups that end behind the last register no part
         (kind, number + offset)
         for kind, number, width in operand.registers
