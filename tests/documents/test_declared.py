@@ -43,7 +43,7 @@ def test_every_face_of_an_answer_takes_what_its_function_does(command: str) -> N
     assert names < vars(parsed(command, *required)).keys()
     function = inspect.signature(getattr(profiler, ANSWERS[command].library))
     taken = inspect.signature(load_answer(command)).parameters.keys()
-    assert "data" in function.parameters
+    assert ("data" in function.parameters) == bool(declaration(command).sources)
     assert ("metrics" in function.parameters) == ("table" in taken)
     assert ("store" in function.parameters) == bool({"store", "store_opener"} & taken)
     assert {"name" if one == "subject" else one for one in function.parameters} >= names
