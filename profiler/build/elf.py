@@ -21,7 +21,8 @@ _SYMBOLS = 2  # SHT_SYMTAB
 # initialised: global, and shared with that of its debug section.
 _EMPTY = frozenset((8, 0x70000007, 0x7000000A))
 # SHT_RELA, SHT_REL, and what Blackwell's cubins have beside SHT_RELA: bytes of an entry.
-_RELOCATIONS = {4: 24, 9: 16, 0x70000082: 24}
+_WITH_ADDEND = 24
+_RELOCATIONS = {4: _WITH_ADDEND, 9: 16, 0x70000082: _WITH_ADDEND}
 _MAGIC = b"\x7fELF\x02"
 _LONGEST_NAME = 65_536  # in bytes; mangled names of templates have thousands
 _MALFORMED = (struct.error, ValueError, IndexError, OverflowError)
@@ -50,6 +51,7 @@ class Symbol(NamedTuple):
     number: int  # its place in its table
     name: str
     place: int  # the index of the section that it is in; others are not defined here, or no section
+    value: int  # where in that section
     size: int
     binding: int  # 0 local, 1 global, 2 weak
     kind: int  # STT_*
@@ -63,6 +65,8 @@ class Relocation(NamedTuple):
     offset: int
     symbol: str  # "" where it is a whole section
     target: str  # the section that the symbol is in; "" where it is defined elsewhere
+    kind: int = 0  # R_CUDA_*
+    distance: int = 0  # in bytes from where that section begins; of an entry without one the place has it
 
 
 def is_elf(data: Data) -> bool:
@@ -138,8 +142,8 @@ def _symbols(data: bytes, table: Section, sections: list[Section]) -> Iterator[S
     strings = section_bytes(data, sections[table.link])
     entries = section_bytes(data, table)
     rows = struct.iter_unpack("<IBBHQQ", entries[: len(entries) // 24 * 24])
-    for index, (name, info, other, place, _, size) in enumerate(rows):
-        yield Symbol(index, _text(strings, name), place, size, info >> 4, info & 0xF, other)
+    for index, (name, info, other, place, value, size) in enumerate(rows):
+        yield Symbol(index, _text(strings, name), place, value, size, info >> 4, info & 0xF, other)
 
 
 def read_relocations(data: bytes) -> list[Relocation]:
@@ -154,11 +158,18 @@ def read_relocations(data: bytes) -> list[Relocation]:
                 continue
             if section.link not in tables:
                 tables[section.link] = list(_symbols(data, sections[section.link], sections))
-            entries, place = section_bytes(data, section), sections[section.info].name
+            entries, place = section_bytes(data, section), sections[section.info]
+            content = section_bytes(data, place)
             for at in range(0, len(entries) // entry * entry, entry):
                 offset, info = struct.unpack_from("<QQ", entries, at)
                 symbol = tables[section.link][info >> 32]
-                found.append(Relocation(place, offset, symbol.name, section_name(sections, symbol.place)))
+                if entry == _WITH_ADDEND:
+                    (addend,) = struct.unpack_from("<q", entries, at + 16)
+                else:
+                    addend = int.from_bytes(content[offset : offset + 8], "little", signed=True)
+                target = section_name(sections, symbol.place)
+                kind, distance = info & 0xFFFFFFFF, symbol.value + addend
+                found.append(Relocation(place.name, offset, symbol.name, target, kind, distance))
     except _MALFORMED as error:
         raise BuildFailed(f"no whole ELF file: {error}") from None
     return found

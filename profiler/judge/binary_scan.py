@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from profiler.build.elf import WRITE
 from profiler.judge.compilation import CandidateCode
+from profiler.model.cubin import DATA_SECTIONS
 
 MOST_CONSTANT_BYTES = 4096  # of all tables together: more looks like an answer
 # Sections that hold what threads can write and the next launch reads.
@@ -43,13 +44,6 @@ _PLACE = ("SR_SMID", "SR_VIRT", "SR_NSMID")
 _COPY = ".nv.merc"
 # Where addresses of global memory lie for the code to read, and where they have no effect on what runs.
 _POINTERS = (".nv.constant4", ".nv.constant.pic")
-# Data that compilers put there by themselves, by how its name begins, and how to do without it.
-_COMPILERS_DATA = {
-    "__cudart_": "these are tables of sin, cos and tan for large arguments: call __sinf, sinpif or the like, "
-    "or compile with --use_fast_math",
-    "_ZTV": "these are tables of virtual functions: take templates or a switch",
-    "$str": "this is a string: put it into __constant__",
-}
 _DEBUG = (".debug", ".nv_debug", ".nv.tileir.debug", ".nv.host", ".eh_frame")
 
 
@@ -64,15 +58,19 @@ def scan_binary(code: CandidateCode) -> Iterator[str]:
     constants = 0
     named = _named_sections(code)
     for name, size, flags, _ in code.sections:
-        if name.startswith(f"{_COPY}."):
+        is_copy = name.startswith(f"{_COPY}.")
+        if is_copy:
             name = name.removeprefix(_COPY)
-        if size and any(name == state or name.startswith(f"{state}.") for state in _STATE):
+        if _is_state(name) and size:
             if name not in named:  # such as a string that a compiler left behind, or cuTile's launch data
                 continue
-            words = ", ".join(s for s, place, _, _ in code.symbols if place == name and not s.startswith("."))
+            if name in DATA_SECTIONS and not code.writes_own_data:  # tables, as constants are
+                constants += 0 if is_copy else size
+                continue
+            by = f", which `{code.writes_own_data[0]}` may write" if code.writes_own_data else ""
             yield (
-                f"{size} bytes of global memory of its own{f' ({words[:80]})' if words else ''}: what one "
-                f"launch leaves there the next can replay; {_way_out(words)}"
+                f"{_own_memory(code, name, size)}{by}: what one launch leaves there the next can replay; "
+                "pass scratch buffers"
             )
         elif name.startswith(".nv.constant3") or name.startswith(".nv.constant2"):
             constants += size
@@ -102,12 +100,27 @@ def scan_binary(code: CandidateCode) -> Iterator[str]:
                     yield f"{function} reads {what} ({register}): a result may not depend on it"
 
 
-def _way_out(symbols: str) -> str:
-    """What to write in place of data that a compiler put into global memory."""
-    ways = [
-        way for begin, way in _COMPILERS_DATA.items() if symbols.startswith(begin) or f", {begin}" in symbols
-    ]
-    return "; ".join(ways) or "pass scratch buffers, put tables into __constant__"
+def binary_doubts(code: CandidateCode) -> Iterator[str]:
+    """What cannot be told of the binary, a sentence each."""
+    if code.writes_own_data or not code.may_write_own_data:
+        return
+    named = _named_sections(code)
+    for name, size, _, _ in code.sections:
+        if name in DATA_SECTIONS and size and name in named:
+            store = code.may_write_own_data[0]
+            yield (
+                f"{_own_memory(code, name, size)}: whether `{store}` writes there cannot be told: its "
+                "address comes out of memory that holds an address of these"
+            )
+
+
+def _is_state(section: str) -> bool:
+    return any(section == state or section.startswith(f"{state}.") for state in _STATE)
+
+
+def _own_memory(code: CandidateCode, section: str, size: int) -> str:
+    words = ", ".join(s for s, place, _, _ in code.symbols if place == section and not s.startswith("."))
+    return f"{size} bytes of global memory of its own{f' ({words[:80]})' if words else ''}"
 
 
 def _named_sections(code: CandidateCode) -> frozenset[str]:
@@ -125,7 +138,7 @@ def _named_sections(code: CandidateCode) -> frozenset[str]:
         if place.startswith(_POINTERS):
             if code.pointers & {-1, offset // 8}:
                 named.add(target)
-        elif any(place == state or place.startswith(f"{state}.") for state in _STATE):
+        elif _is_state(place):
             held.setdefault(place, set()).add(target)
         else:
             named.add(target)

@@ -69,6 +69,8 @@ class CandidateCode:
     relocations: tuple[tuple[str, int, str, str], ...] = ()  # as build.elf.Relocation has them
     # Slots of constant bank 4 that any function reads, where addresses of global memory are; -1: any of them.
     pointers: frozenset[int] = frozenset({-1})
+    writes_own_data: tuple[str, ...] = ()  # instructions that write to global memory that the binary holds
+    may_write_own_data: tuple[str, ...] = ()  # those that may, for all that is known
 
     @property
     def cubin(self) -> Path:
@@ -247,8 +249,15 @@ def _inspect(
         _code_id(data),
         log,
         tuple((str(r[0]), int(r[1]), str(r[2]), str(r[3])) for r in answer["relocations"]),
-        frozenset(int(slot) for row in answer["functions"].values() for slot in row["pointers"]),
+        pointers=frozenset(int(slot) for row in answer["functions"].values() for slot in row["pointers"]),
+        writes_own_data=_texts(answer, "sure"),
+        may_write_own_data=_texts(answer, "possible"),
     )
+
+
+def _texts(answer: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+    """Instructions that may write to the binary's own global memory, of all functions."""
+    return tuple(str(text) for row in answer["data_writes"].values() for text in row[kind])
 
 
 def _code_id(data: bytes) -> str:

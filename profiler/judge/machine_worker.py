@@ -15,6 +15,7 @@ import struct
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,14 @@ from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.emulator.run_result import LaunchShape
 from profiler.errors import BuildFailed, ProfilerError
 from profiler.evidence.gpu_parts import find_part
+from profiler.judge.data_writes import data_writes
 from profiler.judge.footprint import Footprint, granules_of
 from profiler.judge.machine_races import GRANULE, LaunchRaces
 from profiler.judge.run_work import find_doubt, work_of
 from profiler.judge.sampled_call import ChosenBlocks, choose_blocks, run_chosen
 from profiler.model.block_sample import sample_blocks
 from profiler.model.control_words import read_code_words
-from profiler.model.cubin import KernelImage, read_kernels
+from profiler.model.cubin import KernelImage, place_data, read_kernels
 from profiler.model.error_table import load_errors
 from profiler.model.instructions import NoModel
 from profiler.model.interpreter import KernelProgram, all_blocks, count_blocks, load_program, run_blocks
@@ -89,7 +91,8 @@ def inspect(job: Job) -> dict[str, Any]:
             [symbol.name, section_name(sections, symbol.place), symbol.size, symbol.binding]
             for symbol in read_symbols(data, sections)
         ],
-        "relocations": [list(relocation) for relocation in read_relocations(data)],
+        "relocations": [list(relocation[:4]) for relocation in read_relocations(data)],
+        "data_writes": _data_writes(images, functions),
         "kernels": {
             name: {
                 "parameters": [[p.offset, p.size] for p in image.parameters],
@@ -112,6 +115,20 @@ def inspect(job: Job) -> dict[str, Any]:
             }
             for function in functions
         },
+    }
+
+
+def _data_writes(
+    images: Mapping[str, KernelImage], functions: Sequence[FunctionCode]
+) -> dict[str, dict[str, Sequence[str]]]:
+    """What writes into the cubin's own global memory, and what may, by function; DataWrites."""
+    has_addresses = any(image.data.pointers for image in images.values())
+    return {
+        function.name: asdict(
+            data_writes(load_program(image, function.instructions), holds_addresses=has_addresses)
+        )
+        for function in functions
+        if (image := images.get(function.name)) is not None and image.data.size
     }
 
 
@@ -142,6 +159,11 @@ class _CubinCode:
         self.images = read_kernels(cubin)
         self.functions = {function.name: function for function in library_functions(cubin, arch)}
         self._programs: dict[str, KernelProgram] = {}
+
+    def memory(self, arrays: list[np.ndarray[Any, Any]], place: tuple[int, list[int]]) -> GlobalMemory:
+        """Global memory with these arrays, and with what the cubin brings along, always at one place."""
+        memory, self.images = place_data(self.images, arrays, *place)
+        return memory
 
     def program(self, name: str) -> KernelProgram:
         if name not in self._programs:
@@ -199,14 +221,16 @@ class _Call:
 
     def new_memory(self) -> GlobalMemory:
         """The arrays as they are given, with guards between them."""
-        memory = GlobalMemory(_read_arrays(self._job), *self._place)
+        memory = self._code.memory(_read_arrays(self._job), self._place)
         memory.bytes[self._outside(memory)] = _GUARD
+        self._own = memory.bytes[memory.own].copy()
         return memory
 
     def _outside(self, memory: GlobalMemory) -> np.ndarray[Any, Any]:
         outside = np.ones(len(memory.bytes), bool)
         for address, size in zip(memory.addresses, self._sizes, strict=True):
             outside[address - memory.start : address - memory.start + size] = False
+        outside[memory.own] = False
         return outside
 
     def run(self, number: int, blocks: np.ndarray[Any, Any], memory: GlobalMemory | None = None) -> Footprint:
@@ -235,6 +259,8 @@ class _Call:
             blocks=blocks,
             prepare=prepare,
         )
+        if not np.array_equal(memory.bytes[memory.own], self._own):
+            raise BuildFailed(f"{_shape(launch).kernel} writes into global memory of its own")
         if counts:
             self.races |= watch.findings
             self.executed[number] = {"blocks": blocks.tolist(), "work": work_of(execution)}
@@ -311,7 +337,7 @@ def predict(job: Job) -> dict[str, Any]:
     code = _CubinCode(Path(job["cubin"]), job["arch"])
     words = read_code_words(Path(job["cubin"]))
     gpu, errors = find_part(job["gpu"]), load_errors()
-    memory = GlobalMemory(_read_arrays(job), *_anywhere(len(job["arrays"])))
+    memory = code.memory(_read_arrays(job), _anywhere(len(job["arrays"])))
     answers = []
     for number, launch in enumerate(job["launches"]):
         name, shape = launch["function"], _shape(launch)

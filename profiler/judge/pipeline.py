@@ -26,7 +26,7 @@ from profiler.evidence import opcodes
 from profiler.evidence.gpu_parts import DEFAULT_PART, GpuPart, find_part
 from profiler.evidence.values import Evidence
 from profiler.judge.artefacts import keep_artefacts
-from profiler.judge.binary_scan import scan_binary
+from profiler.judge.binary_scan import binary_doubts, scan_binary
 from profiler.judge.call_plan import CallPlan, argument_names, plan_call
 from profiler.judge.candidate import Candidate, load_candidate
 from profiler.judge.compilation import CandidateCode, compile_candidate
@@ -312,6 +312,8 @@ class _Run:
         with self.stages.stage(BINARY) as started:
             findings = list(dict.fromkeys(scan_binary(self.code)))
             state = StageState.FAILED if findings else StageState.PASSED
+            if not findings and (findings := list(binary_doubts(self.code))):
+                state = StageState.UNKNOWN
             self.stages.add(BINARY, state, started, findings[0] if findings else "", findings)
 
     def budget(self) -> None:

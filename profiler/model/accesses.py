@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +17,24 @@ from profiler.model.machine import (
     BlockState,
     Lanes,
     Read,
+    Write,
     predicate_reader,
     reader,
     wide_reader,
     writer,
 )
-from profiler.model.memory import LINE, SECTOR, WARP_SHIFT, OutOfBounds, unit_keys, wavefronts
+from profiler.model.memory import (
+    LINE,
+    SECTOR,
+    WARP_SHIFT,
+    WINDOW_SHIFT,
+    OutOfBounds,
+    unit_keys,
+    wavefronts,
+)
 
 _U32, _U64, _I64 = np.uint32, np.uint64, np.int64
+_WINDOW = _U64((1 << WINDOW_SHIFT) - 1)  # of a generic address: where in the thread's or block's own memory
 
 
 @dataclass
@@ -384,25 +394,98 @@ def _local(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     loads = instruction.base == "LDL"
     memory, register = instruction.operands[::-1] if loads else instruction.operands
     width = _width(instruction)
-    if width < 4:
-        raise instruction.no_model("a part of a word of local memory")
     address = _address(instruction, memory)
     tally = AccessTally(instruction, "local", "load" if loads else "store", width)
-    words = range(width // 4)
+    words = range(max(1, width // 4))
     reads = [reader(instruction, register, extra) for extra in words] if moves and not loads else []
     writes = [writer(instruction, register, extra) for extra in words] if loads else []
 
     def access(m: BlockState, s: Lanes) -> None:
         tally.add_requests(m, s)
-        offsets = address(m, s).astype(_I64)
-        if int(offsets.max()) + width > STACK_BYTES or int(offsets.min()) < 0:
-            raise instruction.no_model("it leaves the local memory of its thread")
+        offsets = _local_offsets(instruction, address(m, s).astype(_I64), width)
         if moves:
-            view = m.local.view(_U32)
-            for position, write in enumerate(writes):
-                write(m, s, view[s.ids, offsets // 4 + position])
-            for position, read in enumerate(reads):
-                view[s.ids, offsets // 4 + position] = read(m, s)
+            _move_local(instruction, m, s, offsets, width, reads, writes)
+
+    return access, tally
+
+
+def _local_offsets(instruction: Instruction, offsets: Array, width: int) -> Array:
+    """Offsets in the local memory of a thread. Raises NoModel outside of it."""
+    if int(offsets.max()) + width > STACK_BYTES or int(offsets.min()) < 0:
+        raise instruction.no_model("it leaves the local memory of its thread")
+    return offsets
+
+
+def _move_local(
+    instruction: Instruction,
+    m: BlockState,
+    s: Lanes,
+    offsets: Array,
+    width: int,
+    reads: Sequence[Read],
+    writes: Sequence[Write],
+) -> None:
+    size = min(width, 4)
+    view = m.local.view(f"u{size}")
+    for position, write in enumerate(writes):
+        write(m, s, _extend(view[s.ids, offsets // size + position], instruction))
+    for position, read in enumerate(reads):
+        view[s.ids, offsets // size + position] = read(m, s)
+
+
+def _generic(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
+    """LD and ST: of each lane local, shared or global memory, as its address says.
+
+    Of local and of shared memory the requests alone are counted.
+    """
+    loads = instruction.base == "LD"
+    memory, register = instruction.operands[::-1] if loads else instruction.operands
+    width = _width(instruction)
+    size = min(width, 4)
+    address = _address(instruction, memory)
+    tally = AccessTally(instruction, "global", "load" if loads else "store", width)
+    words = range(max(1, width // 4))
+    reads = [reader(instruction, register, extra) for extra in words] if moves and not loads else []
+    writes = [writer(instruction, register, extra) for extra in words] if loads else []
+
+    def access_global(m: BlockState, s: Lanes, addresses: Array) -> None:
+        offsets = _global_offsets(instruction, m, addresses, width)
+        tally.add_global(m, s, offsets, width)
+        for position, write in enumerate(writes if moves else ()):
+            write(m, s, _extend(m.memory.load(offsets + 4 * position, size), instruction))
+        for position, read in enumerate(reads):
+            m.memory.store(offsets + 4 * position, size, read(m, s))
+
+    def access_local(m: BlockState, s: Lanes, addresses: Array) -> None:
+        offsets = _local_offsets(instruction, (addresses & _WINDOW).astype(_I64), width)
+        if moves:
+            _move_local(instruction, m, s, offsets, width, reads, writes)
+
+    def access_shared(m: BlockState, s: Lanes, addresses: Array) -> None:
+        inside = _shared_addresses(instruction, m, s, addresses & _WINDOW, width)
+        if m.memory_observer is not None:
+            m.memory_observer.shared(tally.empty.kind, s, inside, width, tally.position)
+        places = (inside + m.block_of[s.index] * m.shared_stride) // size
+        view = _shared_view(m, size)
+        for position, write in enumerate(writes if moves else ()):
+            write(m, s, _extend(view[places + position], instruction))
+        for position, read in enumerate(reads):
+            view[places + position] = read(m, s)
+
+    def access(m: BlockState, s: Lanes) -> None:
+        tally.add_requests(m, s)
+        addresses = address(m, s)
+        windows = addresses >> _U64(WINDOW_SHIFT)
+        is_local = windows == _U64(m.memory.local_window)
+        is_shared = windows == _U64(m.memory.shared_window)
+        spaces = (
+            (~is_local & ~is_shared, access_global),
+            (is_local, access_local),
+            (is_shared, access_shared),
+        )
+        for mask, run in spaces:
+            if mask.any():
+                run(m, s.where(mask), addresses[mask])
 
     return access, tally
 
@@ -416,7 +499,11 @@ ACCESSES: dict[str, Compile] = {
     "LDSM": _ldsm,
     "LDL": _local,
     "STL": _local,
+    "LD": _generic,
+    "ST": _generic,
 }
-# Of which memory each reads values, and into which it writes values.
-READS_FROM = {"LDG": "global", "LDGSTS": "global", "LDS": "shared", "LDSM": "shared", "LDL": "local"}
-WRITES_TO = {"STG": "global", "LDGSTS": "shared", "STS": "shared", "STL": "local"}
+_ANY = frozenset(("global", "shared", "local"))
+_G, _S, _L = frozenset(("global",)), frozenset(("shared",)), frozenset(("local",))
+# Of which memories each reads values, and into which it writes values.
+READS_FROM = {"LDG": _G, "LDGSTS": _G, "LDS": _S, "LDSM": _S, "LDL": _L, "LD": _ANY}
+WRITES_TO = {"STG": _G, "LDGSTS": _S, "STS": _S, "STL": _L, "ST": _ANY}

@@ -17,6 +17,7 @@ from profiler.model.machine import (
     Read,
     float_reader,
     float_writer,
+    indexed_constant_reader,
     note_read,
     note_write,
     predicate_reader,
@@ -560,16 +561,14 @@ def _load_narrow_constant(instruction: Instruction, modifier: str) -> Action:
     """LDC.U8 and the like: one or two bytes of a constant bank, as 32 bits."""
     destination, source = instruction.operands
     bits = int(modifier[1:])
-    shift, aligned = source.number % 4 * 8, replace(source, number=source.number & ~3)
-    if shift + bits > 32:
-        raise instruction.no_model("a constant that is not aligned")
-    read, write = reader(instruction, aligned), writer(instruction, destination)
+    if source.base is None and source.uniform_base is None:
+        source = replace(source, base=RZ)
+    read = indexed_constant_reader(instruction, source, source.number, bits // 8)
+    write = writer(instruction, destination)
+    sign = _U32(1 << (bits - 1)) if modifier[0] == "S" else _U32(0)
 
     def load(m: BlockState, s: Lanes) -> None:
-        value = int(read(m, s)) >> shift & ((1 << bits) - 1)
-        if modifier[0] == "S" and value >> (bits - 1):
-            value -= 1 << bits
-        write(m, s, _U32(value & 0xFFFFFFFF))
+        write(m, s, (read(m, s) ^ sign) - sign)
 
     return load
 
@@ -745,8 +744,30 @@ def _fchk(instruction: Instruction) -> Action:
     return check
 
 
+def _wide_to_float(instruction: Instruction) -> Action:
+    """I2F from 64-bit integers, or to fp64."""
+    _require(instruction, "F32 F64 S32 U32 S64 U64 RN")
+    modifiers = instruction.modifiers
+    destination, source = instruction.operands
+    is_wide = bool(modifiers & {"S64", "U64"})
+    read = wide_reader(instruction, source) if is_wide else reader(instruction, source)
+    kind: Any = {(True, True): _U64, (True, False): _I64, (False, True): _U32, (False, False): _I32}[
+        is_wide, bool(modifiers & {"U32", "U64"})
+    ]
+    to: Any = np.float64 if "F64" in modifiers else np.float32
+    write = wide_writer(instruction, destination) if "F64" in modifiers else writer(instruction, destination)
+    bits: Any = _U64 if "F64" in modifiers else _U32
+
+    def convert(m: BlockState, s: Lanes) -> None:
+        write(m, s, np.asarray(read(m, s)).view(kind).astype(to).view(bits))
+
+    return convert
+
+
 def _to_float(instruction: Instruction) -> Action:
     """I2F and I2FP: a 32-bit integer as fp32."""
+    if instruction.modifiers & {"F64", "S64", "U64"}:
+        return _wide_to_float(instruction)
     _require(instruction, "F32 S32 U32 RM RP RZ RN")
     _, source = instruction.operands
     read = reader(instruction, source)
@@ -777,6 +798,59 @@ def _to_integer(instruction: Instruction) -> Action:
         write(m, s, (rounded.astype(_I64) & 0xFFFFFFFF).astype(_U32))
 
     return convert
+
+
+# ---- fp64
+
+
+def _double_reader(instruction: Instruction, operand: Operand) -> Read:
+    """Reads an operand as fp64, with its sign and absolute value."""
+    if operand.kind == "number":
+        value = np.float64(operand.number if operand.value is None else operand.value)
+        return _constant_read(value)
+    raw = wide_reader(instruction, replace(operand, negative=False, absolute=False))
+
+    def read(m: BlockState, s: Lanes) -> Any:
+        value = np.asarray(raw(m, s), _U64).view(np.float64)
+        if operand.absolute:
+            value = np.abs(value)
+        return -value if operand.negative else value
+
+    return read
+
+
+def _fp64(instruction: Instruction) -> Action:
+    """DADD, DMUL, DFMA; the last one rounds its product to 64 bits before the sum is rounded."""
+    _require(instruction, "")
+    destination, *operands = instruction.operands
+    reads = [_double_reader(instruction, operand) for operand in operands]
+    write = wide_writer(instruction, destination)
+    if len(reads) != (3 if instruction.base == "DFMA" else 2):
+        raise instruction.no_model("an operation of another form")
+
+    def compute(m: BlockState, s: Lanes) -> None:
+        values = [np.asarray(read(m, s), np.longdouble) for read in reads]
+        if instruction.base == "DFMA":
+            result = values[0] * values[1] + values[2]
+        else:
+            result = values[0] * values[1] if instruction.base == "DMUL" else values[0] + values[1]
+        write(m, s, np.asarray(result, np.float64).view(_U64))
+
+    return compute
+
+
+def _float_to_float(instruction: Instruction) -> Action:
+    """F2F between fp32 and fp64."""
+    _require(instruction, "F32 F64")
+    destination, source = instruction.operands
+    kinds = instruction.opcode.split(".")[1:]
+    if kinds == ["F32", "F64"]:
+        read, write = _double_reader(instruction, source), float_writer(instruction, destination)
+        return lambda m, s: write(m, s, read(m, s).astype(np.float32))
+    if kinds == ["F64", "F32"]:
+        read_narrow, write_wide = float_reader(instruction, source), wide_writer(instruction, destination)
+        return lambda m, s: write_wide(m, s, np.asarray(read_narrow(m, s), np.float64).view(_U64))
+    raise instruction.no_model("a conversion of another form")
 
 
 # ---- fp16
@@ -922,6 +996,8 @@ ARITHMETIC: dict[str, Compile] = {
     "MUFU": _mufu,
     "FCHK": _fchk,
     **dict.fromkeys(("I2F", "I2FP"), _to_float),
+    **dict.fromkeys(("DADD", "DMUL", "DFMA"), _fp64),
+    "F2F": _float_to_float,
     **dict.fromkeys(("HADD2", "HMUL2", "HFMA2"), _fp16),
     "F2FP": _pack_halves,
     **dict.fromkeys(("NOP", "MEMBAR", "ERRBAR"), _nothing),

@@ -31,8 +31,8 @@ class InstructionUse:
 
     use: NotedRegisters  # of its values
     addresses: NotedRegisters | None = None  # of what an access needs to be counted; None: it is no access
-    reads_from: str | None = None  # the memory whose values it reads
-    writes_to: str | None = None
+    reads_from: frozenset[str] = frozenset()  # the memories whose values it reads
+    writes_to: frozenset[str] = frozenset()
     is_root: bool = False  # it is executed whatever depends on it
     is_float: bool = False  # it computes with floating-point numbers
 
@@ -59,7 +59,7 @@ def steering_positions(
     sections = [
         0 if position in assumed else _guard_section(instruction) for position, instruction in enumerate(code)
     ]
-    returned = _returned(code, writes, targets)
+    returned = returned_registers(code, writes, targets)
     moved: set[int] = set()
     memories: set[str] = set()
     live_in = [0] * (len(code) + 1)
@@ -78,11 +78,10 @@ def steering_positions(
             # What is live only where the own guard is false is not read.
             opposite = _SECTION << (_WIDTH * (section ^ 1)) if section else 0
             is_read = bool(writes[position] * _EVERYWHERE & live & ~opposite)
-            if use.addresses is not None and position not in moved and (is_read or use.writes_to in memories):
+            if use.addresses is not None and position not in moved and (is_read or use.writes_to & memories):
                 moved.add(position)
                 changed = True
-                if use.reads_from and use.reads_from not in memories:
-                    memories.add(use.reads_from)
+                memories |= use.reads_from
             if use.is_root or is_read or use.addresses is not None:
                 needed.add(position)
                 if code[position].guard is None:
@@ -110,7 +109,7 @@ def value_dependent(
     reads = [_bits(use.use.reads) for use in uses]
     writes = [_bits(use.use.writes) for use in uses]
     guards = [_guard_bits(instruction) for instruction in code]
-    returned = _returned(code, writes, targets)
+    returned = returned_registers(code, writes, targets)
     with_numbers: set[str] = set()  # memories into which computed numbers are stored
     loaded, computed = [0] * (len(code) + 1), [0] * (len(code) + 1)
     found: set[int] = set()
@@ -128,12 +127,12 @@ def value_dependent(
                 from_numbers &= ~writes[position]
             elif guards[position] & computed[position]:
                 found.add(position)
-            if use.writes_to and is_computed and use.writes_to not in with_numbers:
-                with_numbers.add(use.writes_to)
+            if is_computed and not use.writes_to <= with_numbers:
+                with_numbers |= use.writes_to
                 changed = True
             if use.reads_from:
                 from_memory |= writes[position]
-                if use.reads_from in with_numbers:
+                if use.reads_from & with_numbers:
                     from_numbers |= writes[position]
             elif is_computed:
                 from_numbers |= writes[position]
@@ -168,7 +167,7 @@ def returning_calls(code: Sequence[Instruction]) -> frozenset[int]:
     return frozenset(i for i, following in behind if code[i].base == "CALL" and following.offset in moved)
 
 
-def _returned(
+def returned_registers(
     code: Sequence[Instruction], writes: Sequence[int], targets: Mapping[int, Sequence[int]]
 ) -> dict[int, int]:
     """What the code between calls and returns writes, by the position of each return.

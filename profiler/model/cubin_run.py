@@ -16,12 +16,11 @@ from profiler.errors import UnknownName
 from profiler.evidence.gpu_parts import GpuPart
 from profiler.evidence.naming import brief_list
 from profiler.model.control_words import read_code_words
-from profiler.model.cubin import KernelImage, read_kernels
+from profiler.model.cubin import KernelImage, place_data, read_kernels
 from profiler.model.error_table import ErrorTable
 from profiler.model.instructions import NoModel
 from profiler.model.interpreter import Grid
 from profiler.model.machine import Array
-from profiler.model.memory import GlobalMemory
 from profiler.model.prediction import LaunchPrediction, launch_inputs, predict_run
 from profiler.model.version_run import LaunchRun, run_launch
 from profiler.sass.listing import FunctionCode
@@ -173,8 +172,9 @@ def run_cubin(
     null where no argument is given for them. Raises NoModel for arguments that are not the kernel's, accesses
     outside of the arrays, and instructions without a model.
     """
-    image = read_kernels(cubin)[function.name]
-    memory = GlobalMemory([argument.values for argument in launch.arguments if argument.is_array])
+    arrays = [argument.values for argument in launch.arguments if argument.is_array]
+    memory, images = place_data(read_kernels(cubin), arrays)
+    image = images[function.name]
     addresses = iter(memory.addresses)
     content = [
         next(addresses).to_bytes(8, "little") if argument.is_array else argument.values.tobytes()

@@ -31,10 +31,11 @@ class Operand:
     inverted: bool = False  # ~ of a register, ! of a predicate
     half: str = ""  # H0_H0 or H1_H1 of a packed register, or B0 to B3; "" for all of it
     name: str = ""  # of a special register
-    base: int | None = None  # of memory: the register with the address, None for none
+    base: int | None = None  # of memory: the register with the address, None for none; of a constant: with
+    # a distance that is added to its number
     base_is_wide: bool = False  # two registers hold it
     base_scale: int = 1
-    uniform_base: int | None = None  # of memory: a uniform register that is added
+    uniform_base: int | None = None  # of memory or a constant: a uniform register that is added
     uniform_is_wide: bool = False
 
     @property
@@ -79,7 +80,9 @@ RZ, URZ, PT = 255, 63, 7  # the registers that read as 0, and the predicate that
 
 _PREDICATE = re.compile(r"(!?)(U?)P([0-7T])")
 _REGISTER = re.compile(r"([-~]?)(\|?)(U?)R(\d+|Z)\|?((?:\.\w+)*)")
-_CONSTANT = re.compile(r"([-~]?)(\|?)c\[(0x[0-9a-f]+)\]\[(0x[0-9a-f]+|U?RZ)\]\|?((?:\.\w+)*)")
+_CONSTANT = re.compile(
+    r"([-~]?)(\|?)c\[(0x[0-9a-f]+)\]\[(?:(U?)R(\d+|Z)(?:\+(?=0x)|(?=\])))?(0x[0-9a-f]+)?\]\|?((?:\.\w+)*)"
+)
 _MEMORY = re.compile(r"(?:desc\[UR\d+\])?\[([^\]]*)\]((?:\.\w+)*)")
 _FLOAT = re.compile(r"[-+]?(?:INF|QNAN|\d+(?:\.\d*)?(?:e[-+]?\d+)?)", re.I)
 _INTEGER = re.compile(r"([-~]?)0x([0-9a-f]+)")
@@ -105,7 +108,7 @@ def parse_instruction(offset: int, text: str) -> Instruction:
 
 def _split_part(opcode: str, part: str) -> list[str]:
     """The operands that older tools print without a comma between them."""
-    if opcode.startswith("RET"):  # its register and its base: `RET.REL.NODEC R10 0x0`
+    if opcode.startswith(("RET", "CALL", "BRX")):  # its register and its base: `RET.REL.NODEC R10 0x0`
         return part.split()
     if opcode.startswith("LDGSTS") and part.startswith("[") and "][" in part:
         return part.replace("][", "] [").split(" ")
@@ -120,18 +123,7 @@ def _parse_operand(text: str) -> Operand | None:
     if match := _REGISTER.fullmatch(text):
         return _register(match)
     if match := _CONSTANT.fullmatch(text):
-        half = _half(match[5])
-        if half is None:
-            return None
-        return Operand(
-            "constant",
-            0 if match[4].endswith("RZ") else int(match[4], 16),
-            bank=int(match[3], 16),
-            negative=match[1] == "-",
-            inverted=match[1] == "~",
-            absolute=bool(match[2]),
-            half=half,
-        )
+        return _constant(match)
     if match := _MEMORY.fullmatch(text):
         return _memory(match[1]) if not match[2] else None
     if match := _INTEGER.fullmatch(text):
@@ -164,6 +156,24 @@ def _half(modifiers: str) -> str | None:
     if not words:
         return ""
     return words[0] if len(words) == 1 and words[0] in _PARTS else None
+
+
+def _constant(match: re.Match[str]) -> Operand | None:
+    half = _half(match[7])
+    if half is None:
+        return None
+    number = int(match[5]) if (match[5] or "Z") != "Z" else None
+    return Operand(
+        "constant",
+        int(match[6] or "0", 16),
+        bank=int(match[3], 16),
+        negative=match[1] == "-",
+        inverted=match[1] == "~",
+        absolute=bool(match[2]),
+        half=half,
+        base=None if match[4] else number,
+        uniform_base=number if match[4] else None,
+    )
 
 
 def _register(match: re.Match[str]) -> Operand | None:

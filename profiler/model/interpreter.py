@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.model.accesses import ACCESSES, COUNTED, READS_FROM, WRITES_TO, AccessCounts, AccessTally
 from profiler.model.arithmetic import ARITHMETIC
 from profiler.model.control_slice import (
@@ -30,19 +31,24 @@ from profiler.model.machine import (
     predicate_reader,
     predicate_writer,
     reader,
+    writer,
 )
-from profiler.model.memory import WARP_SHIFT, GlobalMemory
+from profiler.model.memory import WARP_SHIFT, WINDOW_SHIFT, GlobalMemory
 from profiler.model.warp_wide import WARP_WIDE
 
 STEPS = 10_000_000  # branches of a group of threads: some minutes
 BLOCKS_AT_ONCE_THREADS = 1 << 18  # counts of so many threads' blocks are added up before others are run
 THREADS_AT_ONCE = 1 << 14  # as many blocks run together as have so many threads: their registers fit a cache
 _CONTROL = frozenset(["BRA", "EXIT", "BSSY", "BSYNC", "BREAK", "BAR", "CALL", "RET", "WARPSYNC", "YIELD"])
-_BLOCK_SIZE, _GRID_SIZE, _STACK = 0x0, 0xC, 0x28  # in constant bank 0, below the parameters
+_LEAVES = frozenset(["RET", "BRA", "EXIT", "BRX", "NOP"])
+_CONTROL |= {"BRX", "BRXU", "BMOV"}
+# In constant bank 0, below the parameters.
+_BLOCK_SIZE, _GRID_SIZE, _LOCAL_WINDOW, _STACK = 0x0, 0xC, 0x20, 0x28
 _DESCRIPTORS = (0x118, 0x208)  # of global memory, two words: what they say is not needed to run a load
 _BARRIERS = 16
+_NO_MEMORY: frozenset[str] = frozenset()
 _FLOAT = frozenset(["FADD", "FMUL", "FFMA", "FMNMX", "FSETP", "FSEL", "FCHK", "MUFU", "F2FP", "F2I", "HMMA"])
-_FLOAT |= {"HADD2", "HMUL2", "HFMA2"}
+_FLOAT |= {"HADD2", "HMUL2", "HFMA2", "DADD", "DMUL", "DFMA", "F2F"}
 _MOST_LANES = 1 << 12  # that are kept because they may come again
 _SECTOR_MASK = (1 << WARP_SHIFT) - 1
 Grid = tuple[int, int, int]
@@ -61,7 +67,7 @@ class KernelProgram:
     @property
     def uses_local(self) -> bool:
         """Whether a thread has memory of its own."""
-        return any(instruction.base in ("LDL", "STL") for instruction in self.instructions)
+        return any(instruction.base in ("LDL", "STL", "LD", "ST") for instruction in self.instructions)
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,9 @@ def load_program(kernel: KernelImage, code: Sequence[tuple[int, str]]) -> Kernel
         except NoModel as error:
             unread[position] = error
             instructions.append(Instruction(offset, text, "?", (), None))
+        if offset in kernel.unlinked:
+            why = f"the address of {kernel.unlinked[offset] or 'a section'} is filled in by the loader"
+            unread[position] = instructions[-1].no_model(why)
     return KernelProgram(kernel, tuple(instructions), unread)
 
 
@@ -212,7 +221,7 @@ def count_blocks(
     Raises NoModel as run_blocks does.
     """
     constants = parameter_bytes(program.kernel, parameters)
-    known = _set_launch_constants(program.kernel, constants, grid, block)
+    known = _set_launch_constants(program.kernel, constants, grid, block, memory)
     shared_bytes = program.kernel.static_shared_bytes + dynamic_shared_bytes
     warps = _warps(block)
     at_once = max(1, THREADS_AT_ONCE // (32 * warps))
@@ -312,14 +321,21 @@ def _sum(a: Execution, b: Execution) -> Execution:
 
 
 def _set_launch_constants(
-    kernel: KernelImage, constants: dict[int, bytes], grid: Grid, block: Grid
+    kernel: KernelImage, constants: dict[int, bytes], grid: Grid, block: Grid, memory: GlobalMemory
 ) -> set[tuple[int, int]]:
     """Fill in what the driver puts below the parameters; the words of bank 0 that are known then."""
     bank = bytearray(constants[0])
     known = set()
-    for start, sizes in ((_BLOCK_SIZE, block), (_GRID_SIZE, grid), (_STACK, (STACK_BYTES,))):
-        for position, size in enumerate(sizes):
-            bank[start + 4 * position : start + 4 * position + 4] = size.to_bytes(4, "little")
+    window = memory.local_window << WINDOW_SHIFT
+    words = (
+        (_BLOCK_SIZE, block),
+        (_GRID_SIZE, grid),
+        (_LOCAL_WINDOW, (window & 0xFFFFFFFF, window >> 32)),
+        (_STACK, (STACK_BYTES,)),
+    )
+    for start, values in words:
+        for position, value in enumerate(values):
+            bank[start + 4 * position : start + 4 * position + 4] = value.to_bytes(4, "little")
             known.add((0, start + 4 * position))
     for start in _DESCRIPTORS:
         if start < kernel.parameter_base:
@@ -357,7 +373,7 @@ def _compile(program: KernelProgram, with_values: bool) -> _Code:
     needed = set(range(len(actions)))
     assumed: set[int] = set()
     if not with_values:
-        targets = _targets(program)
+        targets = control_targets(program)
         for position in value_dependent(program.instructions, uses, targets):
             instruction = program.instructions[position]
             is_forward = instruction.base == "BRA" and max(targets[position]) > position + 1
@@ -388,10 +404,14 @@ def _compile_instruction(
                 action, tally = ACCESSES[base](instruction, moves)
                 with noted_registers() as addresses:
                     ACCESSES[base](instruction, False)
-                known = InstructionUse(use, addresses, READS_FROM.get(base), WRITES_TO.get(base))
-                return action, tally, known
+                memories = READS_FROM.get(base, _NO_MEMORY), WRITES_TO.get(base, _NO_MEMORY)
+                return action, tally, InstructionUse(use, addresses, *memories)
             if base in _CONTROL:
-                for operand in instruction.operands:
+                operands = instruction.operands
+                if base == "BMOV" and operands[0].kind == "register":
+                    writer(instruction, operands[0])
+                    operands = ()
+                for operand in operands:
                     if operand.kind in ("register", "uniform"):
                         reader(instruction, operand)
                     elif "predicate" in operand.kind:
@@ -416,14 +436,32 @@ def _fast_division(instruction: Instruction) -> tuple[Action, InstructionUse]:
     return lambda m, s: write(m, s, False), InstructionUse(use)
 
 
-def _targets(program: KernelProgram) -> dict[int, list[int]]:
+def control_targets(program: KernelProgram) -> dict[int, list[int]]:
     """Where control instructions may go on; a return goes on behind a call."""
     returning = returning_calls(program.instructions)
     behind_calls = [position + 1 for position in sorted(returning)]
     position_of = {instruction.offset: i for i, instruction in enumerate(program.instructions)}
     targets = {}
+    tabled = {position_of[word] for word in program.kernel.code_entries if word in position_of}
+    moved = {
+        position_of[operand.number]
+        for instruction in program.instructions
+        if instruction.base in ("MOV", "UMOV") or "MOV" in instruction.modifiers
+        for operand in instruction.operands[-1:]
+        if operand.kind == "number" and operand.number in position_of
+    }
+    code = program.instructions
+    begins = {  # functions: whatever stands before them does not go on into them
+        position
+        for position in (tabled | moved).difference(behind_calls)
+        if position and code[position - 1].guard is None and code[position - 1].base in _LEAVES
+    }
+    entries = {"CALL": sorted(begins)}
     for position, instruction in enumerate(program.instructions):
-        if instruction.base in ("BRA", "CALL"):
+        if _is_indirect(instruction):
+            goes_on = [position + 1] if instruction.guard or position in returning else []
+            targets[position] = [*goes_on, *entries.get(instruction.base, sorted(tabled))]
+        elif instruction.base in ("BRA", "CALL"):
             last = instruction.operands[-1].number if instruction.operands else -1
             # What a call does not write is the same behind it, which it goes on at through a return.
             is_taken = (
@@ -436,6 +474,13 @@ def _targets(program: KernelProgram) -> dict[int, list[int]]:
         elif instruction.base == "EXIT" and instruction.guard is None and not instruction.operands:
             targets[position] = []
     return targets
+
+
+def _is_indirect(instruction: Instruction) -> bool:
+    """Whether it goes where a register says: through a table of functions, or of the cases of a switch."""
+    if instruction.base == "CALL":
+        return any(operand.kind in ("register", "uniform") for operand in instruction.operands)
+    return instruction.base in ("BRX", "BRXU")
 
 
 def _nothing(m: BlockState, s: Lanes) -> None:
@@ -584,7 +629,7 @@ class _Scheduler:
 
     def _control(self, position: int, instruction: Instruction, lanes: Lanes, selected: Lanes | None) -> None:
         base = instruction.base
-        if base in ("BRA", "CALL"):
+        if base in ("BRA", "CALL") and not _is_indirect(instruction):
             taken, rest = self._branch(instruction, lanes, selected)
             if taken is not None:
                 self._push(self._target(instruction, instruction.operands[-1]), taken)
@@ -598,9 +643,12 @@ class _Scheduler:
             self.live[selected.ids] = False
             self._push_rest(position, rest)
             self._release()
-        elif base == "RET":
-            self._return(instruction, selected)
+        elif base == "RET" or _is_indirect(instruction):
+            self._follow(instruction, selected)
             self._push_rest(position, rest)
+        elif base == "BMOV":
+            self._move_barrier(instruction, selected)
+            self._push(position + 1, lanes)
         elif base == "BSSY":
             number = instruction.operands[0].number
             row = self.members[number].reshape(-1, 32)
@@ -614,6 +662,11 @@ class _Scheduler:
         elif base == "YIELD":
             self._push(position + 1, lanes)
         else:
+            if base == "BSYNC":  # who does not take part goes on
+                members = self.members[instruction.operands[-1].number][selected.ids]
+                if not members.all():
+                    self._push(position + 1, Lanes(selected.ids[~members]))
+                    selected = Lanes(selected.ids[members])
             self._wait(position, instruction, selected)
             self._push_rest(position, rest)
             self._release()
@@ -664,14 +717,42 @@ class _Scheduler:
             wanted = wanted[np.searchsorted(lanes.lane_warps, lanes.warp_ids)]
         return masks == wanted
 
-    def _return(self, instruction: Instruction, lanes: Lanes) -> None:
-        operand = instruction.operands[0]
-        targets = np.broadcast_to(reader(instruction, operand)(self.m, lanes), (lanes.size,))
+    def _follow(self, instruction: Instruction, lanes: Lanes) -> None:
+        """Go where a register says. The number behind it counts from the next instruction in BRX alone."""
+        operand, *behind = instruction.operands
+        distance = behind[0].number if behind else 0
+        if instruction.base not in ("CALL", "RET"):
+            distance += instruction.offset + INSTRUCTION_BYTES
+        where = reader(instruction, operand)(self.m, lanes) + np.uint32(distance & 0xFFFFFFFF)
+        targets = np.broadcast_to(where, (lanes.size,))
         for target in np.unique(targets):
             place = self.position_of.get(int(target))
             if place is None:
                 raise instruction.no_model("where it goes is not known")
             self._push(place, lanes.where(targets == target))
+
+    def _move_barrier(self, instruction: Instruction, lanes: Lanes) -> None:
+        """BMOV: who meets at a convergence barrier goes into a register, or is taken from there."""
+        destination, source = instruction.operands
+        if instruction.modifiers - {"32", "CLEAR"} or {destination.kind, source.kind} != {
+            "register",
+            "convergence",
+        }:
+            raise instruction.no_model("a move of another form")
+        rows = self.members[(source if source.kind == "convergence" else destination).number].reshape(-1, 32)
+        if source.kind == "convergence":
+            masks = np.packbits(rows[lanes.warp_ids], axis=1, bitorder="little").view(np.uint32).reshape(-1)
+            values = masks[np.searchsorted(lanes.warp_ids, lanes.lane_warps)]
+            writer(instruction, destination)(self.m, lanes, values)
+            if "CLEAR" in instruction.modifiers:
+                rows[lanes.warp_ids] = False
+            return
+        values = np.broadcast_to(reader(instruction, source)(self.m, lanes), (lanes.size,))
+        masks = np.ascontiguousarray(values[np.searchsorted(lanes.lane_warps, lanes.warp_ids)])
+        if (masks[np.searchsorted(lanes.warp_ids, lanes.lane_warps)] != values).any():
+            raise instruction.no_model("lanes of a warp that came by different calls")
+        bits = np.unpackbits(masks.view(np.uint8), bitorder="little").reshape(-1, 32)
+        rows[lanes.warp_ids] = bits.astype(bool)
 
     def _wait(self, position: int, instruction: Instruction, lanes: Lanes) -> None:
         base, operands = instruction.base, instruction.operands
@@ -702,7 +783,7 @@ class _Scheduler:
             size = m.block_threads if what == self.BLOCK else 32
             needed = self.live & self.members[what] if what < _BARRIERS else self.live
             complete = ~(needed & ~waiting).reshape(-1, size).any(axis=1)
-            freed = np.flatnonzero(waiting & np.repeat(complete, size))
+            freed = np.flatnonzero(waiting & needed & np.repeat(complete, size))
             if not len(freed):
                 continue
             if what == self.BLOCK and m.memory_observer is not None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.model.instructions import PT, RZ, URZ, Instruction, Operand
-from profiler.model.memory import GlobalMemory
+from profiler.model.memory import WINDOW_SHIFT, GlobalMemory
 
 WARP = 32
 Array = NDArray[Any]
@@ -158,6 +158,8 @@ class BlockState:
             "SR_CTAID.Y": np.repeat(blocks[:, 1].astype(np.uint32), padded),
             "SR_CTAID.Z": np.repeat(blocks[:, 2].astype(np.uint32), padded),
             "SR_CgaCtaId": zeros,  # a launch without clusters: each block is one of its own
+            "SR_SWINHI": np.full(threads, memory.shared_window << WINDOW_SHIFT >> 32, np.uint32),
+            "SR_SWINLO": np.full(threads, memory.shared_window << WINDOW_SHIFT & 0xFFFFFFFF, np.uint32),
             "SRZ": zeros,
         }
 
@@ -174,6 +176,18 @@ class BlockState:
         if offset + 4 > len(content) or (bank == 0 and (bank, offset) not in self.known_constants):
             raise instruction.no_model(f"what c[{bank:#x}][{offset:#x}] holds is not known")
         return np.uint32(int.from_bytes(content[offset : offset + 4], "little"))
+
+    def constants_at(self, instruction: Instruction, bank: int, offsets: Array, width: int = 4) -> Array:
+        """Values of 1, 2 or 4 bytes of a constant bank at these offsets. Raises as `constant` does."""
+        places, inverse = np.unique(offsets, return_inverse=True)
+        if (places % width).any():
+            raise instruction.no_model("a constant that is not aligned")
+        mask = (1 << 8 * width) - 1
+        values = [
+            int(self.constant(instruction, bank, int(at) & ~3)) >> 8 * (int(at) % 4) & mask for at in places
+        ]
+        found: Array = np.array(values, np.uint32)[inverse].reshape(np.shape(offsets))
+        return found
 
 
 @dataclass(frozen=True)
@@ -253,6 +267,8 @@ def _raw_reader(instruction: Instruction, operand: Operand, extra: int) -> Read:
         return lambda m, s: m.U[number, s.lane_warps]
     if operand.kind == "constant":
         bank, offset = operand.bank, operand.number + 4 * extra
+        if operand.base is not None or operand.uniform_base is not None:
+            return indexed_constant_reader(instruction, operand, offset)
         return lambda m, s: m.constant(instruction, bank, offset)
     if operand.kind == "number" and operand.value is None:
         bits = np.uint32((operand.number >> (32 * extra)) & 0xFFFFFFFF)
@@ -261,6 +277,20 @@ def _raw_reader(instruction: Instruction, operand: Operand, extra: int) -> Read:
         float_bits = np.uint32(operand.float_bits)
         return lambda m, s: float_bits
     raise instruction.no_model("an operand cannot be read")
+
+
+def indexed_constant_reader(instruction: Instruction, operand: Operand, offset: int, width: int = 4) -> Read:
+    """Reads 1, 2 or 4 bytes of a constant bank at a distance that a register has."""
+    if operand.base is not None:
+        distance = reader(instruction, Operand("register", operand.base))
+    else:
+        distance = reader(instruction, Operand("uniform", operand.uniform_base or 0))
+
+    def read(m: BlockState, s: Lanes) -> Any:
+        places = (distance(m, s) + np.uint32(offset & 0xFFFFFFFF)).astype(np.int64)
+        return m.constants_at(instruction, operand.bank, places, width)
+
+    return read
 
 
 def float_reader(instruction: Instruction, operand: Operand) -> Read:

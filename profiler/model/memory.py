@@ -15,6 +15,7 @@ START = 0x7F00_0000_0000  # where the first allocation lies
 ALIGNMENT = 512  # of an allocation, as cudaMalloc gives it
 GAP = 4096  # free bytes between two, so that an access past one's end is seen
 _GRANULE = 16
+WINDOW_SHIFT = 24
 
 
 class OutOfBounds(Exception):
@@ -27,6 +28,10 @@ class GlobalMemory:
     def __init__(self, arrays: list[Array], start: int = START, gaps: Sequence[int] = ()) -> None:
         """start: before the first of them. gaps: free bytes before each array. All are multiples of 512."""
         self.start = start
+        self.own = slice(0, 0)  # bytes that the code brought along
+        # What generic addresses of local and of shared memory have above their lower 24 bits.
+        self.local_window = (start >> WINDOW_SHIFT) - 2
+        self.shared_window = self.local_window - 1
         self.addresses: list[int] = []
         size = 0
         for number, array in enumerate(arrays):

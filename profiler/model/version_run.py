@@ -23,7 +23,7 @@ from profiler.emulator.emulator import Emulator, Schedule
 from profiler.emulator.run_result import LaunchShape
 from profiler.evidence import opcodes
 from profiler.model.block_sample import BlockSample, sample_blocks
-from profiler.model.cubin import KernelImage, read_kernels
+from profiler.model.cubin import KernelImage, place_data, read_kernels
 from profiler.model.instructions import NoModel
 from profiler.model.interpreter import Execution, count_blocks, load_program, run_blocks
 from profiler.model.machine import Array
@@ -220,7 +220,7 @@ def run_version(
         images = read_kernels(extract_cubin(built.library, arch, folder))
     positions = [i for i, value in enumerate(case.arguments) if isinstance(value, np.ndarray)]
     arrays = [value for value in case.arguments if isinstance(value, np.ndarray)]
-    memory = GlobalMemory(arrays)
+    memory, images = place_data(images, arrays)
     addresses = dict(zip(positions, memory.addresses, strict=True))
     runs = []
     for shape in shapes:

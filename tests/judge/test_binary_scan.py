@@ -12,7 +12,7 @@ from profiler.build import toolchain
 from profiler.build.elf import read_relocations
 from profiler.build.library import ResourceUsage
 from profiler.errors import BuildFailed
-from profiler.judge.binary_scan import scan_binary
+from profiler.judge.binary_scan import binary_doubts, scan_binary
 from profiler.judge.compilation import CandidateCode, Kernel
 from profiler.judge.machine_worker import _pointer_slots, inspect
 from tests.toolchain import needs_sass
@@ -35,8 +35,8 @@ KERNEL = """
 COUNTS = "atom.global.add.u32 %v1, [{}], 1;"
 
 
-def scan(tmp_path: Path, arch: str, text: str) -> list[str]:
-    """The findings on a module of PTX."""
+def scan(tmp_path: Path, arch: str, text: str, *, doubts: bool = False) -> list[str]:
+    """The findings on a module of PTX, or what cannot be told of it."""
     source, cubin = tmp_path / "k.ptx", tmp_path / "k.cubin"
     source.write_text(HEAD.format(arch=arch) + text)
     ptxas = toolchain.require_tool("ptxas")
@@ -58,7 +58,13 @@ def scan(tmp_path: Path, arch: str, text: str) -> list[str]:
         "",
         tuple(map(tuple, answer["relocations"])),
         frozenset(slot for row in answer["functions"].values() for slot in row["pointers"]),
+        *(
+            tuple(text for row in answer["data_writes"].values() for text in row[kind])
+            for kind in ("sure", "possible")
+        ),
     )
+    if doubts:
+        return list(binary_doubts(code))
     return list(scan_binary(code))
 
 
@@ -75,7 +81,7 @@ def test_data_that_no_instruction_can_reach_is_nothing(tmp_path: Path, arch: str
     ("data", "body"),
     [
         (".global .u32 calls;\n", "mov.u64 %p2, calls; " + COUNTS.format("%p2")),
-        (LEFT_BEHIND, "ld.global.u8 %v1, [_$_str+3];"),
+        (LEFT_BEHIND, "st.global.u8 [_$_str+3], %v1;"),
         # beside data that nothing reaches
         (LEFT_BEHIND + ".global .u32 calls;\n", "mov.u64 %p2, calls; " + COUNTS.format("%p2")),
         (LAUNCH_DATA, "mov.u64 %p2, ___NV_TILE_LAUNCH_META_DATA___; " + COUNTS.format("%p2")),
@@ -139,19 +145,59 @@ def test_relocations_of_half_a_file_are_a_bad_build() -> None:
         read_relocations(bytes(header) + relocations)
 
 
+TABLE = ".global .align 4 .u32 order[4] = {3, 1, 2, 0};\n"
+IN_LOCAL = """
+  .local .align 8 .b8 kept[16];
+  .reg .u64 %q<3>;
+  mov.u64 %q1, order; mov.u64 %q2, kept;
+  and.b32 %v2, %v1, 8; cvt.u64.u32 %p2, %v2; add.u64 %p3, %q2, %p2;
+  st.volatile.local.u64 [kept], %q1; st.volatile.local.u64 [%p3], %q2; ld.volatile.local.u64 %p4, [kept];
+"""
+
+
 @needs_sass
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "sm_121"])
 @pytest.mark.parametrize(
-    ("data", "way"),
+    ("body", "findings"),
     [
-        (".global .align 4 .b8 __cudart_i2opi_f[24] = {65, 144, 67, 60};\n", "--use_fast_math"),
-        (".global .align 8 .b8 _ZTV5Shape[24] = {1};\n", "virtual functions"),
-        (".global .align 1 .b8 $str[10] = {97, 0};\n", "string"),
-        (".global .align 4 .b8 order[32] = {1};\n", "__constant__"),
+        ("ld.global.u32 %v1, [order+4];", 0),
+        ("mul.wide.u32 %p2, %v1, 4; mov.u64 %p3, order; add.u64 %p2, %p2, %p3; ld.global.u32 %v1, [%p2];", 0),
+        # what was read there is no address of it
+        (
+            "ld.global.u32 %v2, [order]; cvt.u64.u32 %p2, %v2; add.u64 %p2, %p1, %p2; st.global.u8 [%p2], 1;",
+            0,
+        ),
+        ("st.global.u32 [order+4], %v1;", 1),
+        (
+            "mul.wide.u32 %p2, %v1, 4; mov.u64 %p3, order; add.u64 %p2, %p2, %p3; "
+            "red.global.add.u32 [%p2], 1;",
+            1,
+        ),
+        ("mov.u64 %p2, order; cvta.global.u64 %p2, %p2; st.u32 [%p2], %v1;", 1),
+        (
+            "setp.gt.u32 %t, %v1, 5; mov.u64 %p2, order; selp.u64 %p2, %p2, %p1, %t; st.global.u32 [%p2], 1;",
+            1,
+        ),
     ],
 )
-def test_a_finding_on_data_of_the_compiler_says_how_to_do_without(
-    tmp_path: Path, data: str, way: str
+def test_a_table_that_nothing_writes_is_a_constant(
+    tmp_path: Path, arch: str, body: str, findings: int
 ) -> None:
-    name = data.split("[")[0].split()[-1]
-    (finding,) = scan(tmp_path, "sm_90", data + KERNEL.format(body=f"ld.global.u8 %v1, [{name}];"))
-    assert way in finding
+    assert len(set(scan(tmp_path, arch, TABLE + KERNEL.format(body=".reg .pred %t; " + body)))) == findings
+
+
+@needs_sass
+def test_a_store_to_an_address_out_of_memory_that_holds_that_of_a_table_is_unknown(tmp_path: Path) -> None:
+    for store, doubts in (("", 0), ("st.u32 [%p4], 1;", 1)):
+        module = TABLE + KERNEL.format(body=IN_LOCAL + (store or "ld.u32 %v1, [%p4];"))
+        assert scan(tmp_path, "sm_90", module) == []
+        assert len(scan(tmp_path, "sm_90", module, doubts=True)) == doubts
+
+
+@needs_sass
+def test_large_tables_are_refused_wherever_they_lie(tmp_path: Path) -> None:
+    module = ".global .align 4 .u32 order[1025] = {3};\n" + KERNEL.format(
+        body="ld.global.u32 %v1, [order+4];"
+    )
+    (finding,) = scan(tmp_path, "sm_90", module)
+    assert finding.startswith("4100 bytes of constant tables, of which 4096")

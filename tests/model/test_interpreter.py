@@ -319,3 +319,91 @@ def test_two_threads_note_their_own_registers() -> None:
     for thread in threads:
         thread.join()
     assert noted == {n: NotedRegisters({("R", n)}, {("R", n)}) for n in (1, 2)}
+
+
+TABLES = KernelImage(
+    "k", (Parameter(0, 0, 8), Parameter(1, 8, 4)), 0x210, {3: struct.pack("<8I", *range(100, 180, 10))}, 0
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            ("LOP3.LUT R6, R0, 0x3, RZ, 0xc0, !PT", "LEA R6, R6, RZ, 0x2", "LDC R5, c[0x3][R6+0x8]"),
+            120 + LANES % 4 * 10,
+        ),
+        (("UMOV UR6, 0x8", "ULDC UR7, c[0x3][UR6+0x4]", "MOV R5, UR7"), np.full(32, 130)),
+        (("LOP3.LUT R6, R0, 0x4, RZ, 0xc0, !PT", "LDC.U8 R5, c[0x3][R6+0x10]"), 140 + LANES // 4 % 2 * 10),
+        (("LDC.S8 R5, c[0x3][0x10]",), np.full(32, 140 - 256 + 2**32)),
+        # A branch and a call to where a table says: here to the instruction at 0x60 or 0x80.
+        (
+            (
+                "LOP3.LUT R6, R0, 0x1, RZ, 0xc0, !PT",
+                "LEA R6, R6, 0x60, 0x5",
+                "BRX R6 -0x50",
+                "EXIT",
+                "MOV R5, 0x7",
+                "BRA 0xb0",
+                "MOV R5, 0x9",
+                "BRA 0xb0",
+                "NOP",
+            ),
+            np.where(LANES % 2, 9, 7),
+        ),
+        (
+            (
+                "MOV R6, 0x80",
+                "MOV R7, RZ",
+                "MOV R20, 0x60",
+                "CALL.REL.NOINC R6 0x0",
+                "BRA 0xb0",
+                "EXIT",
+                "IADD3 R5, R0, 0x5, RZ",
+                "RET.REL.NODEC R20 0x0",
+                "NOP",
+            ),
+            LANES + 5,
+        ),
+        (("I2F.F64.U32 R6, R0", "DMUL R6, R6, 0.5", "DADD R6, R6, 1", "F2F.F32.F64 R5, R6"), None),
+        # Generic addresses: of the thread's own memory, whose window stands in a constant.
+        (
+            (
+                "LDC R1, c[0x0][0x28]",
+                "LDC.64 R8, c[0x0][0x20]",
+                "IADD3 R1, R1, -0x10, RZ",
+                "STL [R1+0x4], R0",
+                "IADD3 R8, R8, R1, RZ",
+                "LD.E R5, desc[UR4][R8.64+0x4]",
+            ),
+            LANES,
+        ),
+        (
+            (
+                "S2R R9, SR_SWINHI",
+                "LEA R8, R0, RZ, 0x2",
+                "S2R R7, SR_SWINLO",
+                "IADD3 R8, R7, R8, RZ",
+                "ST.E desc[UR4][R8.64], R0",
+                "LEA R6, R0, RZ, 0x2",
+                "LDS R5, [R6]",
+            ),
+            LANES,
+        ),
+        # Who meets at a barrier, put away and taken back.
+        (
+            ("BSSY B6, 0x90", "BMOV.32.CLEAR R5, B6", "BMOV.32 B6, R5", "BSYNC B6"),
+            np.full(32, 2**32 - 1),
+        ),
+    ],
+)
+def test_tables_functions_and_generic_addresses(lines: Sequence[str], expected: np.ndarray | None) -> None:
+    out = np.zeros(64, np.uint32)
+    memory = GlobalMemory([out])
+    code = [(16 * position, line) for position, line in enumerate((*HEAD, *lines, *STORE))]
+    parameters = [struct.pack("<Q", memory.addresses[0]), struct.pack("<i", 0)]
+    run_blocks(load_program(TABLES, code), (1, 1, 1), (32, 1, 1), 1024, parameters, memory)
+    result = memory.read_array(0, out)[:32]
+    if expected is None:
+        expected = (LANES * 0.5 + 1).astype(np.float32).view(np.uint32)
+    assert result.tolist() == np.asarray(expected, np.uint32).tolist()
