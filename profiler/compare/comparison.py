@@ -48,6 +48,8 @@ from profiler.evidence.values import Evidence, Value
 from profiler.statistics.multiple_testing import discoveries
 from profiler.statistics.verdict import Verdict, heaviest
 
+_DURATION = "gpu__time_duration.sum"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -98,6 +100,26 @@ class Comparison:
     def is_outweighed(self, pair: PairComparison) -> bool:
         """Whether the pair is unclear and cannot change the verdict on all."""
         return any(pair is other or (pair.a is other.a and pair.b is other.b) for other in self.outweighed)
+
+    @property
+    def uncompared(self) -> tuple[tuple[str, str, float], ...]:
+        """The kernel that takes most of a side's time, where none of its launches has a partner.
+
+        Of each such side its letter, the kernel's base name and its share of the time that is known; nothing
+        where there is no pair at all.
+        """
+        found = []
+        for place, letter, alone in ((0, "A", self.only_in_a), (1, "B", self.only_in_b)):
+            left = [*alone, *(x for group in self.ambiguous for x in (group.a, group.b)[place])]
+            paired = [launch for pair in self.pairs for launch in pair.launches[place]]
+            times: dict[str, float] = dict.fromkeys((x.base_name for x in (*left, *paired)), 0.0)
+            for launch in (*left, *paired):
+                times[launch.base_name] += launch.values.number(_DURATION) or 0.0
+            if paired and any(times.values()):
+                name, time = max(times.items(), key=lambda entry: entry[1])
+                if name not in {launch.base_name for launch in paired}:
+                    found.append((letter, name, time / sum(times.values())))
+        return tuple(found)
 
     def label(self, launch: Launch) -> str:
         """The label of a launch of either side: range/kernel#n."""

@@ -165,6 +165,31 @@ def settle(a: Sequence[LaunchClass], b: Sequence[LaunchClass]) -> list[Settled]:
     return settled
 
 
+def scaled(a: Sequence[LaunchClass], b: Sequence[LaunchClass]) -> list[Settled]:
+    """The classes of one kernel whose tile or block changed, by grids that all changed by one factor.
+
+    None where that does not hold for all. Either side has one template and one block, and grids that differ;
+    stores, where known, are as many.
+    """
+    builds = [{(of.template, of.launches[0].block) for of in side} for side in (a, b)]
+    if len(a) != len(b) or len(a) < 2 or not len(builds[0]) == len(builds[1]) == 1 or builds[0] == builds[1]:
+        return []
+    grids = [{_blocks(of): of for of in side} for side in (a, b)]
+    sizes_a, sizes_b = (sorted(of_side) for of_side in grids)
+    if not len(sizes_a) == len(sizes_b) == len(a) or not sizes_a[0] or not sizes_b[0]:
+        return []
+    if any(x * sizes_b[0] != y * sizes_a[0] for x, y in zip(sizes_a, sizes_b, strict=True)):
+        return []
+    pairs = [(grids[0][x], grids[1][y]) for x, y in zip(sizes_a, sizes_b, strict=True)]
+    known = [(x.facts.stores, y.facts.stores) for x, y in pairs if x.facts.stores and y.facts.stores]
+    return pairs if all(_near(x, y) for x, y in known) else []
+
+
+def _blocks(of: LaunchClass) -> int:
+    """How many blocks its launches have; 0 where that is not known."""
+    return math.prod(of.launches[0].grid or (0,))
+
+
 def _merged(left: Sequence[LaunchClass]) -> LaunchClass | None:
     """What is left of a side as one class: a class alone, or several that differ by their data alone.
 
@@ -230,6 +255,10 @@ def _same_stores(x: LaunchClass, y: LaunchClass) -> bool:
     return bool(x.facts.stores) and x.facts.stores == y.facts.stores and _same_version(x, y)
 
 
+def _same_stores_alone(x: LaunchClass, y: LaunchClass) -> bool:
+    return bool(x.facts.stores) and x.facts.stores == y.facts.stores
+
+
 def _same_build(x: LaunchClass, y: LaunchClass) -> bool:
     known = x.facts.build[0] is not None
     return known and x.facts.build == y.facts.build and _same_version(x, y)
@@ -273,6 +302,7 @@ _RULES: tuple[_Rules, ...] = (
 _LOOSE_RULES: tuple[_Rules, ...] = (
     (_same_held, _same_grid),
     (_same_template, _same_size),
+    (_same_stores_alone,),
 )
 
 

@@ -16,6 +16,7 @@ from profiler.compare.launch_facts import (
     generated_stem,
     is_named_by_line,
     launch_classes,
+    scaled,
     settle,
 )
 from profiler.compare.propose_pairs import (
@@ -71,6 +72,7 @@ class PairedBy(StrEnum):
     DECLARED = "declared"  # somebody said that the two names are one kernel
     SIMILAR_NAME = "similar name"  # proposed: the names differ in a version, a number or a variant
     POSITION = "position"  # proposed: nothing else was left on either side
+    GRIDS = "grids"  # proposed: another tile or block, and all grids changed by one factor
 
     @property
     def words(self) -> str:
@@ -80,12 +82,12 @@ class PairedBy(StrEnum):
     @property
     def is_proposed(self) -> bool:
         """Whether nobody said that the two are one kernel."""
-        return self in (PairedBy.TEMPLATE, PairedBy.SIMILAR_NAME, PairedBy.POSITION)
+        return self in (PairedBy.TEMPLATE, PairedBy.SIMILAR_NAME, PairedBy.POSITION, PairedBy.GRIDS)
 
     @property
     def decides(self) -> bool:
         """Whether it is enough for a gate to pass or to fail by."""
-        return self not in (PairedBy.TEMPLATE, PairedBy.POSITION)
+        return self not in (PairedBy.TEMPLATE, PairedBy.POSITION, PairedBy.GRIDS)
 
 
 _PAIRED_WORDS = {
@@ -94,6 +96,7 @@ _PAIRED_WORDS = {
     PairedBy.DECLARED: "paired as declared",
     PairedBy.SIMILAR_NAME: "paired by similar name, names differ",
     PairedBy.POSITION: "paired by position, names differ",
+    PairedBy.GRIDS: "paired by grid: the tile or block changed, and all grids by one factor",
 }
 
 
@@ -141,7 +144,8 @@ def match(
     kernel. In a group, launches with equal template, grid and block pair first, by what they are besides
     (registers, shared memory, instructions, stores), then those that template, size or facts identify
     (`launch_facts.settle`). Launches that repeat one piece of work are the samples of one pair, however many
-    each side has. With `propose`, launches that are left may pair under different names (`propose_pairs`).
+    each side has. With `propose`, launches whose tile changed may pair by grid (`launch_facts.scaled`), and
+    those that are left under different names (`propose_pairs`).
     """
     pairs: list[LaunchPair] = []
     left_a, left_b = list(a), list(b)
@@ -165,6 +169,10 @@ def match(
         proposed = [pair for pair in of_launchers if still_left.issuperset((id(pair.a), id(pair.b)))]
         pairs += proposed
         only_a, only_b = _without(only_a, proposed), _without(only_b, proposed)
+    if propose:
+        by_grid = [_pair_scaled(group.a, group.b) for group in ambiguous]
+        pairs += (pair._replace(by=PairedBy.GRIDS) for of_group in by_grid for pair in of_group)
+        ambiguous = [group for group, of in zip(ambiguous, by_grid, strict=True) if not of]
     if propose and only_a and only_b:
         renamed = [
             pair._replace(by=PairedBy.SIMILAR_NAME)
@@ -267,7 +275,7 @@ def _pair_two_kernels(a: Sequence[Launch], b: Sequence[Launch]) -> list[LaunchPa
     ranges = list(dict.fromkeys(launch.nvtx for launch in a)) if by_range else [()]
     for nvtx in ranges:
         left_a, left_b = ([x for x in side if not by_range or x.nvtx == nvtx] for side in (a, b))
-        for pair_up in (_pair_up, _pair_in_order):
+        for pair_up in (_pair_up, _pair_scaled, _pair_in_order):
             new_pairs = [pair._replace(by=PairedBy.DECLARED) for pair in pair_up(left_a, left_b)]
             pairs += new_pairs
             left_a, left_b = _without(left_a, new_pairs), _without(left_b, new_pairs)
@@ -455,6 +463,13 @@ def _pair_up(a: Sequence[Launch], b: Sequence[Launch]) -> list[LaunchPair]:
     """The pairs of launches of one kernel, by what tells them apart."""
     classes = settle(launch_classes(a, plain_template), launch_classes(b, plain_template))
     return [pair for class_a, class_b in classes for pair in _pairs_of_classes(class_a, class_b)]
+
+
+def _pair_scaled(a: Sequence[Launch], b: Sequence[Launch]) -> list[LaunchPair]:
+    """The pairs of launches of one kernel by the sizes of their grids; none where these do not tell."""
+    classes = scaled(launch_classes(a, plain_template), launch_classes(b, plain_template))
+    pairs = [_pairs_of_classes(class_a, class_b) for class_a, class_b in classes]
+    return [pair for of_class in pairs for pair in of_class] if all(pairs) else []
 
 
 def _pairs_of_classes(a: LaunchClass, b: LaunchClass) -> list[LaunchPair]:

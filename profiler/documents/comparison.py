@@ -96,7 +96,16 @@ class ComparisonDocument(Document):
     def sentence(self) -> str:
         """The verdict, what it is taken from and how many there are of each."""
         what, verdicts = self._deciding()
-        return f"{self.verdict.label}: {what} {tally(verdicts)}"
+        return f"{self.verdict.label}: {what} {tally(verdicts)}{self._uncompared()}"
+
+    def _uncompared(self) -> str:
+        """That the kernel with most time is in no pair, where durations decide."""
+        if not self.is_measured or self.comparison.timed_verdicts or not self.comparison.uncompared:
+            return ""
+        kernels = (
+            f"{name} ({share:.0%} of {side}'s time)" for side, name, share in self.comparison.uncompared
+        )
+        return f"; not compared: {', '.join(kernels)}"
 
     @property
     def sentences(self) -> Sequence[str]:

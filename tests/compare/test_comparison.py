@@ -12,6 +12,7 @@ from profiler.compare.comparison import Comparison, check_concepts, compare
 from profiler.compare.metric_verdict import decide_inexact
 from profiler.compare.pair_comparison import MetricChange
 from profiler.compare.resolve_names import side_of_report
+from profiler.documents.comparison import ComparisonDocument
 from profiler.errors import Exit, UnknownName
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch, Session
@@ -389,6 +390,30 @@ def test_pairs_come_longest_first_and_top_counts_the_rest(table: metric_table.Me
     cut = compare(side(*launches), side(*launches), table, top=2)
     assert ([pair.kernel for pair in cut.pairs], cut.hidden_pairs) == (["failed", "long"], 2)
     assert cut.hidden_verdicts == (Verdict.SAME, Verdict.SAME)
+
+
+@pytest.mark.parametrize(
+    ("b", "expected"),
+    [
+        ((("fill", 5e4), ("flash", 3e5)), [("A", "attend", 0.9), ("B", "flash", 6 / 7)]),
+        ((("fill", 5e4),), [("A", "attend", 0.9)]),
+        ((("fill", 5e4), ("attend", 4e5)), []),
+        ((("fill", 9e5), ("flash", 3e5)), [("A", "attend", 0.9)]),
+        ((("other", 5e4), ("flash", 3e5)), []),  # nothing was compared at all, which the verdict says
+    ],
+)
+def test_a_kernel_with_most_time_and_no_partner_is_named(
+    table: metric_table.MetricTable, b: Sequence[tuple[str, float]], expected: list[tuple[str, str, float]]
+) -> None:
+    of_b = [launch(time, name=name, ordinal=place) for place, (name, time) in enumerate(b)]
+    a = side(launch(5e4, name="fill"), launch(4.5e5, name="attend", ordinal=1))
+    comparison = compare(a, side(*of_b), table)
+    assert [(letter, name, pytest.approx(share)) for letter, name, share in expected] == list(
+        comparison.uncompared
+    )
+    sentence = ComparisonDocument((comparison,)).sentence
+    assert sentence.count("% of") == len(expected)
+    assert all(name in sentence for _, name, _ in expected)
 
 
 def test_a_kernel_pattern_filters_pairs_and_leftovers(table: metric_table.MetricTable) -> None:

@@ -171,6 +171,41 @@ def test_unequal_counts_of_one_launch_are_ambiguous_and_say_why() -> None:
     assert group.why == "2 launches in A and 3 in B with the same template, grid and block"
 
 
+TALL, SHORT = (1024, 1, 1), (256, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("grids_a", "grids_b", "expected"),
+    [
+        ((TALL, SHORT), ((128, 1, 1), (512, 1, 1)), [(0, 1), (1, 0)]),  # half the blocks, in another order
+        ((TALL, SHORT), ((2, 128, 1), (512, 2, 1)), [(0, 1), (1, 0)]),
+        ((TALL, SHORT, (64, 1, 1)), ((512, 1, 1), (32, 1, 1), (128, 1, 1)), [(0, 0), (1, 2), (2, 1)]),
+        ((TALL, SHORT), ((128, 1, 1), (500, 1, 1)), []),  # by no common factor
+        ((TALL, SHORT), ((128, 1, 1), (128, 1, 1)), []),
+    ],
+)
+def test_grids_that_all_changed_by_one_factor_pair_where_the_tile_did(
+    grids_a: tuple[Size, ...], grids_b: tuple[Size, ...], expected: list[tuple[int, int]]
+) -> None:
+    a = side(*(launch(grid=grid, arguments="<64>") for grid in grids_a))
+    b = side(*(launch(grid=grid, arguments="<128>") for grid in grids_b))
+    matching = match(a, b)
+    assert ordinals(matching) == expected
+    assert {pair.by for pair in matching.pairs} <= {PairedBy.GRIDS}
+    assert all(pair.by.is_proposed and not pair.by.decides for pair in matching.pairs)
+    assert match(a, b, propose=False).pairs == ()
+    if expected:  # what is asked for goes by the grids too, and not by the order
+        asked = match(a, b, asked=[KernelPair("Kernel", "Kernel")])
+        assert ordinals(asked) == expected
+        assert {pair.by for pair in asked.pairs} == {PairedBy.DECLARED}
+
+
+def test_other_grids_of_the_same_tile_are_other_problems_and_no_pair() -> None:
+    a = side(*(launch(grid=grid) for grid in (TALL, SHORT)))
+    b = side(*(launch(grid=grid) for grid in ((512, 1, 1), (128, 1, 1))))
+    assert match(a, b).pairs == ()
+
+
 def test_launches_that_two_traits_do_not_settle_are_ambiguous() -> None:
     a = side(launch(grid=(1, 1, 1)), launch(grid=(2, 1, 1)))
     b = side(launch(grid=(3, 1, 1)), launch(grid=(4, 1, 1)))
