@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from profiler.build.elf import WRITE
 from profiler.judge.compilation import CandidateCode
-from profiler.model.cubin import DATA_SECTIONS
 
 MOST_CONSTANT_BYTES = 4096  # of all tables together: more looks like an answer
 # Sections that hold what threads can write and the next launch reads.
 _STATE = (".nv.global", ".bss", ".data", ".nv.managed")
+_TABLES = ".nv.global.init"  # what has values from the start; other variables wait for somebody to write them
 # Functions of the device runtime, by how their names begin.
 _CALLS = {
     "vprintf": "prints",
@@ -64,7 +64,7 @@ def scan_binary(code: CandidateCode) -> Iterator[str]:
         if _is_state(name) and size:
             if name not in named:  # such as a string that a compiler left behind, or cuTile's launch data
                 continue
-            if name in DATA_SECTIONS and not code.writes_own_data:  # tables, as constants are
+            if name == _TABLES and not code.writes_own_data:  # as constants are
                 constants += 0 if is_copy else size
                 continue
             by = f", which `{code.writes_own_data[0]}` may write" if code.writes_own_data else ""
@@ -106,7 +106,7 @@ def binary_doubts(code: CandidateCode) -> Iterator[str]:
         return
     named = _named_sections(code)
     for name, size, _, _ in code.sections:
-        if name in DATA_SECTIONS and size and name in named:
+        if name == _TABLES and size and name in named:
             store = code.may_write_own_data[0]
             yield (
                 f"{_own_memory(code, name, size)}: whether `{store}` writes there cannot be told: its "

@@ -144,7 +144,7 @@ def _kernel(function: str, sections: Mapping[str, tuple[bytes, int]]) -> KernelI
     if base is None:  # without parameters: where they would begin
         base = sections.get(f".nv.constant0.{function}", (b"", 0))[1]
     constants = {
-        int(bank): content
+        int(bank): content + bytes(-len(content) % 4)  # read as words, whatever a table ends with
         for other, (content, _) in sections.items()
         if other.startswith(".nv.constant")
         and (bank := other.removeprefix(".nv.constant").partition(".")[0]).isdecimal()
