@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing import TypeAlias, TypeGuard, TypeVar
+    from typing import TypeAlias, TypeVar
 
     from profiler.compare.resolve_names import StoreOpener
     from profiler.documents.check import CheckDocument
@@ -138,8 +138,9 @@ def compare(
     kernels of `a` that have another name in `b`, as a mapping, tuples or "A=B"; without `guess` no such pair
     is proposed.
 
-    Raises UnreadableReport, UnknownName for a name that stands for nothing or for several things, and
-    CannotJudge for a version without results. What cannot be compared is an answer: its verdict says so.
+    Raises UnreadableReport; UnknownName for a name that stands for nothing or for several things, and where
+    the sides share nothing that was asked for; and CannotJudge for a version without results. What cannot be
+    compared is an answer: its verdict says so.
 
         c = profiler.compare("a.ncu-rep", "b.ncu-rep")
         c.verdict, c.sentence
@@ -177,6 +178,7 @@ def compare_many(
     """
     from profiler.documents.version_table_cells import compare_many as table_of_names
 
+    _check_names("compare_many", names, against)
     return _ask(table_of_names, locals(), metrics=concepts)
 
 
@@ -206,6 +208,7 @@ def report(
     """
     from profiler.documents.version_report import report_versions
 
+    _check_names("report", names, against, diffs)
     return _ask(report_versions, locals(), metrics=concepts)
 
 
@@ -232,6 +235,7 @@ def launch(
     """
     from profiler.documents.launch import launch_of_name
 
+    _check_names("launch", name, against)
     return _ask(launch_of_name, locals())
 
 
@@ -302,11 +306,7 @@ def gate(
     """
     from profiler.documents.gate import gate_versions
 
-    for name in (names, baseline) if _is_name(names) else (*cast("Sequence[Name]", names), baseline):
-        if name is not None and not _is_name(name):
-            raise TypeError(
-                f"gate() takes names and files, not {type(name).__name__}: pass the report's file"
-            )
+    _check_names("gate", names, baseline)
     return _ask(gate_versions, locals())
 
 
@@ -351,13 +351,14 @@ def predict(
     Modelled times in nanoseconds, with the range that held eight of ten public launches; ratios are to
     `against`, else to the nearest good ancestor. Without names every good version of the catalogue. `gpus`
     are names as H100-SXM or L4, `workloads` labels, `macros` what to build the versions with besides. A cubin
-    says nothing of its launch: `launch` does (profiler.documents.GivenLaunch). Raises UnknownName,
-    UnreadableReport, and CannotJudge where nvcc or g++ is missing.
+    says nothing of its launch: `launch` does (profiler.documents.prediction.GivenLaunch). Raises
+    UnknownName, UnreadableReport, and CannotJudge where nvcc or g++ is missing.
 
         profiler.predict("v2d_c", gpus="L4", macros={"WARPS": 8}).sentences
     """
     from profiler.documents.prediction import predict_names
 
+    _check_names("predict", names, against)
     built_with = [f"{name}={value}" for name, value in (macros or {}).items()]
     return _ask(predict_names, locals(), macros=built_with, with_what_ifs=what_ifs)
 
@@ -384,6 +385,7 @@ def judge(
     """
     from profiler.documents.judgement import judge_name
 
+    _check_names("judge", candidate, against)
     return _ask(judge_name, locals())
 
 
@@ -495,8 +497,14 @@ def _table(metrics: Metrics | None) -> MetricTable:
     return load_metrics(None if metrics is None else Path(metrics))
 
 
-def _is_name(subject: object) -> TypeGuard[Name]:
-    return isinstance(subject, str | os.PathLike)
+def _check_names(function: str, *given: object) -> None:
+    """Raise TypeError where one of these, or one in a collection of them, is neither a name nor a file."""
+    for one in given:
+        names = one if isinstance(one, Collection) and not isinstance(one, str) else (one,)
+        for name in names:
+            if name is not None and not isinstance(name, str | os.PathLike):
+                takes = f"{function}() takes names and files, not {type(name).__name__}"
+                raise TypeError(f"{takes}: pass the report's file")
 
 
 def shipped(name: str) -> Path:

@@ -19,7 +19,7 @@ def row(command: str) -> str:
     options = f" Options: {', '.join(flags)}." if flags else ""
     faces = [
         f"Python: `profiler.{declared.library}`",
-        *([f"tool `{declared.tool}`"] if declared.tool else []),
+        *([f"MCP tool `{declared.tool}`"] if declared.tool else []),
     ]
     return f"| `profiler {call}` | {answer.brief}{options} {'; '.join(faces)} |"
 

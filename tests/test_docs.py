@@ -114,7 +114,7 @@ def _anchors(document: Path) -> set[str]:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("README.md", 900), ("CONTRIBUTING.md", 1200), ("docs/verdicts.md", 2000), ("CHANGELOG.md", 1200)],
+    [("README.md", 900), ("CONTRIBUTING.md", 1200), ("docs/verdicts.md", 2000), ("CHANGELOG.md", 1100)],
 )
 def test_a_document_that_everyone_reads_stays_short(name: str, words: int) -> None:
     assert len((ROOT / name).read_text("utf-8").split()) <= words  # 200 words a minute

@@ -300,6 +300,16 @@ def test_what_is_no_subject_is_a_type_error(wrong: Any, files: tuple[str, str]) 
         profiler.gate([wrong], baseline=files[1])
 
 
+@pytest.mark.parametrize("ask", [profiler.gate, profiler.compare_many, profiler.report, profiler.launch])
+def test_a_report_where_only_names_and_files_are_taken_says_so(
+    ask: Callable[[Any], object], files: tuple[str, str]
+) -> None:
+    report = profiler.read_report(files[0])
+    for given in (report, [report]):
+        with pytest.raises(TypeError, match=r"\(\) takes names and files, not ReportDocument"):
+            ask(given)
+
+
 def test_what_compare_chose_is_not_chosen_again(files: tuple[str, str]) -> None:
     comparison = profiler.compare(*files)
     with pytest.raises(TypeError, match="give compare"):

@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
     which.add_argument(
         "--undo", metavar="ID", help="remove an acknowledgement; the start of its id is enough"
     )
-    add_filters(command, "workload", "gpu")
+    add_filters(command, "workload", "gpu", files=False)
     command.add_argument(
         "--concept", metavar="CONCEPT", help="only this metric: latency, or a concept of metrics.txt"
     )
@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         metavar="PERCENT",
         help="only a change up to this size, such as 8%%; a larger one fails",
     )
-    command.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with it")
+    command.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with it (needed)")
     add_json(command)
     command.set_defaults(handler=run)
 

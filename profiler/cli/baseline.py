@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 A baseline is set for a family, or for one workload or GPU of it (--workload, --gpu), which then takes
-precedence over the family's. It is kept as a decision record beside the bundles, with who, when and why. The
-nearest correct ancestor (parent), the fastest correct version (best) and every torch backend that was
-collected (torch:sdpa_flash) are always available."""
+precedence over the family's. It is kept as a decision record beside the bundles, with who, when and why.
+Some baselines need not be set: the nearest correct ancestor in the catalogue (parent), the fastest correct
+version (best), and every torch backend that was collected (torch:sdpa_flash)."""
 
 
 def add(commands: Commands) -> None:
@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
     listing = actions.add_parser("list", help="every baseline that is set")
     unsetting = actions.add_parser("unset", help="remove a family's baseline")
     unsetting.add_argument("family", metavar="FAMILY")
-    add_filters(listing, "family")
+    add_filters(listing, "family", files=False)
     for action, handler in (
         (setting, set_),
         (showing, show),
@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
     ):
         action.set_defaults(handler=handler)
         if action is not listing:
-            add_filters(action, "workload", "gpu")
+            add_filters(action, "workload", "gpu", files=False)
         if action in (setting, unsetting):
             action.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with it")
         else:
@@ -89,7 +89,7 @@ def list_(arguments: argparse.Namespace) -> int:
         _print_pins(pins, losses)
     else:
         say(
-            "no baseline is set; parent, best and torch:… always exist; "
+            "no baseline is set: parent, best and collected torch:… need none; "
             "`profiler decide baseline set` pins one"
         )
     return 0

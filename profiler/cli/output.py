@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, cast
 
+from profiler.documents.declared import shared_help
 from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
@@ -377,25 +378,15 @@ def add_json(command: argparse._ActionsContainer) -> None:
     command.add_argument("--json", action="store_true", help="print JSON, numbers in base units")
 
 
-def add_filters(command: argparse.ArgumentParser, *names: str) -> None:
-    """Add some of --family, --workload, --gpu, --kernel and --top."""
-    offered: dict[str, dict[str, Any]] = {
-        "family": {"metavar": "FAMILY", "help": "only this family"},
-        "workload": {"metavar": "WORKLOAD", "help": "only this workload (versions, not files)"},
-        "gpu": {"metavar": "GPU", "help": "only this GPU model, also in report files"},
-        "kernel": {
-            "metavar": "PATTERN",
-            "help": "only kernels whose name, NVTX range/name or demangled name contains PATTERN; with * or "
-            "? the whole name must fit; regex:EXPR is a regular expression; case does not matter",
-        },
-        "top": {
-            "metavar": "N",
-            "type": positive,
-            "help": "only the N that take longest; the others are counted",
-        },
+def add_filters(command: argparse.ArgumentParser, *names: str, files: bool = True) -> None:
+    """Add some of --family, --workload, --gpu, --kernel and --top; `files`: it takes report files too."""
+    forms: dict[str, dict[str, Any]] = {
+        "kernel": {"metavar": "PATTERN"},
+        "top": {"metavar": "N", "type": positive},
     }
     for name in names:
-        command.add_argument(f"--{name}", **offered[name])
+        form = forms.get(name, {"metavar": name.upper()})
+        command.add_argument(f"--{name}", help=shared_help(name, files=files), **form)
 
 
 def add_metrics(command: argparse.ArgumentParser, what: str) -> None:

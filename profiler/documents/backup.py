@@ -61,10 +61,11 @@ class BackupDocument(Document):
 
 
 def write_backup(out: Path, *, data: str | None = None, progress: Progress | None = None) -> BackupDocument:
-    """Write all runs, decisions and searches as one tar.gz, completely or not at all.
+    """Write all runs, decisions and searches as one tar.gz.
 
-    The sha256 of every file is checked. What is damaged is left out and named, and the exit code is then 2.
-    `sha256sum -c` reads its last file, SHA256SUMS; `profiler data restore` puts it back.
+    The file is written whole or not at all. The sha256 of every file is checked: a damaged run is left out
+    and named, and the exit code is then 2. `sha256sum -c` reads its last file, SHA256SUMS; `profiler data
+    restore` puts it back.
 
     Arguments:
         out: the file, such as runs.tar.gz; an existing one is replaced

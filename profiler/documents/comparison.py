@@ -51,7 +51,10 @@ _NAMED = 10  # missing concepts that a line names
 
 @dataclass(frozen=True, repr=False)
 class ComparisonDocument(Document):
-    """Two sides compared; of two versions' facts a comparison for each cell that both have."""
+    """Two sides compared.
+
+    Facts of two versions: one comparison for each evidence, workload and architecture that both have.
+    """
 
     comparisons: tuple[Comparison, ...]
     top: int | None = None  # how many pairs were asked for; None: all, in Markdown PAIRS_SHOWN
@@ -133,7 +136,10 @@ class ComparisonDocument(Document):
         return tuple(comparison.top(self.top or most) for comparison in self.comparisons)
 
     def rows(self) -> list[tuple[object, ...]]:
-        """A row a mode of timed calls and a metric of a pair, in base units; a change is in % of A."""
+        """A row for each mode of timed calls, then one for each metric of each pair.
+
+        Numbers are in base units; a change is in % of A.
+        """
         rows = []
         for comparison in self.shown():
             side = comparison.a
@@ -147,7 +153,7 @@ class ComparisonDocument(Document):
         return rows
 
     def _content(self) -> dict[str, object]:
-        """One comparison as it is; several, of facts in several cells, as a list.
+        """The dictionary of the comparison; where there are several, under `comparisons` a list of them.
 
         Numbers are in base units, null with `a_state` or `b_state` where there is none.
         """
@@ -249,7 +255,11 @@ def resolve_pairs(
     evidence: Evidence | None = None,
     data: str | None = None,
 ) -> tuple[list[tuple[Side, Side]], bool]:
-    """The pairs of sides that two subjects stand for, and whether they are all the facts that both share."""
+    """The pairs of sides to compare for two subjects, and whether these are all the facts that both share.
+
+    That is one pair, except where facts of two versions are compared: then a pair for each evidence, workload
+    and architecture that both have. Raises NothingShared where there is none, and as `resolve_all` does.
+    """
     names = names_among((a, b))
     refuse_unused_filters(names, workload)
     if len(names) < 2:

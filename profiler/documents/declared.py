@@ -1,12 +1,13 @@
-"""The answers that are declared once, and how a declaration is read from the source of its function.
+"""The answers that are declared once: a function each, whose source says all that a command needs to know.
 
-To add an answer: a function in `profiler/documents/` that returns a Document, and its line in ANSWERS. From
-the function's parameters and docstring follow the command with its options and help, the function of the
-library, the tool for language models, and its row in `docs/commands.md` (`python -m tests.docs_rows` writes
-these).
+To add an answer, write a function in `profiler/documents/` that returns a Document, and add its line to
+ANSWERS. The command with its options and help, the function of the library, the tool for language models and
+the row in `docs/commands.md` are made from the function's parameters and docstring. `python -m
+tests.docs_rows` writes the row.
 
-A docstring is: what is answered, in one line; paragraphs for whoever asks; `Arguments:` with a line for each
-parameter that is not one of SHARED; then what it raises, and an example, which only the library shows.
+The docstring has, in this order: one line that says what is answered; paragraphs for the user, which become
+the help; `Arguments:`, with a line for each parameter that is not in SHARED; what it raises; an example. The
+last two are shown in Python only.
 """
 
 from __future__ import annotations
@@ -21,22 +22,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import ast
 
-# Parameters that say where data is, not what is asked: whoever asks fills them in.
+# Parameters that say where the data is. The command, the library or the tool fills them in: a user does not.
 SOURCES = ("table", "store", "store_opener", "data", "progress")
 SHARED: Mapping[str, str] = {
     "name": "a report file, a run id, family/version, or a version",
     "family": "only this family",
-    "workload": "only this workload (versions, not files)",
-    "gpu": "only this GPU model, also in report files",
+    "workload": "only this workload",
+    "gpu": "only this GPU model",
     "kernel": "only kernels whose name, NVTX range/name or demangled name contains PATTERN; with * or ? the "
     "whole name must fit; regex:EXPR is a regular expression; case does not matter",
     "top": "only the N that take longest; the others are counted",
     "evidence": "kind of evidence (default: measured if available, else static and modelled separately)",
 }
+# What these say besides where report files are taken too.
+_OF_FILES = {"workload": " (versions, not files)", "gpu": ", also in report files"}
+
+
+def shared_help(name: str, *, files: bool) -> str:
+    """The help of a parameter of SHARED; `files` says whether the command takes report files too."""
+    return SHARED[name] + (_OF_FILES.get(name, "") if files else "")
 
 
 class Declared(NamedTuple):  # every command reads this module: dataclasses would take 5 ms to load, ast 3
-    """An answer: its function, and the faces that it has besides the command."""
+    """An answer: its function, and under which names the library and the tools offer it."""
 
     function: str  # module:function below profiler.documents
     library: str  # its name in the library
@@ -109,10 +117,15 @@ def declaration(command: str) -> Declaration:
     helps = dict(re.findall(r"^    (\w+): (.*(?:\n      .*)*)", after, re.MULTILINE))
     arguments = _with_defaults(node)
     sources = frozenset(argument.arg for argument, _ in arguments if argument.arg in SOURCES)
+    asked = [(argument, default) for argument, default in arguments if argument.arg not in SOURCES]
+    files = any(_annotation(argument).startswith("Subject") for argument, _ in asked)
     shown = tuple(
-        _parameter(argument, default, " ".join(helps.get(argument.arg, "").split()))
-        for argument, default in arguments
-        if argument.arg not in SOURCES
+        _parameter(
+            argument,
+            default,
+            " ".join(helps.get(argument.arg, "").split()) or shared_help(argument.arg, files=files),
+        )
+        for argument, default in asked
     )
     paragraphs = [text for text in body.strip().split("\n\n") if not re.match(r"Raises |    ", text)]
     return Declaration(summary, "\n\n".join(paragraphs), doc, shown, sources)
@@ -134,11 +147,16 @@ def _with_defaults(node: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr | None
     ]
 
 
+def _annotation(argument: ast.arg) -> str:
+    import ast
+
+    return ast.unparse(argument.annotation) if argument.annotation else ""
+
+
 def _parameter(argument: ast.arg, default: ast.expr | None, words: str) -> AnswerOption:
     import ast
 
-    name, annotation = argument.arg, ast.unparse(argument.annotation) if argument.annotation else ""
-    base = annotation.removesuffix(" | None")
+    name, base = argument.arg, _annotation(argument).removesuffix(" | None")
     literal = re.fullmatch(r"(Collection\[)?Literal\[(.*?)\]\]?", base)
     choices = tuple(ast.literal_eval(f"({literal[2]},)")) if literal else ()
     if name == "evidence":
@@ -150,7 +168,7 @@ def _parameter(argument: ast.arg, default: ast.expr | None, words: str) -> Answe
         name,
         kind,
         default is None,
-        words or SHARED[name],
+        words,
         choices,
         ast.literal_eval(default) if isinstance(default, ast.Constant) else None,
     )

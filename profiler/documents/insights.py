@@ -120,11 +120,10 @@ def insights_of_name(
 ) -> InsightsDocument:
     """What limits a version, what changed, and what to try next.
 
-    At most six statements: what limits it, what changed against the baseline, and what to try, those that
-    concern most of the time first. Every statement names its metrics, their values, the baseline's values,
-    the evidence, and whether every input was valid. What the data cannot tell is reported as unknown, with
-    the lines of metrics.txt to collect; a missing counter never becomes advice. For a version whose results
-    are wrong, only that is reported.
+    At most six statements, those that concern most of the time first. Every statement names its metrics,
+    their values, the baseline's values, the evidence, and whether every input was valid. What the data cannot
+    tell is reported as unknown, with the lines of metrics.txt to collect; a missing counter never becomes
+    advice. For a version whose results are wrong, only that is reported.
 
     Of several launches the longest is examined, leaving out kernels of libraries; --kernel chooses another.
     The baseline is the nearest correct ancestor in the lineage's catalogue unless one is named; a report file

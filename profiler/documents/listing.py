@@ -144,7 +144,7 @@ class RunsDocument(_Listing):
 
 @dataclass(frozen=True, repr=False)
 class VersionsDocument(_Listing):
-    """Versions, in the order in which they first appeared."""
+    """Versions by family, in each in the order in which they first appeared."""
 
     versions: Sequence[VersionInfo]
 
@@ -258,7 +258,7 @@ class WorkloadsDocument(_Listing):
 def list_runs(store: Store, *, family: str | None = None, hidden: bool = False) -> RunsDocument:
     """List the runs of the index, newest first.
 
-    The newest 200, and the families that mix the reports of several folders.
+    At most 200 are shown, and below them the families that mix the reports of several folders.
 
     Arguments:
         hidden: also list hidden (forgotten) runs
@@ -286,7 +286,7 @@ def mix_sentences(mix: FamilyMix) -> list[str]:
 
 
 def list_versions(store: Store, *, family: str | None = None) -> VersionsDocument:
-    """List the versions, in the order they first appeared.
+    """List the versions of each family, in the order they first appeared.
 
     Raises UnknownName for a family that is not there.
 

@@ -138,8 +138,9 @@ class NoiseRunDocument(Document):
 def list_noise_floors(store: Store) -> NoiseFloorsDocument:
     """List the noise floors, and those that are missing.
 
-    By these floors runs of different days are judged: a line for each GPU, driver, mode, kernel family and
-    length of call, and the calls that were timed and have none. `profiler collect --noise` collects them.
+    A floor says how far two runs of one build lie apart, and runs of different days are judged by it. There
+    is one for each GPU, driver, mode, kernel family and length of call; timed calls without one are listed.
+    `profiler collect --noise` collects them.
 
     Raises ProfilerError where the index cannot be read.
 

@@ -288,7 +288,7 @@ def list_regressions(
 ) -> RegressionsDocument:
     """What is worse now, since when, how sure, and why.
 
-    What is worse now in the index, grouped by version and cause, as the dashboard and the gate count it.
+    Grouped by version and cause, and counted as the dashboard and the gate do.
     Latency of calls and ncu durations are judged by the steps of their history, by the newest run against the
     one before, and by the newest against the pinned baseline; compiler facts, modelled conflicts and counts
     that repeat exactly, from one run of a version to the next. A version that is slower than its parent

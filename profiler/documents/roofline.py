@@ -172,8 +172,8 @@ def rooflines_of_name(
 ) -> RooflineDocument:
     """Launches under the rooflines of their GPU.
 
-    The roofs of the GPU at each launch's own clocks (fp64, fp32, fp16, tensor cores by type; L1, L2, DRAM),
-    how much of each the launch reached, and its arithmetic intensity at each level. All come from the
+    For each launch: the peaks at its own clocks (fp64, fp32, fp16, tensor cores by type; L1, L2, DRAM), how
+    much of each it reached, and its arithmetic intensity at each level. All come from the
     report's own metrics; what it lacks is listed with its state. Exit code 3 if no launch has a point.
 
     Raises UnknownName, UnreadableReport, and CannotJudge for what no GPU measured. Rates are in FLOP/s and

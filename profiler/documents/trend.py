@@ -20,7 +20,7 @@ from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.naming import brief_list
 from profiler.evidence.values import Evidence, State
 from profiler.history.lineage import load_lineages
-from profiler.history.trend import ABSENT, Trend, TrendPoint, load_trends
+from profiler.history.trend import ABSENT, LATENCY, Trend, TrendPoint, load_trends
 
 if TYPE_CHECKING:
     from profiler.documents.history import HistoryDocument
@@ -279,18 +279,18 @@ def trend_or_steps(
 ) -> TrendDocument | HistoryDocument:
     """One metric over versions or runs, and when it changed.
 
-    One metric over the versions of each kernel, on each workload and GPU. Signs before a value: | it must not
-    be joined to the one on its left (the driver, ncu version, counter or unit changed), ~ it is derived from
-    other counters, ⊘ the version is wrong. · means that the kernel did not run; other gaps show their state.
-    Versions without a value, and kernels that only one version has, are counted below the table; --all lists
-    them. Versions come in the order of the catalogue that the family's newest run keeps, else in the order in
-    which they first appeared.
+    A table for each workload and GPU: one row a kernel, one column a version. Signs before a value: | it must
+    not be joined to the one on its left (the driver, ncu version, counter or unit changed), ~ it is derived
+    from other counters, ⊘ the version is wrong. · means that the kernel did not run; other gaps show their
+    state. Versions without a value, and kernels that only one version has, are counted below the table;
+    --all lists them. Versions come in the order of the catalogue in the family's newest run. Without a
+    catalogue, the version that was seen first comes first.
 
-    --steps lists when the metric changed instead: where the level of each kernel changed, by how much, in
-    which runs the change can lie, and what else differed there: driver, ncu, CUDA, GPU, clocks, flags, and
-    whether the machine code changed. A step with the same machine code and source is "changed", due to the
-    environment. Runs are ordered by when they were made. Where runs hold several versions, each version has
-    its own history, and the newest runs form one over versions, in the catalogue's order.
+    --steps lists when the metric changed instead: for each kernel between which runs it changed, by how much,
+    and what else changed there: driver, ncu, CUDA, GPU, clocks, flags, and whether the machine code did. A
+    step with the same machine code and source is "changed", due to the environment. Runs are ordered by when
+    they were made. Where runs hold several versions, each version has a history over its runs, and the newest
+    run of each version makes one more history over the versions, in the catalogue's order.
 
     A level that was there before is "back in a known state", and one that was left for an older one "did not
     last": with the same machine code these are states of the machine, and not judged. A slow drift is not a
@@ -301,9 +301,9 @@ def trend_or_steps(
         concept: a concept such as duration, an exact ncu name, or with --steps latency (medians of calls)
         steps: list when it changed, and what else changed then
         version: with --steps: only this version, over its runs
-        over: versions (the default), or time for every run
-        across: do not break the line where this changes (repeatable)
-        last: only the newest N versions (default: 8)
+        over: versions (the default), or time for every run; not with --steps
+        across: do not break the line where this changes (repeatable); not with --steps
+        last: only the newest N versions (default: 8); not with --steps
 
     Raises UnknownName, and CannotJudge where nothing carries the metric.
 
@@ -315,6 +315,8 @@ def trend_or_steps(
     if not steps:
         if version is not None:
             raise UnknownName("--version needs --steps", option="--version")
+        if concept == LATENCY:
+            raise UnknownName("latency is listed by its steps alone: add --steps (in Python steps=True)")
         shown: dict[str, Any] = {"over": over or "versions", "across": across, "last": last or LAST_SHOWN}
         return load_trend(concept, table, store, **asked, **shown)
     from profiler.documents.history import find_history

@@ -70,8 +70,8 @@ def verify_data(
 ) -> VerifyDocument:
     """Check bundles against their hashes, and the index against the bundles.
 
-    Check the sha256 of every file of every bundle, read every decision and search, and compare the index with
-    a new one made from them. Nothing is changed; one line per finding, exit code 2 if there are any.
+    The sha256 of every file is checked, every decision and search is read, and the index is compared with a
+    new one made from them. Nothing is changed; one line per finding, exit code 2 if there are any.
 
     Arguments:
         quick: skip the index

@@ -11,7 +11,7 @@ import pytest
 import profiler
 from profiler.agents import toolset
 from profiler.cli.declared import add
-from profiler.documents.declared import ANSWERS, SHARED, SOURCES, declaration, load_answer
+from profiler.documents.declared import ANSWERS, SHARED, SOURCES, declaration, load_answer, shared_help
 from profiler.errors import UnknownName
 from tests.command_lines import choices
 
@@ -69,6 +69,23 @@ def test_help_says_what_the_docstring_says_to_whoever_asks() -> None:
     assert "Raises" not in words
     assert "profiler.insights(" not in words
     assert all(help_ in words for help_ in (SHARED["workload"], "the baseline"))
+
+
+def test_help_names_files_only_where_an_answer_takes_them() -> None:
+    helps = {
+        command: {one.name: one.help for one in declaration(command).parameters}
+        for command in ("roofline", "trend")
+    }
+    for name in ("workload", "gpu"):
+        assert helps["roofline"][name] == shared_help(name, files=True)
+        assert helps["trend"][name] == SHARED[name]
+        assert "file" in helps["roofline"][name]
+        assert "file" not in SHARED[name]
+
+
+def test_latency_has_no_trend_but_steps() -> None:
+    with pytest.raises(UnknownName, match=r"^latency is listed by its steps alone: add --steps"):
+        profiler.trend("latency")
 
 
 def test_an_option_of_another_form_of_the_answer_is_refused_by_name() -> None:
