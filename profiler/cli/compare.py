@@ -52,7 +52,8 @@ the time on every workload and GPU, then counters and facts (--metrics), all jud
 contributes all its versions. What is wrong or not measured comes last, with the reason or the command."""
 
 _EPILOG = """\
-exit codes: 0, or 2 if an input cannot be read or used. With --fail, the answer of `profiler gate B
+exit codes: 0; 2 if an input cannot be read or used; 3 for a version without results, or if a side has only
+kernels of libraries. With --fail, the answer of `profiler gate B
 --baseline A` for these two sides, with the reason and what would settle it: 0 nothing got worse · 1
 something did (one launch a side is enough) · 3 could not judge: unclear, missing, not comparable, or
 nothing was compared. Time decides, then exact counts and facts; a noisy counter decides only if --on names

@@ -18,10 +18,11 @@ def add(commands: Commands) -> None:
     """Add the four commands."""
     stepped = commands.add_parser(
         "index",
-        help="update the index from the bundles",
-        description="Update the index from the bundles; files that could not be read before are tried again.",
+        help="update the index from the bundles and decisions",
+        description="Update the index from the bundles and decisions. Runs that could not be read before are "
+        "tried again.",
     )
-    stepped.add_argument("--rebuild", action="store_true", help="rebuild it from the bundles alone")
+    stepped.add_argument("--rebuild", action="store_true", help="empty it and make it again from these")
     stepped.set_defaults(handler=index)
     relabelled = commands.add_parser(
         "relabel",

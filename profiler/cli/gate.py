@@ -29,8 +29,9 @@ conflicts) are reported but do not decide unless --on names them, and exact coun
 time is the same or better. Static and modelled evidence and plain reports are enough.
 
 --baseline: a report, a run id, a version, a torch backend that was collected, parent (the nearest correct
-ancestor in the catalogue) or best (the fastest correct version). Default: what `profiler decide baseline`
-pinned, else the previous run of the same version.
+ancestor in the catalogue) or best (the fastest correct version). Default: what `profiler decide baseline
+set` pinned, else the previous run of the same version. The parent is judged against only where it is asked
+for, although `profiler decide baseline show` lists it.
 
 Correctness and budgets need no baseline: a new version that is wrong fails, as does one that was wrong
 before, and a rejected one that the check no longer catches. Without a GPU, what only a GPU can tell may be
@@ -44,8 +45,8 @@ _EPILOG = """\
 exit codes: 0 nothing got worse · 1 something did (one launch a side is enough), is wrong, over its budget, or
 was tried and gave no result · 2 input that cannot be read or used · 3 could not judge: unclear, missing, not
 comparable, or nothing was compared. --allow unclear lets unclear results pass, and nothing else. Unclear
-launches do not decide where all of them together cannot have lost half of what the others gained, or 2 % of
-the time."""
+launches decide only where together they may have lost more than half of what the others gained and more
+than 2 % of the time."""
 
 
 def add(commands: Commands) -> None:

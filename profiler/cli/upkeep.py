@@ -17,11 +17,11 @@ def add(commands: Commands) -> None:
     """Add the three commands."""
     restoring = commands.add_parser(
         "restore",
-        help="restore the runs and decisions of a backup",
-        description="Take the runs and decisions of a backup. The whole file is checked before anything of "
-        "it is taken. Existing runs with the same content stay, other content is named and refused (exit "
-        "code 2), and runs that were deleted here after the backup stay away. Killed, it is finished by "
-        "running it again.",
+        help="restore the runs, decisions and searches of a backup",
+        description="Take the runs, decisions and searches of a backup. The whole file is checked before "
+        "anything of it is taken. Existing runs with the same content stay, other content is named and "
+        "refused (exit code 2), and runs that were deleted here after the backup stay deleted. If it is "
+        "killed, run it again.",
     )
     restoring.add_argument(
         "file", type=Path, metavar="FILE", help="the file that `profiler data backup` wrote"

@@ -53,7 +53,7 @@ _DURATION = "gpu__time_duration.sum"
 
 @dataclass(frozen=True)
 class Comparison:
-    """The whole comparison of B with A. Pairs are sorted longest first."""
+    """The whole comparison of B with A. Pairs without a duration come first, then the longest."""
 
     a: Side
     b: Side
@@ -82,9 +82,9 @@ class Comparison:
     def verdict(self) -> Verdict:
         """The one verdict on B: of the timed calls, else of the durations by their weight in time.
 
-        The heaviest: worse, not comparable, unclear, better, changed, same. An unclear launch counts where it
-        may have lost more than the others gained, and more than the threshold of all durations together.
-        Missing where no pair has a duration.
+        The heaviest: worse, not comparable, unclear, better, changed, same. Unclear launches count only where
+        all of them together may have lost more than half of what the others gained, and more than the
+        threshold of all durations together. Missing where no pair has a duration.
         """
         return heaviest(self.timed_verdicts or self.weighed_verdicts)
 
@@ -133,7 +133,7 @@ class Comparison:
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The concepts with a better direction of which any pair has a number."""
+        """The concepts that are judged: a direction is better, and some pair has a number on a side."""
         judged = (change for pair in self.pairs for change in pair.metrics if change.judged)
         with_number = (change for change in judged if (change.a.number, change.b.number) != (None, None))
         return tuple(dict.fromkeys(change.concept for change in with_number))
@@ -244,11 +244,12 @@ def compare(
 
 
 def find_outweighed(pairs: Sequence[PairComparison], table: MetricTable) -> tuple[PairComparison, ...]:
-    """The unclear pairs, where all they may have lost is little beside what the others took or gained.
+    """The unclear pairs, all of them, where together they cannot change the verdict; else none.
 
-    Little is at most the threshold of the duration, of the time of all pairs, or half of what others gained.
-    A pair may have lost the upper end of its interval; without one, as much as it moved. What may be another
-    workload counts, whatever its time, and where no other pair is decided nothing is outweighed.
+    They cannot where what they may have lost is at most the threshold of the duration times the time of all
+    pairs in A, or at most half of what the better pairs gained. A pair may have lost what the upper end of
+    its interval says, and at least as much as it moved. A pair that may be of another workload is never
+    outweighed, and where no pair is decided none is.
     """
     headline = table.by_concept.get(HEADLINE)
     unclear = [pair for pair in pairs if pair.verdict is Verdict.UNCLEAR and not pair.workload_change]
@@ -297,11 +298,12 @@ def judge_every_metric(
 def judge_counters_together(
     pairs: Sequence[PairComparison], concepts: Collection[str] | None = None
 ) -> list[PairComparison]:
-    """The pairs with every change that chance explains among so many counters as unclear.
+    """The pairs again: a change that chance alone would make among so many counters is now unclear.
 
-    Durations are a family of their own: the other counters must not cost them power. Of a launch with learned
-    noise, a counter that is the same without it counts as a row too; launches without any do not. With
-    `concepts` only these are rows, and the others stay as they are.
+    The changes tested together are those with a p-value, and, in a launch that has one of these, the noisy
+    counters that are equal on both sides. Durations are tested apart from the other counters, so that many
+    counters do not make a real change in time unclear. With `concepts` only these are tested, and the others
+    stay as they are.
     """
     rows = [
         (index, place, change)

@@ -1,7 +1,7 @@
-"""The one judge: B against A, of a whole side or of one number, live or stored, alone or in one table.
+"""The one judge of B against A: of sides or of one number, of one run or of two, alone or in a table.
 
-The gate, the regressions, the tables and the pages hold policies over what is judged here: which pairs they
-ask for, and what a verdict does.
+The gate, the regressions, the tables and the pages all ask it. They choose which pairs are judged, and decide
+what follows from a verdict.
 """
 
 from __future__ import annotations
@@ -114,10 +114,11 @@ class Judge:
         kernel: str,
         by_cycles: Callable[[], MetricChange | None],
     ) -> Judged:
-        """Two durations of which only the numbers were read, by the names that they were read by.
+        """Two durations of which only the numbers were read from the index, not the launches.
 
-        `key` and the kernel's name are those of A. `by_cycles` is asked only where B took longer: it reads
-        the launches, and returns the change where the SM clock alone made it.
+        `names` are the ncu names of A's and B's number; `key` and `kernel` are A's. `by_cycles` is called
+        only where B is worse: it reads the launches, and returns the change judged again where the SM clock
+        alone made it longer.
         """
         short = any(value.number is not None and value.number < SHORT_NS for value in (a, b))
         noise = partial(self.noise.counter_noise, key, kernel)
@@ -135,7 +136,7 @@ class Judged:
     b: Value
     by: Decision | Judgement  # a decision on timed calls, a judgement of durations
     floor: NoiseFloor | None = None  # how far timed calls of equal builds lie apart; None: not known
-    by_chance: bool = False  # moved by itself, and no more than chance makes among as many
+    by_chance: bool = False  # better or worse alone, but within chance among the rows judged with it
 
     @property
     def verdict(self) -> Verdict:
@@ -185,10 +186,10 @@ def judge_calls(a: SampleArrays, b: SampleArrays, floor: NoiseFloor | None, *, i
 
 
 def judge_in_one_table(rows: Sequence[Judged]) -> list[Judged]:
-    """What was judged one by one, as one table: what chance makes among so many rows is no result.
+    """Rows that were judged one by one, judged as one table: what chance makes among so many is unclear.
 
-    Timed calls are one table, durations another: of these an equal one is a row too, and one without A/A
-    pairs is none.
+    Timed calls are judged as one table and durations as another. Of durations those count that have A/A pairs
+    or are equal on both sides; the others keep their verdicts.
     """
     together = list(rows)
     calls = {place: row.by for place, row in enumerate(rows) if isinstance(row.by, Decision)}

@@ -176,7 +176,7 @@ def _floors_by_key(store: Store, _data_version: str) -> dict[FloorKey, NoiseFloo
 
 
 def _session_pairs(samples: Sequence[Samples]) -> Iterator[tuple[Samples, Samples]]:
-    """The first and second session of each mode, the third and fourth, …: see bundles.NOISE."""
+    """The first and second session of each mode, the third and fourth, …: see profiler.bundles.run.NOISE."""
     by_mode: dict[str, list[Samples]] = defaultdict(list)
     for session in samples:
         by_mode[session.mode].append(session)

@@ -68,7 +68,7 @@ Indexable: TypeAlias = run_rows.RunItem | run_rows.RunRows
 class Store:
     """The index over the bundles of one data folder. Threads may share it; every answer has a fixed order.
 
-    `workload=""` and `gpu=""` select results where nobody named one; None selects all.
+    In a query, `workload=""` and `gpu=""` select the results without a workload or GPU; None selects all.
     """
 
     def __init__(self, url: str | Path, data: str | None = None, *, unwritable: str = "") -> None:
@@ -93,11 +93,10 @@ class Store:
 
     @staticmethod
     def open_unchanged(path: Path, data: str | None, reason: str) -> Store:
-        """Open the index in a SQLite file to read it where nothing can be written, not even beside the file.
+        """Open the index in a SQLite file to read it, without writing anything, not even beside the file.
 
-        Who tries to write gets an IndexNotWritable with the `reason`.
-
-        Raises ProfilerError where that is not possible, or it has another layout.
+        Writing to it raises IndexNotWritable with the `reason`. Raises ProfilerError where the file cannot be
+        read so, or has another layout.
         """
         store = Store(path, data, unwritable=reason)
         if store._layout() != schema.SCHEMA:
@@ -208,9 +207,9 @@ class Store:
         return count
 
     def prepare_series(self, names: Collection[str], tail: int = prepared_series.TAIL) -> int:
-        """Prepare the series of these metrics that grew by `tail` points; returns how many there were.
+        """Prepare the series of these metrics that grew by `tail` points; returns how many it prepared.
 
-        This changes no answers: it makes `series` and `part_arrays` faster.
+        It stores their points together, so that `series` and `part_arrays` are faster; no answer changes.
         """
         sorted_names = tuple(sorted(set(names)))
         with engine.reading(self._engine) as connection:
@@ -261,7 +260,10 @@ class Store:
             return listing.runs_with_reports(connection, sha256s)
 
     def run_of_measurement(self, report: Report) -> str | None:
-        """The run that holds the launches of a report already, by what they say: it, a copy or an export."""
+        """The run that already holds the launches of this report, or of a copy or export of it; None if none.
+
+        They are recognised by their content.
+        """
         with engine.reading(self._engine) as connection:
             return measurement_copies.find_run(connection, self._cache, report)
 
@@ -408,11 +410,11 @@ class Store:
         evidence: Evidence | None = None,
         latest: bool = False,
     ) -> list[Series]:
-        """The values of these metrics over all runs not hidden, oldest first: one series a part and metric.
+        """The values of these metrics over all runs not hidden, oldest first: a series a part and metric.
 
-        A part has no series of a metric that none of its launches has, and otherwise a point for every
-        launch. `latest` selects the points from the newest run of each version. Of a history of more than
-        10,000 points the newest are taken.
+        A part is a launch's place in its version. Where all its launches lack a metric there is no series;
+        otherwise a point for every launch, also for those without a value. `latest` selects the points from
+        the newest run of each version. A history of more than 10,000 points keeps the newest.
         """
         selection = ResultSelection(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
@@ -485,8 +487,9 @@ class Store:
     ) -> Rows[NoisePair]:
         """The A/A pairs of all visible noise runs, oldest first: the data of a noise floor.
 
-        A noise run says so in its provenance (bundles.NOISE). The sessions of one version, workload and mode
-        are the blocks of samples of its result: the first two are a pair, the third and fourth the next, ….
+        A noise run says so in its provenance (profiler.bundles.run.NOISE). The sessions of one version,
+        workload and mode are the blocks of samples of its result: the first two are a pair, the third and
+        fourth the next, ….
         """
         selection = ResultSelection(family, None, workload, gpu, None, None, "noise", None)
         with engine.reading(self._engine) as connection:
