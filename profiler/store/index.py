@@ -58,9 +58,9 @@ from profiler.store.statements import ResultSelection, pages
 _RUNS_AT_ONCE = 100  # inserted together during a rebuild
 _SERIES_BEFORE_ANALYZE = 50  # newly prepared series, which make the database's statistics out of date
 _COLLECTIONS = (50_000, 20, 20)  # new objects, then collections, after which Python looks for garbage
-_STORE_NOTES = ("schema", "epoch", "changes", "chunk_names")  # names in the table meta of its own
-DECIDED = "decisions"  # the name there of the digest of the decisions that the index follows
-REFUSED = "refused"  # and of the runs that could not be indexed
+_STORE_NOTES = ("schema", "epoch", "changes", "chunk_names")  # the store's own rows of the table meta
+DECIDED = "decisions"  # a row there: the digest of the decisions that the index was made with
+REFUSED = "refused"  # a row there: the runs that could not be indexed
 
 Indexable: TypeAlias = run_rows.RunItem | run_rows.RunRows
 
