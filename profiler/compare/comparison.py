@@ -33,7 +33,7 @@ from profiler.compare.metric_verdict import (
 )
 from profiler.compare.neighbours import judge_by_neighbours
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
-from profiler.compare.pair_comparison import MetricChange, OpcodeChange, PairComparison
+from profiler.compare.pair_comparison import MetricChange, OpcodeChange, PairComparison, facts_of
 from profiler.compare.split_by_gpu import split_by_gpu
 from profiler.compare.wholes import Whole, find_whole
 from profiler.compare.workload_change import WorkloadChange, find_workload_change
@@ -45,6 +45,7 @@ from profiler.evidence.metric_table import Metric, MetricTable
 from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence, Value
+from profiler.statistics.facts import NO_FACTS, FactsDecision, judge_facts
 from profiler.statistics.multiple_testing import discoveries
 from profiler.statistics.verdict import Verdict, heaviest
 
@@ -451,8 +452,13 @@ class _MetricJudge:
         metrics = tuple(self._change(metric, pair, short, noise, other_work) for metric in self.table.metrics)
         if other_work is None and not self._is_other_gpu(a, b):
             metrics = _without_what_a_clock_did(metrics, self.table)
+        facts = None
+        if self.a.evidence is not Evidence.MEASURED:
+            # What is not comparable breaks no rule.
+            facts = NO_FACTS if self.blocked else judge_facts(facts_of(a), facts_of(b))
+            metrics = _by_rules_on_facts(metrics, facts)
         opcodes, differs = _opcode_changes(a, b), launch_differences(a, b)
-        return PairComparison(a, b, labels, metrics, opcodes, differs, paired_by, other_work, samples)
+        return PairComparison(a, b, labels, metrics, opcodes, differs, paired_by, other_work, samples, facts)
 
     def _is_other_gpu(self, a: Launch, b: Launch) -> bool:
         """Whether the launches are known to be of two GPUs, so that clocks and shares of peaks are too."""
@@ -584,6 +590,19 @@ def _without_what_a_clock_did(
             judged_by=by_clock.judged_by,
         )
         if change.concept == HEADLINE
+        else change
+        for change in metrics
+    )
+
+
+def _by_rules_on_facts(
+    metrics: tuple[MetricChange, ...], decision: FactsDecision
+) -> tuple[MetricChange, ...]:
+    """The changes with what fails a gate as worse, whatever metrics.txt says of its direction."""
+    rules = {failure.name: failure.rule for failure in decision.failures}
+    return tuple(
+        replace(change, verdict=Verdict.WORSE, reason=rules[change.metric])
+        if change.metric in rules
         else change
         for change in metrics
     )

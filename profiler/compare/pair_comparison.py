@@ -11,7 +11,8 @@ from profiler.compare.workload_change import WorkloadChange
 from profiler.evidence.launch import Launch
 from profiler.evidence.values import Value
 from profiler.statistics.decision import MIN_SAMPLES, Interval
-from profiler.statistics.verdict import Verdict
+from profiler.statistics.facts import Fact, FactFailure, FactsDecision
+from profiler.statistics.verdict import Verdict, heaviest
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,14 @@ class OpcodeChange:
     b: float
 
 
+def facts_of(launch: Launch) -> dict[str, Fact]:
+    """Every fact as a number or a text; None where it is neither."""
+    return {
+        name: value.text if value.number is None else float(value.number)
+        for name, value in launch.values.items()
+    }
+
+
 @dataclass(frozen=True)
 class PairComparison:
     """Two matched launches, compared metric by metric."""
@@ -77,6 +86,7 @@ class PairComparison:
     paired_by: PairedBy = PairedBy.NAME
     workload_change: WorkloadChange | None = None  # why the two did other work, or may have; None: compared
     samples: tuple[tuple[Launch, ...], tuple[Launch, ...]] | None = None  # of A and of B; None: one a side
+    facts: FactsDecision | None = None  # what the rules say of static or modelled facts; None: measured
 
     @property
     def launches(self) -> tuple[tuple[Launch, ...], tuple[Launch, ...]]:
@@ -121,6 +131,20 @@ class PairComparison:
         return replace(self, metrics=metrics)
 
     @property
+    def failures_without_metric(self) -> tuple[FactFailure, ...]:
+        """The failures of rules that no metric shows: of the budget, which is a text."""
+        shown = {change.metric for change in self.metrics}
+        return tuple(of for of in (self.facts.failures if self.facts else ()) if of.name not in shown)
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the verdict follows from: the duration's, or those of all facts that a side has."""
+        if self.facts is None:
+            return (self.headline.verdict if self.headline else Verdict.MISSING,)
+        known = (change for change in self.metrics if (change.a.number, change.b.number) != (None, None))
+        return (*(change.verdict for change in known), *(Verdict.WORSE for _ in self.failures_without_metric))
+
+    @property
     def verdict(self) -> Verdict:
-        """The verdict of the duration; MISSING without one."""
-        return self.headline.verdict if self.headline else Verdict.MISSING
+        """The verdict of the duration, MISSING without one; of facts the heaviest, worse as a gate says."""
+        return heaviest(self.verdicts)

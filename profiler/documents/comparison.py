@@ -90,10 +90,12 @@ class ComparisonDocument(Document):
     def verdict(self) -> Verdict:
         """The heaviest of the verdicts that decide: of the timed calls, else of durations, else of facts.
 
+        Of facts it is worse where the rules of `profiler gate` fail.
+
         Worse is heavier than not comparable, unclear, better, changed and same, in this order. Durations
         weigh by their time (see Comparison.verdict).
         """
-        return self.comparison.verdict if self.is_measured else heaviest(self._deciding()[1])
+        return heaviest(comparison.verdict for comparison in self.comparisons)
 
     @property
     def sentence(self) -> str:
@@ -178,10 +180,8 @@ class ComparisonDocument(Document):
         """What decides, and its verdicts."""
         comparison = self.comparison
         if not self.is_measured:
-            changes = (
-                change for compared in self.comparisons for pair in compared.pairs for change in pair.metrics
-            )
-            return "facts", [change.verdict for change in changes if change.judged]
+            pairs = (pair for compared in self.comparisons for pair in compared.pairs)
+            return "facts", [verdict for pair in pairs for verdict in pair.verdicts]
         if timed := comparison.timed_verdicts:
             return "latency", list(timed)
         return "kernel durations", _duration_verdicts(comparison)

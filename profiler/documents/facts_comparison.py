@@ -15,7 +15,7 @@ from profiler.statistics.verdict import Verdict
 
 FACTS_HEAD = ("metric", "A", "B", "change", "verdict")
 _ORIGIN = {
-    Evidence.STATIC: "from compiler and machine code, exact; opcodes are counted in the code, not as run",
+    Evidence.STATIC: "from compiler and machine code, exact; static instruction counts, not executed counts",
     Evidence.MODELLED: "from a run on the CPU; conflicts by the model of the banks",
 }
 
@@ -27,7 +27,7 @@ class FactsTable:
     cells: str  # the workloads and architectures, in words
     rows: tuple[tuple[str, ...], ...]  # under FACTS_HEAD
     same: int  # how many metrics are equal on both sides
-    unmatched: tuple[str, ...]  # the functions that one side alone has
+    notes: tuple[str, ...]  # what fails without a metric, and the functions that one side alone has
 
 
 def facts_sections(
@@ -56,14 +56,14 @@ def facts_blocks(comparisons: Sequence[Comparison], *, everything: bool) -> Iter
             yield Line(table.cells)
             yield Table(FACTS_HEAD, table.rows, right=(1, 2, 3)) if table.rows else Line("nothing moved")
             same = [f"{table.same} metrics the same: --all"] if table.same and not everything else []
-            yield Notes([*same, *table.unmatched])
+            yield Notes([*same, *table.notes])
 
 
 def _tables(comparisons: Iterator[Comparison], everything: bool) -> Iterator[FactsTable]:
     """Cells in which the same metrics moved by the same amounts share a table."""
     groups: dict[tuple[object, ...], list[Comparison]] = {}
     for comparison in comparisons:
-        key = (tuple(_rows(comparison, everything)), tuple(_unmatched(comparison)))
+        key = (tuple(_rows(comparison, everything)), tuple(_beside_metrics(comparison)))
         groups.setdefault(key, []).append(comparison)
     for group in groups.values():
         first = group[0]
@@ -71,7 +71,7 @@ def _tables(comparisons: Iterator[Comparison], everything: bool) -> Iterator[Fac
             _cells(group),
             tuple(_rows(first, everything)),
             sum(change.verdict is Verdict.SAME for pair in first.pairs for change in pair.metrics),
-            tuple(_unmatched(first)),
+            tuple(_beside_metrics(first)),
         )
 
 
@@ -87,11 +87,16 @@ def _cells(comparisons: Sequence[Comparison]) -> str:
 def _rows(comparison: Comparison, everything: bool) -> Iterator[tuple[str, ...]]:
     is_several = len(comparison.pairs) > 1
     for pair in comparison.pairs:
-        for change in sorted(pair.metrics, key=lambda change: not change.judged):
+        for change in sorted(pair.metrics, key=_importance):
             moved = not change.verdict.traits.quiet and change.a.number != change.b.number
             if everything or moved:
                 name = f"{pair.kernel}: {change.label}" if is_several else change.label
                 yield (name, *change_numbers(change), _verdict_label(change, comparison))
+
+
+def _importance(change: MetricChange) -> tuple[bool, bool]:
+    """A sort key: what got worse first, then what has a better direction."""
+    return change.verdict is not Verdict.WORSE, not change.judged
 
 
 def _verdict_label(change: MetricChange, comparison: Comparison) -> str:
@@ -101,7 +106,10 @@ def _verdict_label(change: MetricChange, comparison: Comparison) -> str:
     return change.verdict.label
 
 
-def _unmatched(comparison: Comparison) -> Iterator[str]:
+def _beside_metrics(comparison: Comparison) -> Iterator[str]:
+    """What fails without a metric of its own, and the functions that one side alone has."""
+    for pair in comparison.pairs:
+        yield from (f"{Verdict.WORSE.label}: {of.words}" for of in pair.failures_without_metric)
     for name, launches in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
         if launches:
             yield f"only in {name}: {', '.join(launch.base_name for launch in launches)}"

@@ -83,6 +83,11 @@ class TableCell:
         """The number in base units; None where there is none."""
         return None if self.value is None or self.value.number is None else float(self.value.number)
 
+    @property
+    def is_moved(self) -> bool:
+        """Whether it is better or worse than the baseline."""
+        return self.verdict is not None and self.verdict.traits.moved
+
 
 @dataclass(frozen=True)
 class TableRow:
@@ -215,7 +220,9 @@ class VersionTableDocument(Document):
 
     def _deciding(self, row: TableRow) -> list[TableCell]:
         positions = self.time_columns or [
-            at for at, column in enumerate(self.table_columns) if column.better != "-"
+            at
+            for at, column in enumerate(self.table_columns)
+            if column.better != "-" or any(own.cells[at].is_moved for own in self.table_rows)
         ]
         return [row.cells[at] for at in positions]
 

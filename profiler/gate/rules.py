@@ -11,7 +11,7 @@ from profiler.compare.comparability import CORRECTNESS, OWN_KERNELS
 from profiler.compare.comparison import Comparison
 from profiler.compare.latency import LatencyComparison
 from profiler.compare.metric_verdict import decide_inexact, is_exact
-from profiler.compare.pair_comparison import MetricChange, PairComparison
+from profiler.compare.pair_comparison import MetricChange, PairComparison, facts_of
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
@@ -25,7 +25,6 @@ from profiler.statistics.facts import (
     BUDGET_LABEL,
     OVER_BUDGET,
     WATCHED_FACTS,
-    Fact,
     excess_over_budget,
     judge_facts,
 )
@@ -244,7 +243,7 @@ class PairRules:
 
     def _facts(self, launches: PairComparison, baseline_wrong: bool) -> Iterator[Finding]:
         """Findings by the rules on facts, then by metrics.txt; a fact is reported once."""
-        decision = judge_facts(_facts_of(launches.a), _facts_of(launches.b))
+        decision = judge_facts(facts_of(launches.a), facts_of(launches.b))  # also beside a wrong baseline
         over_budget, reported = _over_budget(launches.b), set()
         for failure in decision.failures:
             check = Check.BUDGET if failure.name == OVER_BUDGET else Check.FACTS
@@ -389,14 +388,6 @@ def _outcome(verdict: Verdict) -> Outcome:
 def _cause_of(finding: Finding, sentence: str) -> str:
     """Why the time got worse; "" for other findings."""
     return sentence if finding.concept == HEADLINE and finding.verdict is Verdict.WORSE else ""
-
-
-def _facts_of(launch: Launch) -> dict[str, Fact]:
-    """Every fact as a number or a text; None where it is neither."""
-    return {
-        name: value.text if value.number is None else float(value.number)
-        for name, value in launch.values.items()
-    }
 
 
 def _over_budget(launch: Launch) -> str:

@@ -57,6 +57,7 @@ class FactFailure(NamedTuple):
 
     name: str  # under which the fact is stored
     words: str  # the fact and both values
+    rule: str  # which rule it breaks
     effect: float | None = None  # as a share of A's; None from 0, and for what is no number
 
 
@@ -76,6 +77,9 @@ class FactsDecision:
         if self.missing:
             return Verdict.MISSING
         return Verdict.CHANGED if self.changes else Verdict.SAME
+
+
+NO_FACTS = FactsDecision((), (), ())  # of sides that nobody may hold against each other
 
 
 def judge_facts(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
@@ -98,7 +102,7 @@ def judge_facts(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
     ]
     over = excess_over_budget(b.get(OVER_BUDGET))
     if over and over != a.get(OVER_BUDGET):
-        failures.append(FactFailure(OVER_BUDGET, f"over its budget: {over}"))
+        failures.append(FactFailure(OVER_BUDGET, f"over its budget: {over}", "over its budget"))
     return FactsDecision(changes, tuple(failures), missing)
 
 
@@ -127,4 +131,5 @@ def _failure(name: str, watched: WatchedFact, a: Fact, b: Fact) -> FactFailure |
     if (steps_b >= steps_a) if watched.fewer else (steps_b <= steps_a):
         return None
     unit = f" {watched.unit}" if watched.unit else ""
-    return FactFailure(name, f"{watched.label}: {a:g} → {b:g}{unit}", (b - a) / abs(a) if a else None)
+    rule = f"exact; fails a gate: {'fewer' if watched.fewer else 'more'} {watched.label}"
+    return FactFailure(name, f"{watched.label}: {a:g} → {b:g}{unit}", rule, (b - a) / abs(a) if a else None)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import profiler
+from profiler.compare.judged import Judge
+from profiler.documents.comparison import ComparisonDocument
 from profiler.errors import Exit
+from profiler.evidence.metric_table import load_metrics
+from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.gate.judgement import judge
 from profiler.statistics.verdict import Verdict
+from tests.gate import made_sides
+
+TABLE = load_metrics()
 
 HEAD = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size",'
@@ -55,3 +64,37 @@ def test_a_comparison_an_explanation_and_a_gate_give_one_verdict(
 def test_nothing_paired_is_missing(tmp_path: Path) -> None:
     a, b = report(tmp_path, "a", {"gemm": 100}), report(tmp_path, "b", {"softmax": 100})
     assert profiler.compare(a, b).verdict is profiler.explain(a, b).verdict is Verdict.MISSING
+
+
+FACTS = {
+    "half the blocks": ({"static__blocks_per_sm": 2}, "worse", Exit.REGRESSION),
+    "more blocks": ({"static__blocks_per_sm": 5}, "changed", Exit.PASS),
+    "registers of another step": ({"static__registers": 72}, "worse", Exit.REGRESSION),
+    "registers within a step": ({"static__registers": 63}, "changed", Exit.PASS),
+    "spills": ({"static__spill_bytes": 8}, "worse", Exit.REGRESSION),
+    "shared memory alone": ({"static__shared_bytes": 57_000}, "changed", Exit.PASS),
+    "over its budget": ({made_sides.BUDGET: "72 registers, budget 64"}, "worse", Exit.REGRESSION),
+    "equal": ({}, "same", Exit.PASS),
+}
+
+
+@pytest.mark.parametrize(("changes", "word", "code"), FACTS.values(), ids=FACTS)
+def test_a_comparison_and_a_gate_give_facts_one_verdict(
+    changes: dict[str, float | str], word: str, code: Exit
+) -> None:
+    a, b = (
+        made_sides.facts(static__shared_bytes=41_000),
+        made_sides.facts(**{"static__shared_bytes": 41_000, **changes}),
+    )
+    document = ComparisonDocument((Judge(TABLE).sides(a, b),))
+    assert judge([ComparisonPair("b", "a", a, b)], TABLE).exit_code() is code
+    (launch,) = cast(list[dict[str, Any]], document.to_dict()["launches"])
+    assert document.verdict.value == launch["verdict"] == word
+    assert document.verdict.label in document.sentence
+    printed = document.to_markdown().partition("\n")[2]
+    assert (Verdict.WORSE.label in printed) is (word == "worse"), "the head has its reason below it"
+
+
+def test_facts_of_wrong_results_break_no_rule() -> None:
+    a, b = made_sides.facts(), made_sides.facts(wrong="races", static__blocks_per_sm=2)
+    assert ComparisonDocument((Judge(TABLE).sides(a, b),)).verdict is Verdict.NOT_COMPARABLE

@@ -35,7 +35,9 @@ def verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
     verdicts: list[object] = []
     labels_moved: list[str] = []
     for word in (verdict for verdict in Verdict if verdict.traits.moved):
-        labels = [change.label for change in pair.metrics if change.judged and change.verdict is word]
+        labels = [change.label for change in pair.metrics if change.verdict is word]
+        if word is Verdict.WORSE:
+            labels += [failure.words for failure in pair.failures_without_metric]
         if labels:
             verdicts.append(markup.verdict(word, str(len(labels)) if len(labels) > 1 else ""))
             labels_moved += labels
