@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from profiler.compare.kernel_pairs import KernelPair, Pairing
-from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Link, Name
+from profiler.documents.blocks import Block, Findings, Fold, Heading, Inline, Item, Line, Link, Name
 from profiler.documents.document import Document
 from profiler.errors import Exit
 from profiler.evidence.cell import CellFilter
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 30  # of a table: a pull request is no log
 LINES_SHOWN = 4  # of one version
+BASELINES_SHOWN = 3  # of those that nobody named
 _RUN_ID = re.compile(r"\d{8}T\d{6}-")  # how a run id begins
 _WITH_WEIGHT = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
 _MARKS = {
@@ -144,9 +145,10 @@ class GateDocument(Document):
         if self.report.time_line:
             yield Line(self.report.time_line)
         only = _only_baseline(verdicts.findings)
-        if baseline := only or self.report.baseline:
-            is_run = only and _RUN_ID.match(only)
-            yield Line(_run_link(only, self.dashboard) if is_run else Name(baseline), label="Baseline")
+        if self.report.chosen:
+            yield Line(tuple(self._chosen()), label="Baseline")
+        elif baseline := only or self.report.baseline:
+            yield Line(_name_link(baseline, self.dashboard), label="Baseline")
         for outcome in _WITH_WEIGHT:
             if findings := verdicts.of(outcome):
                 yield Heading(TITLES[outcome])
@@ -163,7 +165,16 @@ class GateDocument(Document):
             )
         if noted := verdicts.of(Outcome.NOTED):
             table = self._findings(noted, _MARKS[Outcome.NOTED], only, everything)
-            yield Fold(f"{len(noted)} noted, without weight", [table])
+            yield Fold(f"{len(noted)} {TITLES[Outcome.NOTED]}", [table])
+
+    def _chosen(self) -> Iterator[Inline]:
+        """The baselines that nobody named, each with the reason and of how many versions it is."""
+        chosen = self.report.chosen
+        for place, one in enumerate(chosen[:BASELINES_SHOWN]):
+            count = f", of {one.versions} version{'s' * (one.versions > 1)}" if len(chosen) > 1 else ""
+            yield from ("; " * (place > 0), _name_link(one.name, self.dashboard), f" ({one.why}{count})")
+        if (left := len(chosen) - BASELINES_SHOWN) > 0:
+            yield f"; and {left} more"
 
     def _findings(self, findings: Sequence[Finding], mark: str, only: str, everything: bool) -> Findings:
         """An item a subject and baseline, with everything an item a place; `only` is said already."""
@@ -287,7 +298,7 @@ def _lines(findings: Sequence[Finding]) -> Iterator[str]:
         worst = max(
             group, key=lambda finding: float("inf") if finding.effect is None else abs(finding.effect)
         )
-        place = " · ".join(filter(None, (worst.kernel, worst.workload, worst.gpu)))
+        place = " · ".join(filter(None, (worst.launch, worst.gpu)))
         more = f", and {len(group) - 1} more place{'s' * (len(group) > 2)}" if len(group) > 1 else ""
         first, *others = worst.lines
         kind = f"[{worst.evidence}]" if worst.evidence else ""
@@ -312,6 +323,8 @@ def _subject_link(findings: Sequence[Finding], dashboard: str) -> Name | Link:
     return Link(name, f"{dashboard}/diff?{words}")
 
 
-def _run_link(run_id: str, dashboard: str) -> Name | Link:
-    """A run, which holds several versions: a dashboard has a page of it."""
-    return Link(run_id, f"{dashboard}/runs?run={quote(run_id, safe='')}") if dashboard else Name(run_id)
+def _name_link(name: str, dashboard: str) -> Name | Link:
+    """A baseline; of a run, which holds several versions, a dashboard has a page."""
+    if not dashboard or not _RUN_ID.match(name):
+        return Name(name)
+    return Link(name, f"{dashboard}/runs?run={quote(name, safe='')}")

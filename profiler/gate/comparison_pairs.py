@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
 
 
+THIS_WORKLOAD = "this workload"  # in a reason, of one place; several are counted where they are merged
+
+
 @dataclass(frozen=True)
 class ComparisonPair:
     """A side to judge and its baseline, or why one of them is missing.
@@ -43,6 +46,8 @@ class ComparisonPair:
     evidence: str = ""
     why: str = ""  # why a side is missing, or nothing was compared
     gave_no_result: bool = False  # the subject was run there and failed
+    is_without_baseline: bool = False  # the subject has no baseline in any place
+    baseline_choice: str = ""  # why this baseline, where nobody named one
     rejected: bool = False  # the catalogue rejects the version, so its results have to be wrong
     rejected_in_run: bool = False  # and it is one of several versions of the judged run or family
     noted: bool = False  # what is missing has no weight: nothing can have got worse there
@@ -234,7 +239,8 @@ class PairFinder:
             elif baseline is None:
                 yield self._pair_without_baseline(subject, cell, baselines)
             elif cell in subject.run_ids:
-                yield self._cell_pair(subject, cell, baseline)
+                pair = self._cell_pair(subject, cell, baseline)
+                yield replace(pair, baseline_choice=self._why_chosen(cell, baselines))
             elif cell.workload in subject.failures:
                 continue  # why it has no results there is reported below
             elif cell.evidence not in kinds:
@@ -273,6 +279,12 @@ class PairFinder:
         # With --baseline best, the best version meets itself: that is no mistake of the user.
         return _same_results(pair, noted=True) if is_same and self.lookup.name != BEST else pair
 
+    def _why_chosen(self, cell: Cell, baselines: CellBaselines) -> str:
+        """Why this is the baseline of a cell; "" where it was named."""
+        if self.lookup.name is not None:
+            return ""
+        return "nothing pinned: the run before" if cell in baselines.before else "pinned"
+
     def _outdated_pairs(self, subject: VersionResults) -> Iterator[ComparisonPair]:
         """Pairs for cells whose results are of an older build than the version's newest ones.
 
@@ -284,7 +296,8 @@ class PairFinder:
             newest = outdated[cell]
             is_dropped = self.inventory.is_dropped(subject, cell)
             why = (
-                f"{subject.name} is not checked there since {newest}: nothing of {subject.family} is"
+                f"the newest run ({newest}) has no {cell.evidence} results for {THIS_WORKLOAD}, "
+                f"for any {subject.family} version"
                 if is_dropped
                 else f"its {cell.evidence} results there are of an older build ({subject.run_ids[cell]}): "
                 f"{newest} built it again and lacks them"
@@ -323,7 +336,8 @@ class PairFinder:
                 for other in of_kind
             ]
             why = f"{why}; available baselines: {brief_list(list(dict.fromkeys(places)))}"
-        elif not baselines.by_cell:
+        is_without = not baselines.by_cell and cell not in baselines.why_none
+        if is_without:
             why = f"{subject.name} has no baseline: nothing to compare with"
             command = f"profiler decide baseline set {shlex.quote(subject.family)} RUN_OR_VERSION"
         if cell in baselines.why_none:
@@ -335,6 +349,7 @@ class PairFinder:
             self._side(subject, cell),
             *cell.place,
             why=why,
+            is_without_baseline=is_without,
             noted=cell not in baselines.refused and (is_shared or not of_kind),
             next_command=command,
             created=subject.created.get(cell),

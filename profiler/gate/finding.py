@@ -9,10 +9,12 @@ from enum import StrEnum
 
 from profiler.compare.clock_drift import HEADLINE
 from profiler.errors import Exit
+from profiler.evidence.values import Evidence
 from profiler.statistics.decision import Interval, share_text
 from profiler.statistics.verdict import Verdict
 
 LATENCY = "latency"  # the concept of timed calls
+ALL_KERNELS = "total"  # the part of modelled facts: all kernels of a workload
 
 
 class Check(StrEnum):
@@ -41,7 +43,7 @@ TITLES = {
     Outcome.FAILED: "failed",
     Outcome.UNJUDGED: "could not be judged",
     Outcome.ACKNOWLEDGED: "acknowledged",
-    Outcome.NOTED: "noted, without weight",
+    Outcome.NOTED: "informational",
 }
 
 
@@ -68,6 +70,8 @@ class Finding:
     next_command: str = ""
     acknowledged: str = ""  # who let it pass, why and until when
     diff_names: tuple[str, str] | None = None  # baseline and subject, by names for the dashboard
+    is_without_baseline: bool = False  # the subject has no baseline anywhere
+    is_expected: bool = False  # a rejected version, of which its line says all
 
     @property
     def is_time(self) -> bool:
@@ -75,9 +79,19 @@ class Finding:
         return self.concept in (LATENCY, HEADLINE)
 
     @property
+    def launch(self) -> str:
+        """The kernel and the workload in words: "kernel gemm", of modelled facts "all kernels"."""
+        is_whole = self.kernel == ALL_KERNELS and self.evidence == Evidence.MODELLED
+        kernel = "all kernels" if is_whole else self.kernel and f"kernel {self.kernel}"
+        # Static facts are of a build, such as for one head dimension; what runs has a workload.
+        is_build = self.workload and self.evidence == Evidence.STATIC
+        workload = f"build: {self.workload}" if is_build else self.workload
+        return " · ".join(filter(None, (kernel, workload)))
+
+    @property
     def place(self) -> str:
         """Where it was found: subject, kernel, workload, GPU."""
-        return " · ".join(filter(None, (self.subject, self.kernel, self.workload, self.gpu)))
+        return " · ".join(filter(None, (self.subject, self.launch, self.gpu)))
 
     @property
     def heading(self) -> str:
@@ -87,9 +101,18 @@ class Finding:
         return f"{self.place}{kind}{f', against {self.baseline}' if has_other_side else ''}"
 
     @property
+    def label(self) -> str:
+        """What its line is about: only what got worse and counts is called a regression."""
+        if self.check is not Check.REGRESSION:
+            return self.check.value
+        if self.verdict is Verdict.WORSE and self.outcome is not Outcome.NOTED:
+            return self.check.value
+        return "time" if self.is_time else "counter"
+
+    @property
     def lines(self) -> list[str]:
         """What was found, then how sure it is, why it came about and what to do, a line each."""
-        lines = [f"{self.check}: {self.line}"]
+        lines = [self.line if self.is_expected else f"{self.label}: {self.line}"]
         if self.interval:
             smallest = ""
             if self.detectable:

@@ -14,7 +14,7 @@ from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.gate.acknowledgement import Acknowledgement, find_acknowledgement
-from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.gate.comparison_pairs import THIS_WORKLOAD, ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome, Verdicts
 from profiler.gate.rules import PairRules
 from profiler.statistics.verdict import Verdict
@@ -157,8 +157,10 @@ def _merge_group(group: Sequence[Finding]) -> Finding:
     gpus = list(dict.fromkeys(finding.gpu for finding in group))
     kinds = list(dict.fromkeys(finding.evidence for finding in group))
     many_workloads = len(workloads) > NAMED
+    line = first.line.replace(THIS_WORKLOAD, f"these {len(workloads)} workloads")
     return replace(
         first,
+        line=line if len(workloads) > 1 else first.line,
         workload=f"{len(workloads)} workloads" if many_workloads else ", ".join(filter(None, workloads)),
         gpu=", ".join(filter(None, gpus)) if len(kinds) == 1 else "",
         evidence=", ".join(kinds),

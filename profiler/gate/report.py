@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.bundles import decisions, location
 from profiler.compare.comparison import Comparison, check_concepts
@@ -20,7 +20,7 @@ from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.naming import brief_list, nearest_first
 from profiler.gate.acknowledgement import list_acknowledgements
 from profiler.gate.comparison_pairs import ComparisonPair, find_pairs, pair_of_sides
-from profiler.gate.finding import TITLES, Outcome, Verdicts
+from profiler.gate.finding import Outcome, Verdicts
 from profiler.gate.inventory import Inventory
 from profiler.gate.judgement import judge, judge_comparisons
 from profiler.history.without_results import versions_without_results_explained
@@ -31,11 +31,26 @@ if TYPE_CHECKING:
     from profiler.bundles.location import Root
     from profiler.compare.resolve_names import StoreOpener
 
+_COUNTED = {
+    Outcome.FAILED: "failed",
+    Outcome.UNJUDGED: "undecided",
+    Outcome.ACKNOWLEDGED: "acknowledged",
+    Outcome.PASSED: "passed",
+    Outcome.NOTED: "informational",
+}
 HEADLINES = {
     Exit.PASS: "Gate passed",
     Exit.REGRESSION: "Gate failed",
     Exit.UNJUDGED: "Gate could not judge",
 }
+
+
+class ChosenBaseline(NamedTuple):
+    """A baseline that nobody named."""
+
+    name: str
+    why: str  # pinned, or the run before
+    versions: int  # of how many versions
 
 
 @dataclass(frozen=True)
@@ -46,19 +61,24 @@ class GateReport:
     code: Exit
     baseline: str  # as it was asked for; "" for the pinned or last one
     not_judged: str = ""  # what was not asked for and might have been meant, with the way to judge it
+    chosen: tuple[ChosenBaseline, ...] = ()  # the baselines of what was compared, where nobody named one
     families: tuple[str, ...] = ()  # of the index, that versions were judged of
 
     @property
     def headline(self) -> str:
         """The answer in one line."""
+        unmet = {finding.subject for finding in self.verdicts.findings if finding.is_without_baseline}
         counts = [
-            f"{len(findings)} {title}"
-            for outcome, title in TITLES.items()
-            if (findings := self.verdicts.of(outcome))
+            f"{count} {words}"
+            for outcome, words in _COUNTED.items()
+            # A version without a baseline is counted as such.
+            if (count := sum(not finding.is_without_baseline for finding in self.verdicts.of(outcome)))
         ]
-        passed = len(self.verdicts.of(Outcome.PASSED))
-        compared = "nothing was compared" if not self.verdicts.compared else f"{passed} passed"
-        return f"{HEADLINES[self.code]}: {', '.join((*counts, compared))}"
+        if unmet:
+            counts.append(f"{len(unmet)} version{'s' * (len(unmet) > 1)} without a baseline")
+        if not self.verdicts.compared:
+            counts.append("nothing was compared")
+        return f"{HEADLINES[self.code]}: {', '.join(counts)}"
 
     @property
     def time_line(self) -> str:
@@ -119,7 +139,19 @@ def run_gate(
     )
     not_judged = "" if names else _beside_newest(Inventory(opener(), root))
     families = dict.fromkeys(pair.b.family for pair in pairs if pair.b and pair.b.family)
-    return GateReport(verdicts, verdicts.exit_code(allow), baseline or "", not_judged, tuple(families))
+    return GateReport(
+        verdicts, verdicts.exit_code(allow), baseline or "", not_judged, _chosen(pairs), tuple(families)
+    )
+
+
+def _chosen(pairs: Sequence[ComparisonPair]) -> tuple[ChosenBaseline, ...]:
+    """The baselines that nobody named, of most versions first."""
+    versions: dict[tuple[str, str], set[str]] = {}
+    for pair in pairs:
+        if pair.baseline_choice:
+            versions.setdefault((pair.baseline, pair.baseline_choice), set()).add(pair.subject)
+    found = [ChosenBaseline(name, why, len(of)) for (name, why), of in versions.items()]
+    return tuple(sorted(found, key=lambda chosen: -chosen.versions))
 
 
 def _pairs_with_kernel(pairs: Sequence[ComparisonPair], kernel: str) -> list[ComparisonPair]:

@@ -31,6 +31,7 @@ from profiler.statistics.facts import (
 from profiler.statistics.verdict import Verdict
 
 NAMED = 4  # how many metrics one line names
+_EXPECTED = "expected failure, caught (rejected in the catalogue)"
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,9 @@ class PairRules:
             yield self._wrong(f"wrong: {wrong}")
             return
         if wrong and self.pair.rejected:
-            line = f"wrong, as its catalogue and its baseline say, and not judged: {wrong}"
-            yield self._finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.NOT_COMPARABLE, line)
+            line = f"{_EXPECTED}, as in its baseline: {wrong}"
+            finding = self._finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.NOT_COMPARABLE, line)
+            yield replace(finding, is_expected=True)
             return
         if wrong:
             yield self._wrong(f"wrong, as its baseline is: {wrong}")
@@ -156,6 +158,7 @@ class PairRules:
             detectable=detectable,
             next_command=next_command,
             diff_names=pair.diff_names,
+            is_without_baseline=check is Check.MISSING and pair.is_without_baseline,
         )
 
     def _wrong(self, line: str) -> Finding:
@@ -164,9 +167,16 @@ class PairRules:
     def _rejected_finding(self, wrong: str | None) -> Finding:
         """The finding of a rejected version: it fails only if the check missed what is wrong."""
         if not wrong and self.pair.b is not None and self.pair.evidence == Evidence.MODELLED:
-            return self._wrong("rejected by its catalogue, and not caught: the check found nothing wrong")
-        line = f"rejected by its catalogue, and not judged: {wrong or 'nothing wrong was found'}"
-        return self._finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, line)
+            return self._wrong(
+                "expected failure, not caught (rejected in the catalogue): the check found nothing wrong"
+            )
+        line = (
+            f"{_EXPECTED}: {wrong}"
+            if wrong
+            else "rejected in the catalogue; its results were not checked here"
+        )
+        finding = self._finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, line)
+        return replace(finding, is_expected=True)
 
     def _unmatched_launches(self, comparison: Comparison, timed: bool) -> Iterator[Finding]:
         """Findings of launches without a partner. A new one takes time, which only timed calls include."""

@@ -67,7 +67,7 @@ class TestReports:
         for form in ((), ("--markdown",)):
             assert main([*only, *form]) == Exit.UNJUDGED
             out = capsys.readouterr().out
-            assert "Gate could not judge: 1 could not be judged" in out
+            assert "Gate could not judge: 1 undecided" in out
             assert "no A/A pairs say how far this counter moves by itself: import reports with 40" in out
 
     @pytest.mark.slow

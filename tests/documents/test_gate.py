@@ -12,7 +12,7 @@ from profiler.documents.gate import GateDocument, gate_versions
 from profiler.errors import Exit
 from profiler.evidence.metric_table import load_metrics
 from profiler.gate.finding import Check, Finding, Outcome, Verdicts
-from profiler.gate.report import GateReport
+from profiler.gate.report import ChosenBaseline, GateReport
 from profiler.statistics.decision import Interval
 from profiler.statistics.verdict import Verdict
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
@@ -64,15 +64,27 @@ def test_a_row_is_a_finding_and_its_interval_two_columns(document: GateDocument)
 
 
 def test_the_sentences_are_the_headline_and_what_has_weight(document: GateDocument) -> None:
-    assert document.title == "Gate failed: 1 failed, 1 noted, without weight, 0 passed"
-    assert document.sentences == ["f/<b>v2</b> · gemm, against f/v1: latency: 3 % more"]
+    assert document.title == "Gate failed: 1 failed, 1 informational"
+    assert document.sentences == ["f/<b>v2</b> · kernel gemm, against f/v1: latency: 3 % more"]
     assert_html_escapes(document, "<b>v2</b>", "<code>f/&lt;b&gt;v2&lt;/b&gt;</code>")
 
 
 def test_markdown_names_the_only_baseline_once_and_folds_what_is_noted(document: GateDocument) -> None:
     lines = document.to_markdown().splitlines()
     assert lines[:3] == [f"### {document.title}", "", "**Baseline:** `f/v1`"]
-    assert "<details><summary>1 noted, without weight</summary>" in lines
+    assert "<details><summary>1 informational</summary>" in lines
+
+
+def test_without_a_named_baseline_it_says_which_were_used_and_why(document: GateDocument) -> None:
+    one = ChosenBaseline("f/v1", "pinned", 3)
+    report = replace(document.report, baseline="", chosen=(one,))
+    assert "**Baseline:** `f/v1` (pinned)" in GateDocument(report).to_markdown()
+    runs = [ChosenBaseline(f"2026010{day}T000000-f", "nothing pinned: the run before", 1) for day in range(4)]
+    told = GateDocument(replace(report, chosen=(one, *runs)), "http://h").to_markdown()
+    assert (
+        "`f/v1` (pinned, of 3 versions); [`20260100T000000-f`](http://h/runs?run=20260100T000000-f)" in told
+    )
+    assert "(nothing pinned: the run before, of 1 version); and 2 more" in told
 
 
 def test_junit_has_a_failure_for_what_failed(document: GateDocument) -> None:

@@ -52,14 +52,39 @@ def test_a_heading_says_where_and_against_what_unless_that_is_itself() -> None:
     bare = finding(Verdict.SAME, baseline="")
     assert (bare.place, bare.heading) == ("mine/alpha", "mine/alpha")
     full = finding(Verdict.SAME, kernel="gemm", workload="b1", gpu="H100", evidence="measured")
-    assert full.place == "mine/alpha · gemm · b1 · H100"
-    assert full.heading == "mine/alpha · gemm · b1 · H100 [measured], against mine/zero"
-    assert replace(full, baseline="mine/alpha").heading == "mine/alpha · gemm · b1 · H100 [measured]"
+    assert full.place == "mine/alpha · kernel gemm · b1 · H100"
+    assert full.heading == f"{full.place} [measured], against mine/zero"
+    assert replace(full, baseline="mine/alpha").heading == f"{full.place} [measured]"
+
+
+def test_a_place_names_what_its_parts_are() -> None:
+    built = finding(Verdict.SAME, kernel="main", workload="head dim 64", gpu="sm_80", evidence="static")
+    assert built.place == "mine/alpha · kernel main · build: head dim 64 · sm_80"
+    modelled = finding(Verdict.SAME, kernel="total", workload="1x2x128x64", evidence="modelled")
+    assert modelled.place == "mine/alpha · all kernels · 1x2x128x64"
+    assert finding(Verdict.SAME, kernel="total", evidence="measured").place == "mine/alpha · kernel total"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "more", "label"),
+    [
+        (Verdict.WORSE, {}, "regression"),
+        (Verdict.WORSE, {"outcome": Outcome.NOTED}, "time"),
+        (Verdict.BETTER, {}, "time"),
+        (Verdict.BETTER, {"concept": "inst_executed"}, "counter"),
+        (Verdict.UNCLEAR, {"concept": "duration"}, "time"),
+        (Verdict.MISSING, {"check": Check.MISSING}, "missing data"),
+    ],
+)
+def test_only_what_got_worse_and_counts_is_labelled_a_regression(
+    verdict: Verdict, more: dict[str, Any], label: str
+) -> None:
+    assert finding(verdict, **more).lines == [f"{label}: a line"]
 
 
 def test_the_lines_of_a_finding_are_what_is_known_of_it() -> None:
     bare = finding(Verdict.SAME)
-    assert bare.lines == ["regression: a line"]
+    assert bare.lines == ["time: a line"]
     told = replace(
         bare, interval=Interval(-0.01, 0.02), cause="more work", acknowledged="ada", next_command="again"
     )
@@ -102,10 +127,19 @@ def test_one_failure_fails_and_only_what_is_allowed_passes_undecided() -> None:
 def test_the_headline_counts_each_outcome_and_what_passed() -> None:
     worse, same = finding(Verdict.WORSE, 0.1), finding(Verdict.SAME)
     noted = finding(Verdict.CHANGED, outcome=Outcome.NOTED)
-    assert report(worse, worse, same, noted).headline == (
-        "Gate failed: 2 failed, 1 noted, without weight, 1 passed"
-    )
+    assert report(worse, worse, same, noted).headline == ("Gate failed: 2 failed, 1 passed, 1 informational")
     assert report(compared=0).headline == "Gate could not judge: nothing was compared"
+    alone = finding(
+        Verdict.MISSING, check=Check.MISSING, outcome=UNJUDGED, is_without_baseline=True, concept=""
+    )
+    assert report(alone, compared=0).headline == (
+        "Gate could not judge: 1 version without a baseline, nothing was compared"
+    )
+    others = [replace(alone, subject=f"mine/{name}", outcome=Outcome.NOTED) for name in ("beta", "gamma")]
+    assert report(same, noted, *others, others[0]).headline == (
+        "Gate passed: 1 passed, 1 informational, 2 versions without a baseline"
+    )
+    assert report(same, finding(Verdict.UNCLEAR)).headline == "Gate could not judge: 1 undecided, 1 passed"
 
 
 def test_the_line_of_times_counts_them_and_names_the_two_that_moved_most() -> None:

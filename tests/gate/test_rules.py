@@ -119,17 +119,17 @@ class TestCorrectness:
         assert judged(facts(), wrong, table, rejected=True).exit_code() is Exit.REGRESSION
         verdicts = judged(wrong, wrong, table, rejected=True)
         assert lines(verdicts, UNJUDGED) == [
-            "wrong, as its catalogue and its baseline say, and not judged: a race"
+            "expected failure, caught (rejected in the catalogue), as in its baseline: a race"
         ]
 
     def test_a_rejected_version_of_a_judged_run_has_to_be_wrong(self, table: MetricTable) -> None:
         as_part = {"rejected": True, "rejected_in_run": True}
         wrong, missed = (facts(Evidence.MODELLED, wrong=why) for why in ("a race", None))
         verdicts = judged(wrong, wrong, table, **as_part)
-        assert lines(verdicts, NOTED) == ["rejected by its catalogue, and not judged: a race"]
+        assert lines(verdicts, NOTED) == ["expected failure, caught (rejected in the catalogue): a race"]
         verdicts = judged(wrong, missed, table, **as_part)
         assert lines(verdicts, FAILED) == [
-            "rejected by its catalogue, and not caught: the check found nothing wrong"
+            "expected failure, not caught (rejected in the catalogue): the check found nothing wrong"
         ]
 
 
@@ -156,7 +156,7 @@ class TestWithoutBaseline:
         verdicts = judged(
             None, None, table, why="it hangs", gave_no_result=True, rejected=True, rejected_in_run=True
         )
-        assert lines(verdicts, NOTED) == ["rejected by its catalogue, and not judged: it hangs"]
+        assert lines(verdicts, NOTED) == ["expected failure, caught (rejected in the catalogue): it hangs"]
 
 
 class TestTime:

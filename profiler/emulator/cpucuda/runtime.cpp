@@ -160,6 +160,13 @@ void note_argument(char kind, const void* bytes, size_t size) {
   }
 }
 
+// With a comma between thousands: 173,568.
+static std::string grouped(size_t number) {
+  std::string digits = std::to_string(number);
+  for (ptrdiff_t at = ptrdiff_t(digits.size()) - 3; at > 0; at -= 3) digits.insert(size_t(at), ",");
+  return digits;
+}
+
 int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size_t bytes,
                const cudaStream_t* stream, void (*run)(const void*), const void* argument) {
   auto done = [&](int rc) {
@@ -196,16 +203,16 @@ int launch_raw(const char* kernel, const void* code, dim3 grid, dim3 block, size
   }
   if (bytes > config.device_limit || bytes > SMEM_CAP || !config.device_limit) {
     report(LAUNCH_REFUSED, nullptr, 0,
-           "%s asks for %zu bytes of shared memory a block, the device allows %zu", kernel, bytes,
-           config.device_limit);
+           "%s requests %s B of shared memory per block; the device allows %s B", kernel,
+           grouped(bytes).c_str(), grouped(config.device_limit).c_str());
     return done(INVALID_VALUE);
   }
   if (stream && *stream != config.stream)
     report(MISUSE, code ? static_cast<const char*>(code) + 1 : nullptr, 0,
            "%s is launched on another stream than the one that its caller gave", kernel);
   if (bytes > config.budget)
-    report(OVER_BUDGET, nullptr, 0, "%s asks for %zu bytes of shared memory a block, the budget is %zu",
-           kernel, bytes, config.budget);
+    report(OVER_BUDGET, nullptr, 0, "%s requests %s B of shared memory per block; budget %s B", kernel,
+           grouped(bytes).c_str(), grouped(config.budget).c_str());
   if (!config.run) return done(0);
   int here;
   host_stack = (uintptr_t)&here;
