@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _COLLECTIONS = (50_000, 20, 20)  # new objects, then collections, after which Python looks for garbage
 EXIT_CODES = (
     "exit codes: 0 pass · 1 regression · 2 wrong arguments, or input that cannot be read or used · "
-    "3 could not measure or judge"
+    "3 could not judge"
 )
 
 # The commands in the order of --help, each with its module. A module has add(commands): it adds its

@@ -17,9 +17,9 @@ _DESCRIPTION = """\
 Run each version on the CPU, thread by thread, with no GPU and no CUDA toolkit: its numbers against the
 float64 reference under several schedules, and races, missing waits, uninitialised and out-of-bounds
 accesses, divergent barriers and exceeded budgets and launch bounds, with file and line. A good version must
-pass everywhere and keep the contract of its family (the calls that it must refuse; an equal second call gives
-equal bits). A rejected version must be caught, by the kind and at the line that its catalogue entry and its
-source name.
+pass everywhere and keep the contract of its family (invalid calls must be rejected; repeated calls must be
+bit-identical). A rejected version must be caught, by the kind and at the line that its catalogue entry and
+its source name.
 Each finding is reported on the smallest workload that shows it, with the command that repeats the run. Lines
 that are compiled only for the GPU are listed: this check does not see them.
 The results are modelled: the schedules are seeded, and shared-memory wavefronts and bank conflicts come from
@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
         help="number of schedules (default: 3 for good, 10 for rejected versions)",
     )
     command.add_argument(
-        "--workload", metavar="LABEL", help="only this workload: `--workload '1x2x128x64 causal'`"
+        "--workload", metavar="LABEL", help="only this workload, for example '1x2x128x64 causal'"
     )
     command.add_argument(
         "--seed", type=seed_number, metavar="N", help="only the schedule with this number, from 0"

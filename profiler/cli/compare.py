@@ -30,26 +30,27 @@ _SUFFIXES = (".csv", ".parquet", ".md", ".json")
 _FOR_TWO_NAMES = {"--top": "top", "--fail": "fail", "--all": "all"}  # options that a table does not take
 
 _DESCRIPTION = """\
-Compare B with A: the latency of calls by mode, counters launch by launch. A and B are report files (no
-store is opened then), run ids, family/version, or a version whose name is unique, looked up in this order.
+Compare B with A: latency of calls by mode, counters launch by launch. A and B are report files (no data
+folder is read then), run ids, family/version, or a version whose name is unique, looked up in this order.
 version~RUN_ID is a version as one run has it.
 
-Latencies that one run timed in alternating rounds are judged by these rounds; those of two runs by the
-noise floor of the GPU. Without a floor they are unclear.
+Latencies of versions that one run timed in alternating rounds are judged by comparing them round by round;
+latencies of two runs by the noise floor of the GPU. Without a noise floor they are unclear.
 
 Kernels of the same name pair; kernels that cannot be paired are listed. Kernels with different names pair
 where --pair or `profiler decide pair` says so. Where it is safe a pair is proposed, as for gemm_v6 and
-gemm_v7, and marked as a proposal; --no-guess refuses it. ncu's duration is measured under the profiler and
-is not latency: a launch under 50 µs that moved is unclear, not worse. Without a declared workload or pair, a
+gemm_v7, and marked as a proposal; --no-guess refuses it. ncu's duration is measured under the profiler and is
+not latency: a launch under 50 µs that moved is unclear, not worse. Without a declared workload or pair, a
 changed grid with the same code is another workload, and not comparable.
 
 If the two versions were not both measured, their static and their modelled facts are compared, each kind
 separately, on every workload and architecture that both have; --evidence, --workload and --gpu select. A
-version whose results are wrong has no speed and no verdict: it is shown as wrong.
+version with wrong results gets no time and no verdict: it is shown as wrong.
 
-Three or more names, or --against BASE: a table of all of them against BASE, by default the first. It has
-the time on every workload and GPU, then counters and facts (--metrics), all judged as one table. A run
-contributes all its versions. What is wrong or not measured comes last, with the reason or the command."""
+Three or more names, or --against BASE: a table of all of them against BASE, by default the first. It has the
+time on every workload and GPU, then counters and facts (--metrics), all judged as one table. A run
+contributes all its versions. Versions that are wrong or were not measured come last, with the reason, or the
+command that measures them."""
 
 _EPILOG = """\
 exit codes: 0; 2 if an input cannot be read or used; 3 for a version without results, or if a side has only

@@ -29,7 +29,7 @@ def add(commands: Commands, name: str) -> None:
         command.add_argument("--all", action="store_true", help=declared.all_shows)
     shape = command.add_mutually_exclusive_group()
     add_json(shape)
-    shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
+    shape.add_argument("--markdown", action="store_true", help="print Markdown")
     command.set_defaults(handler=run, answer=name)
 
 

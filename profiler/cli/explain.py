@@ -26,8 +26,8 @@ a residue that makes the sum exact (skew between ncu's replay passes). A and B a
 The split is Little's law, T = I * L / (W * S * a * f), by the log-mean Divisia method. A factor whose counter
 is missing is computed from others, and marked. Where too much is missing the split is coarser (waiting
 undivided, or cycles and clock only) or absent; then the three counters that moved most are listed, with the
-lines of metrics.txt to collect. A launch whose time moved less than its threshold is unchanged and has no
-causes."""
+lines of metrics.txt to collect. A launch whose time moved less than its threshold is unchanged and is not
+split."""
 
 _EPILOG = """\
 exit codes: 0, or 2 if an input cannot be read or used. With --fail, as `compare --fail`, with the reason:

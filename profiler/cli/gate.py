@@ -33,13 +33,15 @@ ancestor in the catalogue) or best (the fastest correct version). Default: what 
 set` pinned, else the previous run of the same version. The parent is judged against only where it is asked
 for, although `profiler decide baseline show` lists it.
 
-Correctness and budgets need no baseline: a new version that is wrong fails, as does one that was wrong
-before, and a rejected one that the check no longer catches. Without a GPU, what only a GPU can tell may be
-missing, unless --evidence asks for it. Results compared with themselves, or with a copy of the same report,
-do not count as a comparison.
+Correctness and budgets need no baseline. The catalogue calls a version good, or rejected: kept as an example
+of a known fault. A good version fails if its results are wrong, also if they were wrong before; a rejected
+one fails if it is no longer caught, that is, if the CPU check finds nothing wrong with it. Measured results
+may be missing unless --evidence measured is given. Results compared with themselves, or with a copy of the
+same report, do not count as a comparison. Beside other versions that were compared, a version without a
+baseline passes and is counted as such.
 
-A regression that `profiler decide acknowledge` recorded passes until its end, and is listed. One that has
-ended says when and why."""
+A regression that `profiler decide acknowledge` recorded passes until its end, and is listed. An expired
+acknowledgement is reported with its date and reason."""
 
 _EPILOG = """\
 exit codes: 0 nothing got worse · 1 something did (one launch a side is enough), is wrong, over its budget, or

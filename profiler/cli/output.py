@@ -409,8 +409,8 @@ def add_pair(command: argparse.ArgumentParser) -> None:
         type=_pair,
         dest="pairs",
         metavar="A=B",
-        help="kernel A of the first is kernel B of the second: names, patterns with * or ?, or regex:EXPR "
-        "(repeatable; `profiler decide pair` records it for good)",
+        help="treat kernel A in the first report as kernel B in the second: names, patterns with * or ?, or "
+        "regex:EXPR (repeatable; `profiler decide pair` records it for good)",
     )
 
 

@@ -20,14 +20,15 @@ _DESCRIPTION = """\
 How long a version would take on a GPU that you do not have: its machine code is run on the CPU for counts and
 addresses, and one SM is simulated cycle by cycle. For report files, the launches of the report from their own
 counts, beside the measured time. Every time is modelled, with the range that held eight of ten public
-launches; a difference under 15 % is unclear. Atomics, wgmma, TMA and clusters have no model yet."""
+launches; a difference is unclear under 15 %, or where its range includes 1. Atomics, wgmma, TMA and clusters
+have no model yet."""
 
 _EPILOG = """\
 examples:
-  profiler predict                              every good version on the acceptance workloads, on an H100
-  profiler predict v2d_c --gpu L4 --set WARPS=8 would 128-row tiles help there?
+  profiler predict                              # every good version on the acceptance workloads, on an H100
+  profiler predict v2d_c --gpu L4 --set WARPS=8 # would 128-row tiles help there?
   profiler predict v2d_b --against v2d_a --workload 1x8x512x64
-  profiler predict report.ncu-rep               what the model says about measured launches
+  profiler predict report.ncu-rep               # what the model says about measured launches
   profiler predict add.cubin --grid 1024 --block 256 --arg f32[262144] --arg f32[262144] --arg i32=262144
 
 exit codes: 0 something was predicted · 2 a name is unknown · 3 nothing could be predicted, or nvcc or g++
@@ -70,18 +71,26 @@ def add(commands: Commands) -> None:
         help="build with another value of a macro of the source, and compare with the version as it is",
     )
     command.add_argument(
-        "--what-if", action="store_true", help="also predict fewer conflicts and more blocks, for every row"
+        "--what-if",
+        action="store_true",
+        help="also predict, for every row: no bank conflicts, half the shared-memory wavefronts, one more "
+        "block per SM (always done for one version)",
     )
     code = command.add_argument_group("the launch of a file of machine code (cubin, library)")
     code.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks of the grid")
-    code.add_argument("--block", metavar="X[,Y[,Z]]", help="threads per block (default: from the code)")
+    code.add_argument(
+        "--block",
+        metavar="X[,Y[,Z]]",
+        help="threads per block (default: what the code states; needed if it states none)",
+    )
     code.add_argument(
         "--arg",
         action="append",
         default=[],
         dest="arguments",
         metavar="TYPE[N]|TYPE=VALUE",
-        help="an argument, in order: f16[4096] an array, i32[2]=7,9 one of these values, i32=512 a scalar",
+        help="an argument, in order: f16[4096] an array, i32[2]=7,9 an array with these values, i32=512 a "
+        "scalar",
     )
     code.add_argument("--shared", type=int, metavar="BYTES", help="dynamic shared memory per block")
     code.add_argument("--kernel", metavar="NAME", help="the kernel, if the file has several")

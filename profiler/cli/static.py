@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Facts about each kernel function from the compiler and the machine code, without a GPU: registers, spills,
-stack, shared memory, opcodes (places in the code, not executions; code that never executes is left out) and
+stack, shared memory, opcodes (static counts, unreachable code excluded) and
 theoretical occupancy. Block size and dynamic shared memory are not in the binary; they are taken from the
 launch that the CPU check sees. Each version is judged against its own budget. In --json some opcodes
 include others: MUFU includes MUFU.EX2, LDG and STG their .128, LDSM its .T; do not add them up. In place of

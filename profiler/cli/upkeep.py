@@ -20,8 +20,8 @@ def add(commands: Commands) -> None:
         help="restore the runs, decisions and searches of a backup",
         description="Take the runs, decisions and searches of a backup. The whole file is checked before "
         "anything of it is taken. Existing runs with the same content stay, other content is named and "
-        "refused (exit code 2), and runs that were deleted here after the backup stay deleted. If it is "
-        "killed, run it again.",
+        "refused (exit code 2), and runs that were deleted here after the backup stay deleted. If "
+        "interrupted, run it again.",
     )
     restoring.add_argument(
         "file", type=Path, metavar="FILE", help="the file that `profiler data backup` wrote"
@@ -58,8 +58,8 @@ def _add_delete(commands: Commands) -> None:
         "delete",
         help="remove runs for good, with their reports",
         description="Remove runs for good: their bundles with all reports, and what the caches hold of them. "
-        "A decision keeps who did it, when and why. How they were labelled counts no more, and the same "
-        "report can be imported again. `profiler data forget` only hides a run.",
+        "A decision keeps who did it, when and why. Their labels are dropped, and the same report can be "
+        "imported again. `profiler data forget` only hides a run.",
     )
     command.add_argument("runs", nargs="+", metavar="RUN", help="run ids: `profiler list runs` lists them")
     command.add_argument("--why", required=True, metavar="TEXT", help="the reason, kept with the decision")

@@ -24,6 +24,7 @@ from profiler.documents.comparison_text import (
     PAIRS_SHOWN,
     change_numbers,
     derivations,
+    head_names,
     repeated,
     tally,
     warnings,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 _METRICS_HEAD = ("group", "metric", "A", "B", "change", "verdict")
 _DETAILED = 5  # pairs whose counters are listed unasked
-_NAMED = 10  # missing concepts that a line names
+_NAMED = 10  # missing metrics that a line names
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,8 +167,8 @@ class ComparisonDocument(Document):
     def blocks(self, *, everything: bool = False) -> Iterator[Block]:
         """Verdicts on top, the counters that moved below; with `everything` every metric; the gate last."""
         shown = self.shown(PAIRS_SHOWN)
-        labels = (Name(self.comparison.a.label), " → ", Name(self.comparison.b.label))
-        yield Heading((*labels, f": {self.sentence}"), 1)
+        a, b = map(Name, head_names(self.comparison))
+        yield Heading((a, " → ", b, f": {self.sentence}"), 1)
         yield from (
             _measured_blocks(shown[0], everything)
             if self.is_measured
@@ -537,15 +538,22 @@ def _metric_rows(pair: PairComparison, everything: bool) -> tuple[list[tuple[str
 
 
 def _missing_lines(pair: PairComparison) -> list[str]:
-    """The concepts of which a side has no number, a line for each reason."""
-    concepts_by_reason: dict[str, list[str]] = {}
+    """The metrics of which a side has no number, a line for each reason; of both sides only how many.
+
+    What this GPU does not have is left out: no report has it.
+    """
+    by_reason: dict[tuple[str, bool], list[str]] = {}
     for change in pair.metrics:
-        if change.verdict is Verdict.MISSING:
-            concepts_by_reason.setdefault(change.reason, []).append(change.concept)
+        is_on_neither = change.a.number is None and change.b.number is None
+        is_unavailable = change.a.state is change.b.state is State.NOT_AVAILABLE
+        if change.verdict is Verdict.MISSING and not is_unavailable:
+            by_reason.setdefault((change.reason, is_on_neither), []).append(change.label)
     lines = []
-    for reason, concepts in concepts_by_reason.items():
-        more = f" and {len(concepts) - _NAMED} more" if len(concepts) > _NAMED else ""
-        lines.append(f"– {reason}: {', '.join(concepts[:_NAMED])}{more}")
+    for (reason, is_on_neither), labels in by_reason.items():
+        left = len(labels) - _NAMED
+        more = f" and {left} more: --all lists them" if left > 0 else ""
+        count = f"{len(labels)} metric{'s' * (len(labels) > 1)}; --all lists them"
+        lines.append(f"– {reason}: {count if is_on_neither else ', '.join(labels[:_NAMED]) + more}")
     return lines
 
 

@@ -38,7 +38,7 @@ def time_blocks(comparison: Comparison) -> Iterator[Block]:
 
 
 def note_blocks(comparison: Comparison) -> Iterator[Block]:
-    """What is to be known of the pairs, of the launches without one, and before believing a verdict."""
+    """What is to be known of the pairs, of the launches without one, and before trusting a verdict."""
     lines = [*text.pairing_notes(comparison), *text.undecided_reasons(comparison)]
     if comparison.hidden_pairs:
         lines.append(f"{text.hidden_pairs(comparison)}: --top N")
@@ -51,6 +51,6 @@ def note_blocks(comparison: Comparison) -> Iterator[Block]:
         lines.append(f"ambiguous: {group.base_name}: {group.why}; A: {a}; B: {b}")
     yield Notes([*lines, *text.pair_options(comparison)])
     if noted := text.warnings(comparison):
-        yield Line("before believing a verdict")
+        yield Line("check before trusting this")
         same = ", ".join(f"{field} {value}" for field, value in comparison.same if field != "command line")
-        yield Notes([*noted, *([f"same: {same}"] if same else [])])
+        yield Notes([*noted, *([f"identical on both sides: {same}"] if same else [])])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from profiler.compare import latency_words
 from profiler.compare.comparison import Comparison
@@ -17,12 +18,13 @@ from profiler.evidence.values import NCU_DURATION, Value
 from profiler.statistics.decision import change_text, share_text
 from profiler.statistics.verdict import Verdict
 
-NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
+NOT_LATENCY = "ncu duration (not latency); one launch per side, so not replicated unless A/A pairs exist"
 _NO_PARTNER = "no launch of A has a partner in B"
 _SAY_WHICH = "--pair A=B says which kernels are one under two names"
 LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
 DURATION_HEAD = ("kernel", "A", "B", "change", "verdict")
 PAIRS_SHOWN = 25  # that a terminal or a pull request gets unasked
+_REPORT_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv")
 _LAUNCHES_LISTED = 6  # without a partner, that a line describes
 
 
@@ -95,8 +97,23 @@ def duration_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     for pair in comparison.pairs:
         change = pair.headline
         numbers = change_numbers(change) if change else ("–", "–", "")
-        rows.append((pair.kernel, *numbers, pair.verdict.label))
+        is_by_clock = change is not None and change.judged_by and pair.verdict.traits.decided
+        rows.append((pair.kernel, *numbers, f"{pair.verdict.label}{' (clock)' if is_by_clock else ''}"))
     return rows
+
+
+def head_names(comparison: Comparison) -> tuple[str, str]:
+    """What a head calls the sides: files by their names, with as much of the path as tells them apart."""
+    a, b = comparison.a.label, comparison.b.label
+    paths = [Path(label) for label in (a, b)]
+    parts = 1
+    while a != b and paths[0].parts[-parts:] == paths[1].parts[-parts:]:
+        parts += 1
+    short_a, short_b = (
+        "/".join(path.parts[-parts:]) if path.suffix in _REPORT_SUFFIXES else label
+        for path, label in zip(paths, (a, b), strict=True)
+    )
+    return short_a, short_b
 
 
 def change_numbers(change: MetricChange) -> tuple[str, str, str]:
@@ -118,7 +135,9 @@ def derivations(changes: Iterable[MetricChange]) -> list[str]:
 
 def repeated(changes: Sequence[MetricChange]) -> list[str]:
     """Names the derived numbers that a list leaves out, since another row says what they say."""
-    return [f"also in another row: {', '.join(change.label for change in changes)}"] if changes else []
+    if not changes:
+        return []
+    return [f"omitted, duplicates of rows above: {', '.join(change.label for change in changes)}"]
 
 
 def undecided_reasons(comparison: Comparison) -> list[str]:
@@ -315,7 +334,7 @@ def earlier_counters(comparison: Comparison) -> list[str]:
 
 
 def warnings(comparison: Comparison) -> list[str]:
-    """What a reader should know before believing a verdict, one sentence each."""
+    """What a reader should check before trusting a verdict, one sentence each."""
     sentences = [
         difference.words for difference in comparison.differences if difference.kind in ("differs", "same")
     ]

@@ -29,13 +29,13 @@ SHARED: Mapping[str, str] = {
     "family": "only this family",
     "workload": "only this workload",
     "gpu": "only this GPU model",
-    "kernel": "only kernels whose name, NVTX range/name or demangled name contains PATTERN; with * or ? the "
-    "whole name must fit; regex:EXPR is a regular expression; case does not matter",
-    "top": "only the N that take longest; the others are counted",
+    "kernel": "only kernels whose name, NVTX range/name or demangled name contains PATTERN; with * or ? it "
+    "must match the whole name; regex:EXPR is a regular expression; case-insensitive",
+    "top": "only the N that take longest; the rest are summarised",
     "evidence": "kind of evidence (default: measured if available, else static and modelled separately)",
 }
 # What these say besides where report files are taken too.
-_OF_FILES = {"workload": " (versions, not files)", "gpu": ", also in report files"}
+_OF_FILES = {"workload": " (ignored for report files)", "gpu": " (applies to report files too)"}
 
 
 def shared_help(name: str, *, files: bool) -> str:

@@ -120,7 +120,7 @@ def insights_of_name(
 ) -> InsightsDocument:
     """What limits a version, what changed, and what to try next.
 
-    At most six statements, those that concern most of the time first. Every statement names its metrics,
+    At most six statements, ordered by the share of time they affect. Every statement names its metrics,
     their values, the baseline's values, the evidence, and whether every input was valid. What the data cannot
     tell is reported as unknown, with the lines of metrics.txt to collect; a missing counter never becomes
     advice. For a version whose results are wrong, only that is reported.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EMPTY = "nothing yet: `profiler import PATH` takes reports, folders and bundles"
 RUNS_SHOWN = 200  # newest runs, of which `runs --all` lists the others
-_UNKNOWN = "–"
+_NONE = "–"  # not known, or none: what never ran on a GPU has no GPU
 
 
 class _Listing(Document):
@@ -124,11 +124,11 @@ class RunsDocument(_Listing):
         rows = [
             (
                 Name(run.run_id),
-                f"{run.family or _several(run.families)}/{run.version or _several(run.versions)}",
-                run.workload or _several(run.workloads),
+                _of_versions(run),
+                run.workload or _several(run.workloads, "workloads"),
                 formatting.timestamp(run.created),
-                ", ".join(run.gpu_names) or "unknown",
-                run.ncu_version or "unknown",
+                ", ".join(run.gpu_names) or _NONE,
+                run.ncu_version or _NONE,
                 str(run.launches),
                 "forgotten" if run.hidden else "",
             )
@@ -197,13 +197,14 @@ class VersionsDocument(_Listing):
                 formatting.timestamp(version.first_created),
                 formatting.timestamp(version.last_created),
                 str(version.runs),
-                ", ".join(version.workloads) or _UNKNOWN,
-                ", ".join(version.gpus) or "unknown",
+                version.workloads[0] if len(version.workloads) == 1 else str(len(version.workloads)),
+                ", ".join(version.gpus) or _NONE,
             )
             for version in self.versions
         ]
         head = ("family", "version", "first made", "last made", "runs", "workloads", "GPUs")
-        yield from self._table(head, rows, 4)
+        several = any(len(version.workloads) > 1 for version in self.versions)
+        yield from self._table(head, rows, 4, ["the names of the workloads: --json"] if several else [])
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,9 +247,9 @@ class WorkloadsDocument(_Listing):
         rows = [
             (
                 workload.family,
-                workload.workload or _UNKNOWN,
+                workload.workload or _NONE,
                 str(workload.versions),
-                ", ".join(workload.gpus) or "unknown",
+                ", ".join(workload.gpus) or _NONE,
             )
             for workload in self.workloads
         ]
@@ -362,5 +363,14 @@ def _names(names: Sequence[str]) -> str | None:
     return ", ".join(names) or None
 
 
-def _several(names: Sequence[str]) -> str:
-    return f"{len(names)} of them" if len(names) > 1 else next(iter(names), _UNKNOWN)
+def _several(names: Sequence[str], what: str) -> str:
+    """The only name, or how many there are: `20 workloads`."""
+    return f"{len(names)} {what}" if len(names) > 1 else next(iter(names), _NONE)
+
+
+def _of_versions(run: RunInfo) -> str:
+    """What a run is of: `attention/v1`, or `attention (26 versions)`."""
+    family = run.family or _several(run.families, "families")
+    if run.version or len(run.versions) < 2:
+        return f"{family}/{run.version or next(iter(run.versions), _NONE)}"
+    return f"{family} ({len(run.versions)} versions)"

@@ -48,8 +48,8 @@ class NoiseFloorsDocument(Document):
         missing = [_missing_words(calls) for calls in self.missing]
         if self.floors:
             return missing
-        no_calls = "" if self.has_timed_calls else ", and no timed calls: `profiler collect` times them"
-        return [f"no A/A pairs here{no_calls}", *missing]
+        no_calls = "" if self.has_timed_calls else " and no timed calls (`profiler collect`)"
+        return [f"no A/A pairs (`profiler collect --noise`){no_calls}", *missing]
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a floor; limit, detectable and process_sd are shares of a latency, None of too few pairs.

@@ -279,8 +279,8 @@ def trend_or_steps(
 ) -> TrendDocument | HistoryDocument:
     """One metric over versions or runs, and when it changed.
 
-    A table for each workload and GPU: one row a kernel, one column a version. Signs before a value: | it must
-    not be joined to the one on its left (the driver, ncu version, counter or unit changed), ~ it is derived
+    A table for each workload and GPU: one row a kernel, one column a version. Signs before a value: | not
+    comparable with the value to its left (the driver, ncu version, counter or unit changed), ~ derived
     from other counters, ⊘ the version is wrong. · means that the kernel did not run; other gaps show their
     state. Versions without a value, and kernels that only one version has, are counted below the table;
     --all lists them. Versions come in the order of the catalogue in the family's newest run. Without a
@@ -365,9 +365,15 @@ def load_trend(
         pairing=Pairing.of_data(data),
     )
     if not trends:
-        raise CannotJudge(
-            f"none of the requested launches has {concept}: import reports with it (`profiler import PATH`)"
-        )
+        static = table.by_concept.get(f"static_{concept}")
+        way_out = "import reports with it (`profiler import PATH`)"
+        if (
+            static
+            and evidence is not Evidence.MEASURED
+            and load_trends(store, static.concept, table, family=family)
+        ):
+            way_out = f"static values: `profiler trend {static.concept}`"
+        raise CannotJudge(f"none of the requested launches has {concept}: {way_out}")
     return TrendDocument(concept, tuple(trends), last)
 
 

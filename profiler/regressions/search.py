@@ -47,13 +47,15 @@ class Coverage:
 
     @property
     def words(self) -> str:
-        """How much was examined."""
+        """How much was examined, as a sentence."""
+        count = sum(self.series.values())
         kinds = ", ".join(f"{self.series[kind]} {kind}" for kind in Evidence if self.series[kind])
-        families = f"{self.families} famil{'ies' if self.families != 1 else 'y'}"
-        series = f"the series of {families} ({kinds})" if kinds else f"{families}, no series"
-        histories = f"looked at: {series}, each run of a version against those before it"
-        timings = f"{self.pairs} newest timings against the run before or a baseline"
-        return f"{histories}, and {timings}" if self.pairs else histories
+        series = f"{count} series ({kinds})" if kinds else "no series"
+        words = f"Checked {series} in {self.families} famil{'ies' if self.families != 1 else 'y'}"
+        if not self.pairs:
+            return f"{words}."
+        newest = f"{self.pairs} newest timings" if self.pairs > 1 else "newest timing"
+        return f"{words}, and the {newest} against their previous run or baseline."
 
 
 @dataclass(frozen=True)

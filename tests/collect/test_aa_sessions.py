@@ -194,7 +194,7 @@ def test_the_list_names_the_command_for_calls_without_a_floor(
     finish(folder, collection)
     assert main(["list", "noise"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert "no A/A pairs here" in out
+    assert "no A/A pairs (`profiler collect --noise`)" in out
     modes = "events; cache cold; clock none and events; cache warm; clock none"
     command = "profiler collect --noise one --workloads 1x1x64x64"
     assert f"missing: short calls on stand-in ({modes}): {command}" in out

@@ -9,12 +9,12 @@ import pytest
 from profiler.cli import main
 from profiler.cli.output import print_blocks
 from profiler.documents.comparison import ComparisonDocument, compare_names
-from profiler.documents.comparison_text import PAIRS_SHOWN
+from profiler.documents.comparison_text import PAIRS_SHOWN, duration_rows
 from profiler.errors import CannotJudge, Exit, UnknownName
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import load_metrics
 from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, Value, pack_values
+from profiler.evidence.values import Evidence, State, Value, pack_values
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Outcome
 from profiler.gate.judgement import judge
@@ -213,18 +213,19 @@ def test_what_moved_has_no_second_row_for_numbers_that_a_report_carries(
     shown = printed(*equal)
     (row,) = [line for line in shown if " M cycle " in line]
     assert row.split()[:2] == ["elapsed", "cycles"]
-    assert "  also in another row: elapsed cycles, scheduler (derived), elapsed cycles, SM (derived)" in shown
+    omitted = "  omitted, duplicates of rows above: "
+    assert f"{omitted}elapsed cycles, scheduler (derived), elapsed cycles, SM (derived)" in shown
     assert not any("derived from" in line for line in shown)
     everything = printed(*equal, everything=True)
     assert sum(" M cycle " in line for line in everything) == 3
-    assert not any("also in another row" in line for line in everything)
+    assert not any("omitted, duplicates of rows above" in line for line in everything)
     (launch,) = compare_sides(*equal, TABLE).to_dict()["launches"]
     derived = {metric["concept"] for metric in launch["metrics"] if metric.get("a_derived_from")}
     assert {"cycles_elapsed", "sm_cycles_elapsed"} <= derived
     # Farther off on one side they say something of their own: the first of the two derived ones has a row.
     shown = printed(cycles(8.02e6, 8.01e6), cycles(4.51e6, 4.40e6))
     assert sum(" M cycle " in line for line in shown) == 2
-    assert "  also in another row: elapsed cycles, SM (derived)" in shown
+    assert "  omitted, duplicates of rows above: elapsed cycles, SM (derived)" in shown
 
 
 def test_a_number_that_is_computed_from_one_row_alone_has_none_itself(
@@ -243,9 +244,11 @@ def test_a_number_that_is_computed_from_one_row_alone_has_none_itself(
         print_blocks(compare_sides(a, b, TABLE).blocks())
         return capsys.readouterr().out
 
-    assert "also in another row: active warps, scheduler (stand-in)" in printed(warps(32), warps(20))
+    assert "omitted, duplicates of rows above: active warps, scheduler (stand-in)" in printed(
+        warps(32), warps(20)
+    )
     counter = "smsp__warps_active.avg.per_cycle_active"
-    assert "also in another row" not in printed(
+    assert "omitted, duplicates of rows above" not in printed(
         warps(32, **{counter: Value(8, "warp")}), warps(20, **{counter: Value(6, "warp")})
     )
 
@@ -258,5 +261,57 @@ def test_what_several_launches_lack_alike_is_said_once(capsys: pytest.CaptureFix
     print_blocks(compare_sides(slower, faster, TABLE).blocks())
     shown = capsys.readouterr().out
     assert shown.count("what moved") == 3
-    assert shown.count("– not collected in either: cycles, ") == 1
-    assert shown.count("– not collected in A: cycles") == 1
+    lines = [line.strip() for line in shown.splitlines() if "not collected" in line]
+    of_both, of_two = (line for line in lines if line.startswith("– not collected in either: "))
+    counts = [int(line.removeprefix("– not collected in either: ").split()[0]) for line in (of_both, of_two)]
+    assert counts[0] == counts[1] + 1, "the third launch has its cycles in B, which the first two lack"
+    assert of_both.endswith("metrics; --all lists them")
+    assert "– not collected in A: elapsed cycles" in lines
+
+
+def test_what_a_gpu_does_not_have_is_listed_only_with_all(capsys: pytest.CaptureFixture[str]) -> None:
+    values = {
+        "gpu__time_duration.sum": Value(1e6, "ns"),
+        "gpc__cycles_elapsed.max": Value(None, state=State.NOT_AVAILABLE),
+    }
+    launch = Launch("kernel", "kernel", "", (1, 1, 1), (64, 1, 1), 7, (), 0, pack_values(values))
+    document = compare_sides(*(Side(name, (launch,), "GPU") for name in "ab"), TABLE)
+    print_blocks(document.blocks())
+    assert "not available" not in capsys.readouterr().out
+    print_blocks(document.blocks(everything=True))
+    assert "not available" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (("/x/a.ncu-rep", "/x/b.ncu-rep"), ("a.ncu-rep", "b.ncu-rep")),
+        (("/x/old/p.ncu-rep", "/x/new/p.ncu-rep"), ("old/p.ncu-rep", "new/p.ncu-rep")),
+        (("p.ncu-rep", "new/p.ncu-rep"), ("p.ncu-rep", "new/p.ncu-rep")),
+        (("/x/p.csv", "/x/p.csv"), ("p.csv", "p.csv")),
+        (("attention/v1", "/x/b.ncu-rep"), ("attention/v1", "b.ncu-rep")),
+    ],
+)
+def test_a_head_names_files_by_what_tells_them_apart(labels: tuple[str, str], names: tuple[str, str]) -> None:
+    sides = (replace(side(ms), label=label) for ms, label in zip((1, 2), labels, strict=True))
+    document = compare_sides(*sides, TABLE)
+    head, _, rest = document.to_markdown().partition("\n")
+    assert head.startswith(f"### `{names[0]}` → `{names[1]}`: ")
+    assert all(f"`{label}`" in rest for label in labels), "the lines of A and B have the paths"
+
+
+def test_a_time_that_the_clock_explains_is_marked() -> None:
+    def clocked(us: float, hz: float) -> Side:
+        values = {
+            "gpu__time_duration.sum": Value(1e3 * us, "ns"),
+            "gpc__cycles_elapsed.max": Value(us * hz / 1e6, "cycle"),
+            "gpc__cycles_elapsed.avg.per_second": Value(hz, "hz"),
+            "smsp__inst_executed.sum": Value(1e6, "inst"),
+        }
+        launch = Launch("kernel", "kernel", "", (1, 1, 1), (64, 1, 1), 7, (), 0, pack_values(values))
+        return Side("side", (launch,), "GPU")
+
+    slower = compare_sides(clocked(1000, 1.5e9), clocked(1250, 1.2e9), TABLE).comparison
+    assert duration_rows(slower)[0][-1] == "= same (clock)"
+    equal = compare_sides(clocked(1000, 1.5e9), clocked(1000, 1.5e9), TABLE).comparison
+    assert duration_rows(equal)[0][-1] == "= same"

@@ -47,7 +47,7 @@ def test_a_wrong_version_is_the_exit_code_and_stands_escaped_in_html() -> None:
 
 def test_an_index_without_pairs_says_what_makes_them() -> None:
     assert NoiseFloorsDocument((), (), has_timed_calls=False).sentences == [
-        "no A/A pairs here, and no timed calls: `profiler collect` times them"
+        "no A/A pairs (`profiler collect --noise`) and no timed calls (`profiler collect`)"
     ]
 
 

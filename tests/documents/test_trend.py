@@ -124,6 +124,11 @@ def test_one_version_lists_all_its_kernels_and_failures_are_listed_where_nothing
 def test_what_no_launch_carries_cannot_be_judged(store: Store) -> None:
     with pytest.raises(CannotJudge, match="none of the requested launches has dram_read"):
         load_trend("dram_read", load_metrics(), store)
+    static = "static values: `profiler trend static_registers`"
+    with pytest.raises(CannotJudge, match=static):
+        load_trend("registers", load_metrics(), store)
+    with pytest.raises(CannotJudge, match="import reports with it"):
+        load_trend("registers", load_metrics(), store, evidence=Evidence.MEASURED)
 
 
 def test_the_newest_versions_are_columns_and_the_notes_say_what_is_not_shown() -> None:

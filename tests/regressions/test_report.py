@@ -590,7 +590,7 @@ class TestAnswers:
         assert "flash/v1" in text
         assert "! worse +" in text
         assert "environment" in text
-        assert "looked at: the series of 1 family" in text
+        assert " in 1 family, and the newest timing against" in text
         assert cli.main(["regressions", "--json"]) == 0
         document = json.loads(capsys.readouterr().out)
         (one,) = document["regressions"]
