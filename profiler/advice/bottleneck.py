@@ -46,10 +46,15 @@ ROOF_PCT = 88.0  # of DRAM's peak: good kernels reach 88 to 92 %
 EXCESS_SHARE = 0.05  # of sectors: below it none is worth a word
 LOCAL_SHARE, _LITTLE_LOCAL = 0.1, 0.01  # of local and global sectors: with a lever, and worth a word
 _DRAM_LIMIT_PCT = 85.0  # of its peak: below it more bytes in flight help
-_NO_BOUND = "no bound: what goes takes its instructions and their latency with it"
-_WAITING_ALONE = "less of this waiting saves that; removing instructions along with it saves more"
+_NO_BOUND = "no upper bound: what is removed takes its instructions and their latency with it"
+_WAITING_ALONE = "no upper bound: removing instructions along with the waiting saves more"
 # Stall reasons whose levers change instructions, and leave what L2 and DRAM move.
 _LEAVE_TRAFFIC = ("barrier", "membar", "sleeping", "branch_resolving", "no_instruction", "imc_miss")
+# Units whose work is traffic; that of all others is instructions.
+_OF_TRAFFIC = ("sol_memory", "sol_dram", "sol_l2", "sol_l1", "l1_requests", "l1_wavefronts", "l2_atomics")
+# What a share is of, in words that follow "of".
+_OF_PEAK, _LEFT_IDLE = "peak", "the time (the busiest unit idle)"
+_OF_LATENCY, _NO_ISSUE = "the cycles between two issues", "the cycles (those without an issue)"
 _MAX_WAITS = 2  # stall reasons with a statement
 _STALL_SLACK = 0.1  # of the latency: how far the stalls' sum and the latency may lie apart
 _MAX_STALL_RATIO = 1.2  # of the stalls' sum to the latency: 1.14 was seen, of a launch of 11 µs
@@ -115,6 +120,7 @@ def _statement(
     confidence: str = "",
     techniques: tuple[str, ...] = (),
     refuted_by: str = "",
+    share_of: str = "",
 ) -> Statement:
     """A statement on one measured launch; it has no lever where an input is invalid."""
     duration = metrics["duration"].value
@@ -138,6 +144,7 @@ def _statement(
         weight,
         techniques=techniques,
         refuted_by=refuted_by,
+        share_of=share_of,
     )
 
 
@@ -166,6 +173,7 @@ def _limiting_unit(metrics: LaunchMetrics) -> _Answers:
             f"Compute limits it: {shares}{text}",
             (*inputs, *pipes),
             share=share,
+            share_of=_OF_PEAK,
         )
 
 
@@ -188,6 +196,7 @@ def _limit_of_active(
         f"compute is at {compute.text}, memory at {memory.text} of peak{text}",
         tuple({metric.name: metric for metric in (*inputs, active, elapsed, *pipes)}.values()),
         share=where_active.number / 100,
+        share_of="peak where SMs have work",
     )
 
 
@@ -201,11 +210,15 @@ def _latency_or_one_unit(
     inputs = tuple({metric.name: metric for metric in (*inputs, most, *busiest.inputs)}.values())
     if most.number >= LIMIT_PCT:
         text = f"The busiest unit, by a counter of its own: {most.label}, {most.text} of its peak ({shares})."
-        return _statement(metrics, "limit:unit", BOTTLENECK, text, inputs, share=busiest.share)
+        return _statement(
+            metrics, "limit:unit", BOTTLENECK, text, inputs, share=busiest.share, share_of=_OF_PEAK
+        )
     if most.number > share * 100:
         shares += f", {most.label} at {most.text}"
     text = f"No unit is near its peak ({shares}): the time goes into waiting."
-    return _statement(metrics, "limit:latency", BOTTLENECK, text, inputs, share=busiest.leaves)
+    return _statement(
+        metrics, "limit:latency", BOTTLENECK, text, inputs, share=busiest.leaves, share_of=_LEFT_IDLE
+    )
 
 
 def _limiting_level(
@@ -234,13 +247,21 @@ def _limiting_level(
         inputs = tuple({metric.name: metric for metric in (*inputs, near[name])}.values())
     else:
         text = f"Memory limits it: {memory.text} of its peak ({shares}); which level of it is unknown."
-        yield _statement(metrics, "limit:memory", BOTTLENECK, text, inputs, share=memory.number / 100)
+        yield _limited_by_memory(metrics, memory, text, inputs)
         missing = tuple(level for level in (*levels, *metrics.of("l1_wavefronts")) if not level.valid)
         yield OpenQuestion("level", "which level of memory limits it", missing)
         return
     verb = "limits it" if name != "DRAM" or dram.number >= _DRAM_LIMIT_PCT else "is the busiest unit"
     text = f"{name} {verb}: {number} of its peak ({shares})."
-    yield _statement(metrics, "limit:memory", BOTTLENECK, text, inputs, share=memory.number / 100)
+    yield _limited_by_memory(metrics, memory, text, inputs)
+
+
+def _limited_by_memory(
+    metrics: LaunchMetrics, memory: MetricInput, text: str, inputs: tuple[MetricInput, ...]
+) -> Statement:
+    """That memory limits the time, by the share of its peak."""
+    share = memory.number / 100
+    return _statement(metrics, "limit:memory", BOTTLENECK, text, inputs, share=share, share_of=_OF_PEAK)
 
 
 def _busiest_pipe(metrics: LaunchMetrics, compute_pct: float) -> tuple[str, tuple[MetricInput, ...]]:
@@ -299,6 +320,7 @@ def _waiting(metrics: LaunchMetrics, stalls: Mapping[str, Metric]) -> _Answers:
             confidence=_known("issue", refuted_by),
             techniques=(FEWER_INSTRUCTIONS,),
             refuted_by=refuted_by,
+            share_of="cycles of the schedulers",
         )
         return
     for rank, (cycles, reason) in enumerate(waits[:_MAX_WAITS]):
@@ -318,12 +340,15 @@ def _wait(
 ) -> Statement:
     meaning = STALL_REASONS[reason].meaning if reason in STALL_REASONS else reason
     advice = advice_for_stall(reason, metrics)
-    cycles = f"{formatting.digits(stall.number)} of {latency.text}s between two issues"
+    cycles = (
+        f"{formatting.digits(stall.number)} of {latency.text}s between two issues ({format_share(share)})"
+    )
     text = f"Warps wait for {meaning} ({reason}): {cycles}; schedulers issue in {issue.text} of cycles"
     text += f"; {advice.words}." if advice.words else "."
     refuted_by = f"the cycles of {reason} fall and the time does not"
     known = f"{_known(f'waiting:{reason}', refuted_by)}; " if advice.lever else ""
-    waiting = min(share, 1 - issue.number / 100, advice.at_most)
+    waiting, share_of = min((share, _OF_LATENCY), (1 - issue.number / 100, _NO_ISSUE))
+    waiting = min(waiting, advice.at_most)
     techniques = techniques_of(advice.lever)
     bounding = None
     if advice.lever == MORE_BYTES_IN_FLIGHT or PREFETCH in techniques:
@@ -344,6 +369,7 @@ def _wait(
         confidence=f"{known}{words}",
         techniques=techniques,
         refuted_by=refuted_by,
+        share_of=share_of,
     )
 
 
@@ -352,7 +378,10 @@ def _bound(load: UnitLoad | None, otherwise: str) -> tuple[float | None, str]:
     if load is None:
         return None, otherwise
     throughput = load.inputs[0]
-    return load.leaves, f"it leaves the work, and {throughput.label} is at {throughput.text}: that bounds it"
+    work = "traffic" if throughput.concept in _OF_TRAFFIC else "instructions"
+    name = throughput.label.partition(" (")[0].removesuffix(" busy")
+    words = f"the lever does not reduce {work}, and {name} is already at {throughput.text} of peak"
+    return load.leaves, f"upper bound: {words}"
 
 
 def _known(name: str, refuted_by: str) -> str:
@@ -381,6 +410,7 @@ def _advised(advised: Advised, metrics: LaunchMetrics) -> Statement:
         confidence=f"{_known(rule.id, rule.refuted_by)}; {words}",
         techniques=rule.techniques,
         refuted_by=rule.refuted_by,
+        share_of=advised.share_of,
     )
 
 

@@ -13,12 +13,12 @@ from profiler.advice.statement import (
     CORRECTNESS,
     KINDS,
     LEVER,
+    NO_DATA,
     UNKNOWN,
     LaunchMetrics,
     MetricInput,
     OpenQuestion,
     Statement,
-    format_line_numbers,
     format_share,
 )
 from profiler.advice.subject import ComparedSide, Subject
@@ -33,6 +33,7 @@ from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
 from profiler.evidence.values import NOT_COLLECTED, Evidence
 from profiler.explain.explanation import explain, stall_metrics
+from profiler.explain.roofline import collect_command
 from profiler.history.lineage import REFUSALS
 
 MAX_STATEMENTS = 6
@@ -40,6 +41,8 @@ NO_OWN_KERNEL = "no kernel of yours was captured"
 SCHEMA = 1  # of the document
 _MAX_QUESTIONS = 5  # that a statement names
 _MAX_LEVERS = 3  # where there is more to say than finds room
+_MAX_NAMES = 3  # of metrics in a command; for more it asks `profiler list metrics`
+_OF_NO_GPU = ("static__", "modelled__")  # how the names of such metrics begin
 _OF_THE_CHANGE = ("change", "split")  # questions that come first
 _NEVER_MEASURED = "what its time goes into: no counters of it from a GPU are here"
 _CORRECTNESS_LEVERS = {  # by how the kind of defect that the check found begins
@@ -103,7 +106,7 @@ def find_insights(subject: Subject, table: MetricTable, kernel: str | None = Non
     if subject.wrong:
         return Insights(subject, "", "", (_wrong(subject, subject.wrong, table),), 0)
     if subject.waits_for:
-        nothing = Statement("version", UNKNOWN, subject.waits_for, (), Evidence.MEASURED, "no data")
+        nothing = Statement("version", UNKNOWN, subject.waits_for, (), Evidence.MEASURED, NO_DATA)
         return Insights(subject, "", "", (nothing,), 0)
     measured = subject.measured
     if not measured and not subject.facts:
@@ -124,7 +127,8 @@ def find_insights(subject: Subject, table: MetricTable, kernel: str | None = Non
     answers += without_gpu.fact_statements(subject.facts, table, subject.traffic)
     if not measured or not measured.side.launches:
         answers.append(_never_measured(subject, table))
-    statements, hidden = rank_statements(answers)
+    chip = chip_of(measured.side.capability_of(launch)) if measured and launch else None
+    statements, hidden = rank_statements(answers, chip)
     return Insights(subject, label, why, statements, hidden, launch)
 
 
@@ -174,10 +178,10 @@ def _why_chosen(index: int, kernels: Sequence[str], times: Sequence[float | None
     total = sum(time or 0.0 for time in times)
     own = [time or 0.0 for kernel, time in zip(kernels, times, strict=True) if kernel == kernels[index]]
     if len(own) == len(kernels) or len(own) == 1:
-        share = f", {format_share((times[index] or 0.0) / total)} of their time" if total else ""
-        return f"the longest of {len(kernels)} launches{share}"
-    share = f", {format_share(sum(own) / total)} of the time of all {len(kernels)} launches" if total else ""
-    return f"the longest of {len(own)} launches of the kernel with most time{share}"
+        share = f" ({format_share((times[index] or 0.0) / total)} of total time)" if total else ""
+        return f"longest of {len(kernels)} launches{share}"
+    share = f" ({format_share(sum(own) / total)} of the time of all {len(kernels)})" if total else ""
+    return f"longest of {len(own)} launches of the kernel with most time{share}"
 
 
 def launch_statements(
@@ -199,13 +203,13 @@ def launch_statements(
 
 
 def rank_statements(
-    answers: Iterable[Statement | OpenQuestion],
+    answers: Iterable[Statement | OpenQuestion], chip: str | None = None
 ) -> tuple[tuple[Statement, ...], int]:
     """At most MAX_STATEMENTS, and how many were left out: by share of time, unknown ones last.
 
     An open main question has a statement of its own; the others share one. Advice that two statements give is
     said once, with the cause. In code without optimisation what the build makes comes after what the source
-    makes.
+    makes. `chip` is that of the launch, for the command that collects what is missing.
     """
     answers = list(answers)
     statements = [answer for answer in answers if isinstance(answer, Statement)]
@@ -218,10 +222,10 @@ def rank_statements(
         and not (statement.kind == LEVER and statement.lever and statement.lever in levers_of_causes)
     ]
     unknown = [statement for statement in statements if statement.kind == UNKNOWN]
-    unknown += [_unknown(question.id, [question]) for question in questions if question.main]
+    unknown += [_unknown(question.id, [question], chip) for question in questions if question.main]
     if others := [question for question in questions if not question.main]:
         others.sort(key=lambda question: question.id not in _OF_THE_CHANGE)
-        unknown.append(_unknown("others", others))
+        unknown.append(_unknown("others", others, chip))
     answered.sort(key=lambda statement: (-statement.rank, KINDS.index(statement.kind)))
     if any(statement.id in ("debug", "debug:local") for statement in answered):
         answered.sort(key=lambda one: (not one.id.startswith("debug"), one.id in OF_THE_BUILD))
@@ -253,7 +257,7 @@ def _each_lever_once(ranked: Sequence[Statement]) -> list[Statement]:
     return kept
 
 
-def _unknown(name: str, questions: Sequence[OpenQuestion]) -> Statement:
+def _unknown(name: str, questions: Sequence[OpenQuestion], chip: str | None) -> Statement:
     """A statement of open questions with what to collect; it has no lever."""
     invalid = tuple(
         {metric.name: metric for question in questions for metric in question.invalid_inputs}.values()
@@ -264,7 +268,7 @@ def _unknown(name: str, questions: Sequence[OpenQuestion]) -> Statement:
     elif invalid and all(metric.name.startswith("modelled__") for metric in invalid):
         evidence = Evidence.MODELLED
     states = {metric.value.state for metric in invalid}
-    by_state = _missing_by_state(invalid)
+    by_state = _missing_by_state(invalid, chip)
     # States that collecting again cannot change (implausible, not on this GPU) belong to the question, unless
     # they come after one that it can.
     first = next((i for i, state in enumerate(by_state) if state in _TO_COLLECT), len(by_state))
@@ -280,30 +284,40 @@ def _unknown(name: str, questions: Sequence[OpenQuestion]) -> Statement:
         " ".join((f"Unknown: {text}", *to_collect)),
         invalid,
         evidence,
-        "no data" if states <= {NOT_COLLECTED.state} else "no usable data",
+        NO_DATA if states <= {NOT_COLLECTED.state} else "no usable data",
         question=text.removesuffix("."),
         to_collect=to_collect,
     )
 
 
-def _missing_by_state(invalid: Sequence[MetricInput]) -> dict[str, str]:
-    """A sentence for each state of invalid inputs, with lines of metrics.txt or ncu's names."""
+def _missing_by_state(invalid: Sequence[MetricInput], chip: str | None) -> dict[str, str]:
+    """A sentence for each state of invalid inputs, with the command that collects them where one does."""
     sentences = {}
     for state in dict.fromkeys(metric.state for metric in invalid):
         metrics = [metric for metric in invalid if metric.state == state]
-        lines = format_line_numbers([metric.line for metric in metrics if metric.line is not None])
         # Several opcodes of a mix are one metric to collect.
         distinct = dict.fromkeys(metric.concept or metric.name.partition("[")[0] for metric in metrics)
-        names = brief_list([*distinct])
-        words = f"metrics.txt:{lines} ({names})" if lines else names
+        words = brief_list([*distinct])
+        if state in _TO_COLLECT and (command := _collect_command(metrics, chip)):
+            words += f": `{command}`"
         sentences[state] = f"{_TO_COLLECT.get(state, f'{state.capitalize()}:')} {words}."
     return sentences
+
+
+def _collect_command(metrics: Sequence[MetricInput], chip: str | None) -> str:
+    """The command that collects metrics of ncu: a few by name; "" for what no GPU measures."""
+    names = list(dict.fromkeys(metric.name.partition("[")[0] for metric in metrics))
+    if any(name.startswith(_OF_NO_GPU) for name in names):
+        return ""
+    if len(names) <= _MAX_NAMES:
+        return f"ncu --metrics {','.join(names)} PROGRAM"
+    return collect_command(chip)
 
 
 def _no_own_kernel(libraries: str) -> Statement:
     question = f"which kernel to advise on: {NO_OWN_KERNEL}, only {libraries}; --kernel names one of these"
     text = f"Unknown: {question}."
-    return Statement("time", UNKNOWN, text, (), Evidence.MEASURED, "no data", question=question)
+    return Statement("time", UNKNOWN, text, (), Evidence.MEASURED, NO_DATA, question=question)
 
 
 def _never_measured(subject: Subject, table: MetricTable) -> Statement:
@@ -314,7 +328,7 @@ def _never_measured(subject: Subject, table: MetricTable) -> Statement:
     version = subject.label.rpartition("/")[2]
     question = f"{_NEVER_MEASURED}. On a machine with a GPU: `profiler collect {version}`."
     text = f"Unknown: {question}"
-    return Statement("time", UNKNOWN, text, (duration,), Evidence.MEASURED, "no data", question=question)
+    return Statement("time", UNKNOWN, text, (duration,), Evidence.MEASURED, NO_DATA, question=question)
 
 
 def _unpaired(comparison: Comparison, duration: MetricInput) -> Statement:

@@ -176,7 +176,7 @@ _DECLARED = (
         "idle",
         (GRID_SIZE,),
         (at_least("idle_sms", 0.1), below("waves", 1.0)),
-        "SMs are without work for {idle_sms} of the time, in {waves}.",
+        "SMs idle {idle_sms} of the time; grid is {waves}.",
         MORE_BLOCKS,
         "idle_sms",
         "twice the blocks of half the work take as long",
@@ -188,7 +188,7 @@ _DECLARED = (
         "idle",
         (GRID_SIZE,),
         (at_least("imbalance", 1.1), at_least("waves", 1.0)),
-        "SMs wait for the busiest one for {uneven_sms} of the time, in {waves}.",
+        "SMs idle {uneven_sms} of the time, waiting for the busiest SM; grid is {waves}.",
         EVEN_BLOCKS,
         "uneven_sms",
         "the time does not move with the order or the size of the blocks",
@@ -201,8 +201,8 @@ _DECLARED = (
         "occupancy",
         (OCCUPANCY,),
         (*_NO_UNIT_LIMITS, below("occupancy", 50.0), below("waves", 1.0)),
-        "{occupancy} of the warps are resident, in less than one wave, with compute at {compute} and memory "
-        "at {memory} of their peaks.",
+        "Achieved occupancy {occupancy}, {waves}, with compute at {compute} and memory at {memory} of their "
+        "peaks.",
         "more warps for the same tile: more threads a block, less work for each",
         "missing_warps",
         "the same tile by twice the threads takes as long",
@@ -243,8 +243,8 @@ _DECLARED = (
             at_least("waves", 1.0),
             below("l2_atomics", 2.0),
         ),
-        "{occupancy} of the warps are resident, with compute at {compute} and memory at {memory} of their "
-        "peaks: more warps would not hide what they wait for.",
+        "Achieved occupancy {occupancy}, with compute at {compute} and memory at {memory} of their peaks: "
+        "more warps would not hide what they wait for.",
         INDEPENDENT_WORK,
         "free_units",
         "two results a thread take twice as long as one",
@@ -606,7 +606,7 @@ _DECLARED = (
         "divergence",
         (DIVERGENCE,),
         (at_least("idle_lanes", 0.25),),
-        "An instruction is not executed for {idle_lanes} of the lanes.",
+        "On average {idle_lanes} of lanes are inactive or predicated off.",
         "keep the lanes of a warp together: bounds outside the loop, rows of one length in a warp",
         "idle_lanes",
         "as many lanes are idle where the branches are gone",
@@ -668,7 +668,7 @@ QUESTIONS = {
     "l1": "how L1 and shared memory are accessed",
     "dram": "how near DRAM is to its peak",
     "l2": "how near L2 is to its peak",
-    "sectors": "whether global memory is accessed coalesced",
+    "sectors": "whether global accesses are coalesced",
     "shared": "whether shared memory is accessed without conflicts",
     "exchange": "whether threads exchange values through global memory",
     "local": "whether local memory is used",
@@ -708,6 +708,7 @@ class Advised(NamedTuple):
     taken: float  # what the lever is taken to save, 0 to 1: its rank
     inputs: tuple[MetricInput, ...]
     at_most: UnitLoad | None = None  # the unit whose work bounds what the lever can save
+    share_of: str = ""  # what the share is of, in words that follow "of"
 
 
 def unit_loads(metrics: LaunchMetrics) -> tuple[UnitLoad, ...]:
@@ -772,8 +773,9 @@ def apply_rule(rule: Rule, metrics: LaunchMetrics) -> Advised | OpenQuestion | N
     inputs.update((metric.name, metric) for metric in specific.inputs)
     stake = min(numbers[rule.at_stake] / (100 if QUANTITIES[rule.at_stake].unit == "%" else 1), 1.0)
     busiest = busiest_unit(metrics, for_bound=False)
+    share_of = f"the time ({QUANTITIES[rule.at_stake].words.removeprefix('the time ')})"
     if busiest and rule.idle and busiest.leaves < stake:
-        stake = busiest.leaves
+        stake, share_of = busiest.leaves, "the time (the busiest unit idle)"
         inputs.update((metric.name, metric) for metric in busiest.inputs)
     bounding = busiest_unit(metrics) if rule.leaves_work else None
     if bounding:
@@ -787,6 +789,7 @@ def apply_rule(rule: Rule, metrics: LaunchMetrics) -> Advised | OpenQuestion | N
         max(stake * rule.saves, 0.0),
         tuple(inputs.values()),
         bounding,
+        share_of,
     )
 
 

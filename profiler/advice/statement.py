@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN = (
     "no_action",
     "unknown",
 )
+NO_DATA = "no data"  # the confidence of what nothing was measured of
 KINDS = (CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN)
 OPCODE_MIX = "sass__inst_executed_per_opcode"  # ncu's: one value an opcode
 MAX_PCT = 102.0  # counters of one ratio may come from different replay passes; above it they disagree
@@ -126,6 +127,7 @@ class Statement:
         str, ...
     ] = ()  # of profiler.advice.techniques: what the lever asks for, where a rule says
     refuted_by: str = ""  # what would show that the lever is wrong
+    share_of: str = ""  # what `share` is of, in words: "the cycles between two issues"; "": the time
 
     def __post_init__(self) -> None:
         if self.lever is not None and not self.valid:
@@ -265,17 +267,6 @@ def is_plausible(value: Value) -> bool:
 def format_share(share: float, decimals: int = 0) -> str:
     """A share from 0 to 1 in per cent: `12 %`."""
     return f"{share:.{decimals}%}".replace("%", " %")
-
-
-def format_line_numbers(lines: Sequence[int]) -> str:
-    """Line numbers in order, with ranges written as `113–117`."""
-    runs: list[list[int]] = []  # first and last of each
-    for line in sorted(set(lines)):
-        if runs and line == runs[-1][-1] + 1:
-            runs[-1][1:] = [line]
-        else:
-            runs.append([line])
-    return ", ".join("–".join(map(str, run)) for run in runs)
 
 
 def _opcode_count(mix: Mapping[str, float], matches: Callable[[str], bool]) -> Value:

@@ -28,6 +28,7 @@ from profiler.statistics.decision import Decision, share_text
 from profiler.statistics.noise_floor import STORED_BASELINE
 from profiler.statistics.verdict import Verdict
 
+_OF_LONGER = "the longer side's time"  # what the share of a change is of
 MIN_CAUSE_SHARE = 0.1  # of the change: a cause below it gets no statement
 _UNCHANGED_WEIGHT = 0.05  # the rank of what did not change
 _ONE_PAIR = "unreplicated: one launch a side, under the profiler"
@@ -143,7 +144,15 @@ def _headline(explanation: Explanation, metrics: LaunchMetrics) -> Statement:
     weight = max(causes, default=0.0) or _UNCHANGED_WEIGHT
     text = explanation.sentence
     return Statement(
-        "change", CHANGE, text, inputs, Evidence.MEASURED, confidence, share=share, weight=weight
+        "change",
+        CHANGE,
+        text,
+        inputs,
+        Evidence.MEASURED,
+        confidence,
+        share=share,
+        weight=weight,
+        share_of=_OF_LONGER,
     )
 
 
@@ -201,6 +210,7 @@ def _cause(
         by_pairs if _is_judged_by_pairs(pair) else _ONE_PAIR,
         lever,
         _share_of_time(explanation, term.us),
+        share_of=_OF_LONGER,
     )
 
 

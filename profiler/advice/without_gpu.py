@@ -59,7 +59,7 @@ REFUTED_BY = {
     "tensor:wgmma": "wgmma in place of mma.sync takes as long",
     "registers": "shared-memory wavefronts fall and the time does not",
     "narrow": "loads of 16 bytes a lane take as long",
-    "stages": "one stage more leaves the waiting for copies where it is",
+    "stages": "an extra stage does not reduce copy stalls",
     "copies": "copies past the registers take as long",
     "local": "without local memory the time is the same",
     "conflicts": "wavefronts of shared memory fall and the time does not",
@@ -82,7 +82,7 @@ _COMPARED = (
     "modelled_conflicts",
     "modelled_wavefronts",
 )
-_SOURCES = {Evidence.STATIC: "the compiler", Evidence.MODELLED: "the run on the CPU"}
+_SOURCES = {Evidence.STATIC: "Compiled facts", Evidence.MODELLED: "Modelled results"}
 
 
 class _Fact(NamedTuple):
@@ -224,10 +224,9 @@ def _room_for_a_block(metrics: LaunchMetrics) -> Iterator[_Fact]:
     fits = occupancy(*block)
     if fits.blocks != blocks.number:  # the facts were made with other limits than this table's
         return
-    let = "lets" if len(fits.limiters) == 1 and not fits.limiters[0].endswith("s") else "let"
-    few = f"{fits.blocks} block{'s' * (fits.blocks > 1)} of {block.threads} threads"
-    limited = f"{' and '.join(fits.limiters)} {let} {few}"
-    text = f"Occupancy is {share.text} at most: {limited} onto an SM"
+    limit = "limits" if len(fits.limiters) == 1 and not fits.limiters[0].endswith("s") else "limit"
+    few = f"{fits.blocks} block{'s' * (fits.blocks > 1)} ({block.threads} threads) per SM"
+    text = f"Occupancy is {share.text} at most: {' and '.join(fits.limiters)} {limit} it to {few}"
     lever = ""
     if fewer := _fewer_registers(block, fits.blocks):
         text += f"; {_in_place_of(fewer, block.registers, 'registers')}"
@@ -452,10 +451,10 @@ def _changes(sides: Sequence[_SideMetrics]) -> Iterator[Statement]:
     else:
         concepts = [concept for concept in _COMPARED if concept.startswith(evidence.value)]
         inputs = metrics.of(*concepts)[:_MAX_CHANGES]
-        text = f"Nothing moved against {against} in what {_SOURCES[evidence]} says"
+        text = f"{_SOURCES[evidence]} equal {against}'s"
     where = compared.place
     if others := [side.compared.place for side in by_side if side is not chosen]:
-        where += f"; also held against each other: {brief_list(others)}"
+        where += f"; same comparison for: {brief_list(others)}"
     yield Statement(
         f"change:{evidence.value}",
         CHANGE,

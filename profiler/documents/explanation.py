@@ -27,6 +27,7 @@ from profiler.explain.explanation import (
     describe_depth,
     explain,
 )
+from profiler.explain.roofline import collect_command
 from profiler.explain.sentence import NO_CHANGE, format_change, format_side, split_notes
 from profiler.explain.time_identity import NO_SPLIT, largest_step_us, waterfall_steps
 from profiler.explain.what_moved import CounterMove
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from profiler.documents.asking import Subject
 
 NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"
-CAUSES_HEAD = ("cause", "change", "of A's time")
-COLLECT_HEAD = ("metrics.txt", "what", "ncu metric", "why it is missing")
+CAUSES_HEAD = ("cause", "change", "% of A")
+COLLECT_HEAD = ("what", "ncu metric", "why it is missing")
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,8 +148,9 @@ class ExplanationDocument(Document):
         yield Notes(without_causes(explanations, everything=everything))
         yield from note_blocks(comparison)
         yield from cause_blocks(explained(explanations, everything=everything))
-        if lacking := counters_to_collect(explanations):
-            yield Line(collect_heading(explanations))
+        asked = without_counters(explanations, everything=everything)
+        if lacking := counters_to_collect(asked):
+            yield Line(collect_heading(asked))
             yield Table(COLLECT_HEAD, list(map(astuple, lacking)))
         if self.gate:
             yield from self.gate.blocks()
@@ -264,13 +266,14 @@ def without_causes(explanations: Sequence[Explanation], *, everything: bool) -> 
     lines = []
     same = sum(explanation.verdict is Verdict.SAME for explanation in explanations)
     if same:
-        lines.append(f"{Verdict.SAME.label}: {count_launches(same)} unchanged, so without causes")
+        lines.append(f"{Verdict.SAME.label}: {count_launches(same)} unchanged: not split")
     unclear = sum(
         explanation.verdict is Verdict.UNCLEAR and explanation.split is not None
         for explanation in explanations
     )
     if unclear and not everything:
-        lines.append(f"{Verdict.UNCLEAR.label}: no causes; --all shows how the counters split {unclear}")
+        number = "1 unclear launch" if unclear == 1 else f"{unclear} unclear launches"
+        lines.append(f"{Verdict.UNCLEAR.label}: {number} not split; use --all")
     return lines
 
 
@@ -297,7 +300,7 @@ def cause_rows(explanation: Explanation) -> list[tuple[str, str, str]]:
         change = format_change(step.us, largest, largest_step_us(steps))
         # What is nothing beside the largest step may be much of an A that is far shorter than B.
         share = 0.0 if change == NO_CHANGE else 100 * step.us / a_us
-        causes.append((step.label, change, formatting.percent_change(share)))
+        causes.append((step.words, change, formatting.percent_change(share)))
     change = formatting.percent_change(100 * (explanation.delta_us or 0) / a_us)
     return [
         ("A", format_side(a_us, largest), ""),
@@ -306,10 +309,17 @@ def cause_rows(explanation: Explanation) -> list[tuple[str, str, str]]:
     ]
 
 
+def without_counters(explanations: Iterable[Explanation], *, everything: bool) -> list[Explanation]:
+    """The pairs that lack counters for the full split and are shown: neither unchanged nor left out."""
+    left_out = {Verdict.SAME} if everything else {Verdict.SAME, Verdict.UNCLEAR}
+    return [one for one in explanations if one.missing and one.verdict not in left_out]
+
+
 def collect_heading(explanations: Sequence[Explanation]) -> str:
-    """What stands above the counters to collect."""
-    depth = describe_depth(explanations)
-    return f"{depth}. Lines of metrics.txt to collect (`profiler list metrics` prints them for ncu):"
+    """What is missing for which pairs, and the command that collects it, above the counters themselves."""
+    chips = {explanation.chip for explanation in explanations}
+    command = collect_command(chips.pop() if len(chips) == 1 else None)
+    return f"{describe_depth(explanations)}; to collect: `{command}`:"
 
 
 def _terms(explanation: Explanation) -> list[tuple[object, ...]]:

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.advice import subject as advised
 from profiler.advice.insights import Insights, find_insights
 from profiler.advice.places import with_places
-from profiler.advice.statement import UNKNOWN, MetricInput, Statement, format_share
+from profiler.advice.statement import NO_DATA, UNKNOWN, MetricInput, Statement, format_share
 from profiler.advice.subject import load_subject
 from profiler.compare.judged import Judge
 from profiler.compare.noise_model import NoiseModel
 from profiler.compare.resolve_code import open_report_of_launch
 from profiler.compare.resolve_names import refuse_unused_filters
 from profiler.documents.asking import Subject, names_among, side_of
-from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Name, Table
+from profiler.documents.blocks import Block, Findings, Fold, Heading, Item, Line, Name, Notes, Table
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
 from profiler.evidence import formatting
 from profiler.evidence.library_kernels import library_kernels_alone
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.reports.instances import LaunchDetail
 from profiler.reports.read import launch_detail
 
 if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
 
+_OF_LEVERS = ("helped ", "in no known ", "refuted ")  # how what is told of a lever alone begins
 _METRICS_SHOWN = 6  # of a statement; a page folds all of them below
 
 
@@ -93,7 +95,9 @@ class InsightsDocument(Document):
             yield Line(f"{subject.baseline_why[:1].upper()}{subject.baseline_why[1:]}.")
         if insights.launch:
             yield Line((Name(insights.launch), f": {insights.launch_why}"))
-        yield Findings([_item(*numbered) for numbered in enumerate(insights.statements, 1)])
+        shared = _shared_reservations(insights.statements)
+        yield Findings([_item(*numbered, shared) for numbered in enumerate(insights.statements, 1)])
+        yield Notes([f"{_numbers_words(numbers)}: {words}" for words, numbers in shared.items()])
         if insights.hidden:
             yield Line(f"and {insights.hidden} more that concern less")
         rows = [
@@ -122,7 +126,7 @@ def insights_of_name(
 
     At most six statements, ordered by the share of time they affect. Every statement names its metrics,
     their values, the baseline's values, the evidence, and whether every input was valid. What the data cannot
-    tell is reported as unknown, with the lines of metrics.txt to collect; a missing counter never becomes
+    tell is reported as unknown, with the command that collects it; a missing counter never becomes
     advice. For a version whose results are wrong, only that is reported.
 
     Of several launches the longest is examined, leaving out kernels of libraries; --kernel chooses another.
@@ -197,29 +201,68 @@ def kind_words(statement: Statement) -> str:
     return statement.kind.replace("_", " ")
 
 
+def head_words(statement: Statement) -> str:
+    """`lever, saves at most 25 % of the time, measured`; `not measured` of what has no data."""
+    if _is_unmeasured(statement):
+        return "not measured"
+    return f"{kind_words(statement)}{share_words(statement)}, {statement.evidence}"
+
+
+def _is_unmeasured(statement: Statement) -> bool:
+    """Whether it says only that nothing was measured."""
+    is_measured = statement.evidence is Evidence.MEASURED
+    return statement.kind == UNKNOWN and is_measured and statement.confidence == NO_DATA
+
+
 def share_words(statement: Statement) -> str:
-    """`, concerns 42 % of the time, saves 60 % at most`; "" where no time is known.
+    """`, concerns 42 % of the cycles between two issues`; "" where no time is known.
 
-    The bound alone where it is no more than what it concerns.
+    Where there is a bound of what the lever saves, that alone: `, saves at most 25 % of the time`.
     """
-    share, bound = statement.share, statement.saves_at_most
-    bounded = "" if bound is None else f"saves {format_share(bound)}"
-    if bound is not None and bound <= (share or 0.0):
-        return f", {bounded} of the time at most"
-    concerned = f", concerns {format_share(share)} of the time" if share else ""
-    return f"{concerned}, {bounded} {'' if share else 'of the time '}at most" if bounded else concerned
+    if statement.saves_at_most is not None:
+        return f", saves at most {format_share(statement.saves_at_most)} of the time"
+    if not statement.share:
+        return ""
+    verb = "at" if statement.share_of.startswith("peak") else "concerns"
+    return f", {verb} {format_share(statement.share)} of {statement.share_of or 'the time'}"
 
 
-def _item(number: int, statement: Statement) -> Item:
-    """A statement: what it concerns, what it says, the lever, the first of its numbers, how sure it is."""
+def _item(number: int, statement: Statement, shared: Collection[str]) -> Item:
+    """A statement: what it concerns, what it says, the lever, the first of its numbers, how sure it is.
+
+    The reservations that it shares with others are said below all of them.
+    """
+    own = [words for words in _reservations(statement) if words not in shared]
     lines = [
         statement.text,
         f"→ {statement.lever}" if statement.lever else "",
         _numbers(statement),
-        f"({statement.confidence})",
+        f"({'; '.join(own)})" if own else "",
     ]
-    subject = f"{number}. {kind_words(statement)}{share_words(statement)}, {statement.evidence}"
-    return Item(subject, [line for line in lines if line])
+    return Item(f"{number}. {head_words(statement)}", [line for line in lines if line])
+
+
+def _reservations(statement: Statement) -> list[str]:
+    """How sure it is, clause by clause; nothing where its head says that there are no data."""
+    return [] if _is_unmeasured(statement) else statement.confidence.split("; ")
+
+
+def _shared_reservations(statements: Sequence[Statement]) -> dict[str, list[int]]:
+    """Reservations of several statements, with the statements' numbers; not how their levers fared."""
+    numbers: dict[str, list[int]] = {}
+    for number, statement in enumerate(statements, 1):
+        for words in _reservations(statement):
+            if not words.startswith(_OF_LEVERS):
+                numbers.setdefault(words, []).append(number)
+    return {words: of for words, of in numbers.items() if len(of) > 1}
+
+
+def _numbers_words(numbers: Sequence[int]) -> str:
+    """`1 to 3`, `2, 4`."""
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > 2 and last - first == len(numbers) - 1:
+        return f"{first} to {last}"
+    return ", ".join(map(str, numbers))
 
 
 def _numbers(statement: Statement) -> str:

@@ -34,7 +34,7 @@ from profiler.documents.blocks import (
     plain,
 )
 from profiler.documents.document import Document
-from profiler.documents.insights import kind_words, share_words
+from profiler.documents.insights import head_words
 from profiler.documents.launch_inside import HotPlaces, InsideLaunch, dominant_stall, hot_table, inside_launch
 from profiler.documents.launches import select_launches
 from profiler.errors import CannotJudge, ProfilerError, UnknownName
@@ -139,7 +139,7 @@ class LaunchDocument(Document):
                 number.value.unit,
                 formatting.state_words(number.value),
                 None if number.baseline is None else number.baseline.number,
-                None if number.value.derivation is None else number.value.derivation.words,
+                None if number.value.derivation is None else number.value.derivation.name,
             )
             for section, number in self.numbers()
         ]
@@ -457,7 +457,7 @@ def _blocks(document: LaunchDocument, *, everything: bool) -> Iterator[Block]:
     """What the launch says, then each section that has numbers, then what was not collected."""
     yield Heading(document.heading, 1)
     for number, statement in enumerate(document.statements, 1):
-        yield Heading(f"{number}. {kind_words(statement)}{share_words(statement)}, {statement.evidence}")
+        yield Heading(f"{number}. {head_words(statement)}")
         yield Line(statement.text)
         if statement.lever:
             yield Line(f"→ {statement.lever}")

@@ -128,7 +128,7 @@ class PredictionDocument(Document):
     @property
     def note(self) -> str:
         """Where the ranges come from."""
-        return range_note(self.errors)
+        return range_note(self.errors, [launch for call in self.calls for launch in call.launches])
 
     @property
     def exit_code(self) -> Exit:
@@ -365,7 +365,7 @@ def split_rows(call: PredictedCall) -> list[tuple[str, str]]:
     steps = waterfall_steps(before_us, call.split)
     largest = largest_step_us(steps)
     rows = [
-        (step.label, format_change(step.us, max(before_us, call.likely_ns / 1e3), largest))
+        (step.words, format_change(step.us, max(before_us, call.likely_ns / 1e3), largest))
         for step in steps
         if step.kind != RESIDUE
     ]
@@ -541,9 +541,9 @@ def limiter_words(launch: LaunchPrediction) -> str:
         return "no unit is busy: warps wait"
     if launch.limiter == "balanced":
         name, used = max(launch.utilisation.items(), key=lambda item: item[1])
-        return f"balanced: {name} is {100 * used:.0f} % busy, and without it {share:.0f} % would be saved"
+        return f"balanced: {name} is {100 * used:.0f} % busy, {share:.0f} % faster if it were free"
     used = launch.utilisation[launch.limiter]
-    return f"limited by {launch.limiter}, {100 * used:.0f} % busy: without it {share:.0f} % would be saved"
+    return f"limited by {launch.limiter}, {100 * used:.0f} % busy: {share:.0f} % faster if it were free"
 
 
 def time_words(ns: float | None) -> str:
@@ -584,7 +584,7 @@ def _limiter(call: PredictedCall) -> str:
     name, share = max(longest.utilisation.items(), key=lambda item: item[1])
     if longest.limiter in ("waiting", "balanced"):
         return f"{longest.limiter}: {name} {100 * share:.0f} % busy"
-    return f"{longest.limiter}: {100 * longest.limiter_saves:.0f} % without it"
+    return f"{longest.limiter} ({100 * longest.limiter_saves:.0f} % faster if it were free)"
 
 
 def _what_if_blocks(call: PredictedCall) -> Iterator[Block]:

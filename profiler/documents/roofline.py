@@ -78,7 +78,7 @@ class RooflineDocument(Document):
             if reason := why_no_point(roofline):
                 kernels_by_reason.setdefault(reason, []).append(launch.base_name)
         for reason, kernels in kernels_by_reason.items():
-            sentences.append(f"no point for {counted_kernels(kernels)}: {reason}")
+            sentences.append(no_point_words(kernels, reason))
         return sentences
 
     @property
@@ -206,11 +206,16 @@ def why_no_point(roofline: Roofline) -> str:
     if roofline.points:
         return ""
     lacking = []
-    for words, roofs in (("operations", roofline.precisions), ("bytes", roofline.levels)):
+    for words, roofs in (("FLOPs", roofline.precisions), ("bytes", roofline.levels)):
         rates = [roof.rate.number for roof in roofs]
         if not any(rates):
-            lacking.append(f"no {words} were counted" if None in rates else f"all {words} counted are 0")
+            lacking.append(f"no {words} ({'not collected' if None in rates else 'all counts are 0'})")
     return " and ".join(lacking)
+
+
+def no_point_words(kernels: Sequence[str], reason: str) -> str:
+    """`2 launches (a 2) have no FLOPs (not collected)`: what launches lack for a point."""
+    return f"{counted_kernels(kernels)} {'has' if len(kernels) == 1 else 'have'} {reason}"
 
 
 def counted_kernels(kernels: Sequence[str]) -> str:
@@ -242,23 +247,25 @@ def roof_table(roofline: Roofline) -> Table:
 
 
 def _roof_table(rows: Sequence[Sequence[Phrase]]) -> Table:
-    return Table(("roof", "reached", "peak at its clocks", "of peak", ""), rows, right=(1, 2, 3))
+    return Table(("roof", "reached", "peak at its clocks", "% of roof", ""), rows, right=(1, 2, 3))
 
 
 def point_table(roofline: Roofline) -> Table:
     """A row a precision and level: intensity, where the two roofs meet, which of them limits."""
+    units = {point.unit for point in roofline.points}
+    work = "FLOP" if units == {"FLOP/s"} else "op"
     points = [
         (
             point.precision,
             point.level,
             formatting.digits(point.intensity, whole=False),
             "–" if point.knee is None else formatting.digits(point.knee, whole=False),
-            point.bound or "unknown",
+            point.bound_words,
             Share(point.share),
         )
         for point in roofline.points
     ]
-    head = ("precision", "level", "operations/byte", "roofs meet at", "limited by", "of attainable")
+    head = ("precision", "level", f"arithmetic intensity ({work}/B)", "ridge point", "bound", "% of roof")
     return Table(head, points, right=(2, 3, 5), wide=(3,))
 
 
@@ -283,7 +290,7 @@ def _roof_cells(roofline: Roofline) -> list[tuple[Phrase, ...]]:
 
 def _pointless_blocks(reason: str, same: Sequence[str], launches: Sequence[_Pointless]) -> Iterator[Block]:
     """Why launches have no point, what they have in common, and the peaks where no table shows them."""
-    yield Heading(f"no point for {counted_kernels([kernel for _, kernel, _ in launches])}: {reason}")
+    yield Heading(no_point_words([kernel for _, kernel, _ in launches], reason))
     label, _, roofline = launches[0]
     cells = [] if _reached_any(roofline) else _roof_cells(roofline)
     peaks = ", ".join(f"{plain(name)} {plain(peak)}" for name, _, peak, *_ in cells)

@@ -92,7 +92,7 @@ class TrendDocument(Document):
                 _state(point),
                 point.breaks or None,
                 point.wrong,
-                point.value.derivation.words if point.value.derivation else None,
+                point.value.derivation.name if point.value.derivation else None,
             )
             for trend in self.trends
             for point in trend.points

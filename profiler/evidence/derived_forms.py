@@ -59,7 +59,7 @@ class DerivedForm:
     @property
     def name(self) -> str:
         """What stands for an ncu name wherever the number is shown; two numbers compare under equal names."""
-        return self.derivation.words
+        return self.derivation.name
 
     def allowed(self, chip: str | None) -> bool:
         """Whether the form holds on the chip; a chip that no table knows excludes nothing."""

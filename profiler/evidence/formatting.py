@@ -25,7 +25,8 @@ _WHOLE_BELOW = 10_000  # a count is written out up to here and scaled from here 
 # Units that are words: the label says already what is counted.
 _WORD_UNITS = ("inst", "warp", "block", "sector", "sectors", "cycle", "thread", "register/thread")
 _COUNTED_BELOW = 1_000  # whole numbers below this change by count, not by per cent
-_TIMES_FROM = 100  # from this factor on a change reads as one: ×1.66 M, not +166 000 000 %
+_TIMES_FROM = 100  # from this factor on a change reads as one: ×166, not +16 500 %
+_FROM_NOTHING = 100_000  # from this factor on the first value is none to compare with
 
 
 class Quantity(NamedTuple):
@@ -102,7 +103,8 @@ def change(a: Value, b: Value) -> str:
 def change_quantity(a: Value, b: Value) -> Quantity:
     """How b differs from a: pp for percentages, a count for small whole numbers, % else; × from 100-fold.
 
-    Empty where a side has no number or the units differ; "from 0" where a is zero and b is not.
+    Empty where a side has no number or the units differ; "from 0" where a is zero and b is not, "from ~0"
+    where a is next to nothing beside b.
     """
     if a.number is None or b.number is None or a.unit != b.unit:
         return Quantity("")
@@ -117,6 +119,8 @@ def change_quantity(a: Value, b: Value) -> Quantity:
         )
     if not a.number:
         return Quantity("±0", "%")
+    if b.number / a.number >= _FROM_NOTHING:
+        return Quantity("from ~0")
     if b.number / a.number >= _TIMES_FROM:
         times = quantity(Value(b.number / a.number))
         return Quantity(TIMES + times.number, times.unit)

@@ -118,7 +118,7 @@ class CounterRates:
         derived = () if value.derivation is None else (f"{name}: {value.derivation.words}",)
         number = value.number * (clock.number or 0.0)
         # What is derived is told apart by how: rates by one counter and one form are comparable, others not.
-        name = name if value.derivation is None else value.derivation.words
+        name = name if value.derivation is None else value.derivation.name
         return Rate(number, (name, *clock.names), (), (*derived, *clock.derived))
 
     def _value(self, name: str) -> Value:

@@ -78,11 +78,18 @@ class Derivation(NamedTuple):
         return self.most_off_pct is not None
 
     @property
+    def name(self) -> str:
+        """The name by which the number may be compared."""
+        if self.most_off_pct is None:
+            return self.words
+        return f"stand-in: {self.formula}, seen up to {self.most_off_pct:g} % off"
+
+    @property
     def words(self) -> str:
-        """What is said wherever the number is shown; the name by which it may be compared."""
+        """What is said wherever the number is shown."""
         if self.most_off_pct is None:
             return f"derived from {self.formula}"
-        return f"stand-in: {self.formula}, seen up to {self.most_off_pct:g} % off"
+        return f"approximated by {self.formula}, error up to {self.most_off_pct:g} % seen"
 
 
 class Value(NamedTuple):

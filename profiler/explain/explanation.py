@@ -50,9 +50,8 @@ class MissingCounter:
 
 @dataclass(frozen=True)
 class CounterToCollect:
-    """What to collect for a deeper split: one line of metrics.txt, or the lines of all stalls."""
+    """What to collect for a deeper split: one metric of metrics.txt, or all stalls."""
 
-    lines: str  # of metrics.txt: "27" or "113–131"
     label: str
     names: str  # of ncu
     why: str
@@ -73,6 +72,7 @@ class Explanation:
     missing: tuple[MissingCounter, ...]  # what a deeper split needs
     sentence_parts: SentenceParts
     moved: WhatMoved | None = None  # what else moved; None where the split is full, or nothing is to explain
+    chip: str | None = None  # "sm_90", of both launches; None where the reports do not say
 
     @property
     def sentence(self) -> str:
@@ -107,29 +107,26 @@ def counters_to_collect(explanations: Sequence[Explanation]) -> tuple[CounterToC
     stalls = [counter for counter in missing if counter.group == STALLS]
     if len(stalls) > _MAX_STALL_ROWS:
         missing = [counter for counter in missing if counter not in stalls]
-    rows = [
-        CounterToCollect(str(counter.line or "–"), counter.label, brief_list(counter.names), counter.why)
-        for counter in missing
-    ]
+    rows = [CounterToCollect(counter.label, brief_list(counter.names), counter.why) for counter in missing]
     if len(stalls) > _MAX_STALL_ROWS:
         name = "smsp__average_warps_issue_stalled_*_per_issue_active.ratio"
-        lines = f"{stalls[0].line}–{stalls[-1].line}"
-        rows.append(CounterToCollect(lines, f"{len(stalls)} stalls", name, stalls[0].why))
+        rows.append(CounterToCollect(f"{len(stalls)} stalls", name, stalls[0].why))
     return tuple(rows)
 
 
 def describe_depth(explanations: Sequence[Explanation]) -> str:
-    """How deep the splits are with the counters of the reports; "" where all are complete."""
-    without_split = sum(
-        any(counter.concept == "cycles" for counter in explanation.missing) for explanation in explanations
-    )
-    coarse = sum(bool(explanation.missing) for explanation in explanations) - without_split
+    """What the splits lack of which launches; "" where all are complete."""
+    lacking = [explanation for explanation in explanations if explanation.missing]
+    without_split = [one for one in lacking if any(counter.concept == "cycles" for counter in one.missing)]
+    coarse = [one for one in lacking if one not in without_split]
     words = []
     if without_split:
-        launches = count_launches(without_split)
-        words.append(f"no split of {launches}: cycles and clock are not on both sides either")
+        launches = brief_list([one.kernel for one in without_split])
+        words.append(f"cycles and clock missing for {launches}, so no split")
     if coarse:
-        words.append(f"only a coarser split of {count_launches(coarse)}")
+        groups = {counter.group for one in coarse for counter in one.missing}
+        what = "stall reasons" if groups == {STALLS} else "counters"
+        words.append(f"{what} missing for {brief_list([one.kernel for one in coarse])}, so a coarser split")
     return "; ".join(words)
 
 
@@ -205,6 +202,7 @@ def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) ->
             busy_pipe=_busy_pipe(changes, a_us, b_us),
         ),
         moved,
+        chip,
     )
 
 

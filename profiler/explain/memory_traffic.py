@@ -143,7 +143,7 @@ def _l1(reader: LaunchReader) -> MemoryLevel:
         L1,
         reader.concept("l1_hit", "L1 hit rate"),
         tuple(details),
-        reader.concept("sol_l1", "throughput, of active"),
+        reader.concept("sol_l1", "throughput (active cycles)"),
     )
 
 

@@ -169,7 +169,7 @@ def _every_fact(reader: LaunchReader, evidence: Evidence) -> Iterator[LaunchNumb
 def _speed_of_light(reader: LaunchReader) -> tuple[LaunchNumber, ...]:
     memory = [
         reader.concept(concept, label, is_part=True)
-        for concept, label in (("sol_dram", "DRAM"), ("sol_l2", "L2"), ("sol_l1", "L1/TEX, of active"))
+        for concept, label in (("sol_dram", "DRAM"), ("sol_l2", "L2"), ("sol_l1", "L1/TEX (active cycles)"))
     ]
     pipes = [reader.concept(concept, label, is_part=True) for concept, label in _DECLARED_PIPES.items()]
     # A pipe that the report does not mention is one that the chip does not have.

@@ -114,6 +114,11 @@ class RooflinePoint:
         return "memory" if self.intensity < self.knee else "arithmetic"
 
     @property
+    def bound_words(self) -> str:
+        """`memory-bound` or `compute-bound`; unknown without both roofs."""
+        return {"memory": "memory-bound", "arithmetic": "compute-bound"}.get(self.bound or "", "unknown")
+
+    @property
     def share(self) -> float | None:
         """The rate that was reached, as a share of what is attainable at this intensity."""
         return _ratio(self.reached, self.attainable)
@@ -162,10 +167,10 @@ class Roofline:
         return tuple(roof for roof in self.roofs if roof.share is None and roof.state != UNUSED)
 
     def rank_words(self, roof: Roof) -> str:
-        """`nearest roof`, or of the known ones alone; "" for all but that one."""
+        """`closest roof`, or of the known ones alone; "" for all but that one."""
         if roof is not self.nearest_known:
             return ""
-        return "nearest of the known roofs" if self.unknown else "nearest roof"
+        return "closest of the known roofs" if self.unknown else "closest roof"
 
     @property
     def missing(self) -> dict[str, tuple[tuple[str, str], ...]]:

@@ -115,10 +115,10 @@ def split_notes(split: TimeSplit, causes: bool) -> Iterator[str]:
     if split.flagged:
         yield f"residue flagged: {split.flagged}; the replay passes saw different runs, profile again"
     if split.stall_ratio_a is not None and split.stall_ratio_b is not None and split.depth == FULL:
-        ratios = f"{split.stall_ratio_a:.3f} of the latency in A and {split.stall_ratio_b:.3f} in B"
+        ratios = f"{_percent(split.stall_ratio_a)} / {_percent(split.stall_ratio_b)} of warp latency (A / B)"
         has_rest = any(term.cause == WAITING for term in split.terms)
-        rest = "what they leave is waiting" if has_rest else _scaling(split)
-        yield f"the stalls add up to {ratios}; {rest}"
+        rest = "; the rest counts as waiting" if has_rest else _scaling(split)
+        yield f"stall reasons sum to {ratios}{rest}"
     if split.depth == CYCLES_ONLY and split.clock_from_time:
         yield "no clock on both sides: the clock is cycles over time, so nothing is left for a residue"
     elif split.stand_ins:
@@ -127,16 +127,15 @@ def split_notes(split: TimeSplit, causes: bool) -> Iterator[str]:
 
 def _stand_in_notes(split: TimeSplit) -> Iterator[str]:
     """What stands for counters that a side lacks, and what that leaves uncertain."""
-    yield f"computed, as a side lacks the counter: {'; '.join(s.words for s in split.stand_ins)}"
+    yield f"derived because one report lacks the counter: {'; '.join(s.words for s in split.stand_ins)}"
     most = max(stand_in.most_off_pct for stand_in in split.stand_ins)
     if most:
         smallest = format_time(most / 100 * split.longer_us, _largest_us(split))
         yield (
-            f"where reports hold both, these lay up to {most:g} % off: "
-            f"in the worst case seen, terms under {smallest} may be measurement error"
+            f"these substitutes were off by up to {most:g} % elsewhere: treat terms below {smallest} as noise"
         )
     if split.residue_is_made_zero:
-        yield "computed from one another they leave no residue: skew between the passes is in balance"
+        yield "residue is zero by construction; replay skew ends up in the 'balance' term"
 
 
 def _causes(split: TimeSplit, busy_pipe: str) -> str:
@@ -162,7 +161,7 @@ def _causes(split: TimeSplit, busy_pipe: str) -> str:
         others = " and ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in against)
         words += f", partly offset by {others}"
     if rest:
-        words += "; " + ", ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in rest)
+        words += "; also " + ", ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in rest)
     return words
 
 
@@ -179,12 +178,16 @@ def _cause(kind: str, sums: Mapping[str, float], split: TimeSplit, largest: floa
     return f"{kind} ({words})"
 
 
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.1f}".removesuffix(".0") + " %"
+
+
 def _scaling(split: TimeSplit) -> str:
     """How much scaling the stalls to the latency hides from the residue, and whether single reasons hold."""
     skew = format_time(abs(split.stall_skew_us), _largest_us(split))
     if not _shows_anything(skew):
-        return "scaled to it"
-    words = f"scaled to it, which hides {skew} of skew between the passes"
+        return " and were rescaled"
+    words = f" and were rescaled; effect {skew}"
     if split.reasons_flagged:
         words += f" ({split.reasons_flagged}): waiting holds as a whole, its reasons do not"
     return words

@@ -127,6 +127,12 @@ class WaterfallStep:
     is_stall: bool = False  # the waiting for one stall reason, or for several
 
     @property
+    def words(self) -> str:
+        """The label as a table shows it: `stall: wait (fixed latency)`."""
+        words = self.label.replace(f"{WAITING}:", "stall:") if self.is_stall else self.label
+        return f"{words} (fixed latency)" if self.reason == "wait" else words
+
+    @property
     def kind(self) -> str:
         """The kind of cause: work, waiting, parallelism …; residue."""
         return self.label.partition(":")[0]

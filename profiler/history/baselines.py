@@ -336,7 +336,7 @@ def for_advice(family: str | None, status: VersionStatus | None) -> Baseline | N
     `status` is None for a version in no catalogue, such as an imported report.
     """
     if status is None:
-        return NoBaseline("no baseline: no catalogue names its parent; --against BASELINE names one")
+        return NoBaseline("no baseline (this report is not in a catalogue); use --against")
     if status.version.parent is None:
         return NoBaseline("no baseline: it has no parent in the catalogue")
     parent = _parent(family or "", status)

@@ -65,6 +65,7 @@ class TimeError:
     p10: float
     p50: float
     p90: float
+    launches: int = 0  # that these are the quantiles of
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,10 @@ class ErrorTable:
         ]
         return cycles / max(row.p90 for row in rows), cycles / min(row.p10 for row in rows)
 
+    def launches_behind(self, *, has_traffic: bool) -> int:
+        """How many launches the range of a prediction rests on, with all else known."""
+        return self.times[Known(has_traffic, controls=True, addresses=True)].launches
+
     def ratio_range(self, ratio: float) -> tuple[float, float]:
         """Ratios between which four of five pairs were measured where the model said this ratio."""
         factor = self._ratio_error(ratio).p80
@@ -124,7 +129,11 @@ def load_errors(path: Path = TABLE_FILE) -> ErrorTable:
     document = json.loads(path.read_text(encoding="utf-8"))
     times = [
         TimeError(
-            Known(row["traffic"], row["controls"], row["addresses"]), row["p10"], row["p50"], row["p90"]
+            Known(row["traffic"], row["controls"], row["addresses"]),
+            row["p10"],
+            row["p50"],
+            row["p90"],
+            row["launches"],
         )
         for row in document["times"]
     ]

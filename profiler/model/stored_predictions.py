@@ -20,6 +20,7 @@ from profiler.sass.listing import FileLine
 
 if TYPE_CHECKING:  # a page that shows predictions loads nothing of the model that made them
     from profiler.model.error_table import ErrorTable
+    from profiler.model.prediction import LaunchPrediction
     from profiler.model.version_prediction import VersionPrediction
     from profiler.store.index import Store
 
@@ -139,19 +140,23 @@ def _same_shape(label: str, other: str) -> bool:
 def pack_predictions(predictions: Sequence[VersionPrediction], errors: ErrorTable) -> bytes:
     """The file that a run keeps. Equal predictions give equal bytes."""
     content = {
-        "note": range_note(errors),
+        "note": range_note(errors, [launch for one in predictions for launch in one.launches]),
         "predictions": [_packed(prediction) for prediction in predictions],
     }
     text = json.dumps(content, separators=(",", ":"), allow_nan=False)
     return gzip.compress(text.encode(), mtime=0)
 
 
-def range_note(errors: ErrorTable) -> str:
-    """What the ranges are, in a sentence without its stop."""
-    return (
-        f"Modelled, not measured: a range holds eight of ten of {errors.launches} launches of "
-        f"{errors.repositories} public repositories that the model was not tuned on"
+def range_note(errors: ErrorTable, launches: Sequence[LaunchPrediction]) -> str:
+    """What the ranges of these launches are, by how their traffic is known: a sentence without its stop."""
+    is_known = all(launch.hits is not None for launch in launches)
+    count = errors.launches_behind(has_traffic=is_known)
+    note = (
+        f"Modelled, not measured: a range is the middle 80 % of measured/modelled over {count} public "
+        f"launches {'with measured' if is_known else 'without known'} traffic that the model was not tuned on"
     )
+    is_modelled = any(launch.traffic is not None for launch in launches)
+    return f"{note}; traffic here is modelled, so expect worse" if is_known and is_modelled else note
 
 
 def _packed(prediction: VersionPrediction) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from profiler.advice.statement import (
     MetricInput,
     OpenQuestion,
     Statement,
-    format_line_numbers,
 )
 from profiler.advice.subject import ComparedSide, Subject
 from profiler.compare.comparison import compare
@@ -178,7 +177,7 @@ def test_nor_does_it_in_a_pair(made_reports: Path, swap: bool, spoil: str) -> No
             assert one.lever is None or one.lever in levers, (gone, one.id, one.lever)
 
 
-def test_without_any_counter_all_is_unknown_and_names_the_lines_to_collect(reports: Path) -> None:
+def test_without_any_counter_all_is_unknown_and_names_the_command_that_collects_it(reports: Path) -> None:
     whole = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
     bare = replace(whole.launches[0], values=pack_values({}), opcodes={})
     insights = find_insights(Subject("bare", ComparedSide(replace(whole, launches=(bare,)))), TABLE)
@@ -187,9 +186,8 @@ def test_without_any_counter_all_is_unknown_and_names_the_lines_to_collect(repor
     for one in insights.statements:
         assert not one.valid
         assert one.lever is None
-        lines = {metric.line for metric in one.inputs if metric.line}
-        assert lines
-        assert f"metrics.txt:{format_line_numbers(sorted(lines))}" in one.text
+        assert "ncu --metrics " in one.text
+        assert "metrics.txt" not in one.text
     waiting = by_id(insights)["waiting"]
     assert TABLE.by_concept["stall_long_scoreboard"].line in {one.line for one in waiting.inputs}
 
@@ -459,7 +457,7 @@ def test_the_longest_launch_is_looked_at_and_the_others_that_moved_are_named(rep
     folder = reports / "ncar"
     insights = of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep")
     assert insights.launch == "semi_discrete_step_232_gpu"
-    assert insights.launch_why == "the longest of 5 launches, 44 % of their time"
+    assert insights.launch_why == "longest of 5 launches (44 % of total time)"
     statements = by_id(insights)
     assert statements["change"].text.startswith("Unchanged")
     assert not [name for name in statements if name.startswith("cause:")]
@@ -598,7 +596,7 @@ def test_open_questions_share_one_statement_but_for_the_main_ones() -> None:
     gaps = [OpenQuestion(str(at), f"whether {at}", missing[at : at + 1], main=at == 0) for at in range(3)]
     kept, hidden = rank_statements(gaps)
     assert [one.id for one in kept] == ["0", "others"]
-    assert kept[1].text == "Unknown: whether 1; whether 2. To collect: metrics.txt:6–7 (b, c)."
+    assert kept[1].text == "Unknown: whether 1; whether 2. To collect: b, c: `ncu --metrics b,c PROGRAM`."
     assert hidden == 0
 
 
@@ -636,4 +634,4 @@ def test_opcodes_of_one_mix_are_one_metric_to_collect() -> None:
         "atomics", "whether atomics are waited for", (metrics.opcodes("RED"), metrics.every_opcode)
     )
     (statement,), _ = rank_statements([question])
-    assert statement.text.endswith("To collect: sass__inst_executed_per_opcode.")
+    assert statement.text.endswith(": `ncu --metrics sass__inst_executed_per_opcode PROGRAM`.")

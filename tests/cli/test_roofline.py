@@ -39,7 +39,7 @@ def test_launches_that_reached_no_roof_are_one_line_with_their_peaks(
     pytest.importorskip("ncu_report")
     assert main(["roofline", report(tmp_path / "three.ncu-rep", {}, {}, {})]) == Exit.UNJUDGED
     printed = capsys.readouterr().out
-    assert "no point for 3 launches (gemm 3): no operations were counted and no bytes were counted" in printed
+    assert "3 launches (gemm 3) have no FLOPs (not collected) and no bytes (not collected)" in printed
     assert "  peaks, of gemm#0: L1 12.8 TB/s, DRAM 1.28 TB/s" in printed
     assert "of peak" not in printed, "no table"
 
@@ -50,5 +50,5 @@ def test_a_launch_that_reached_a_roof_has_its_table_though_it_has_no_point(
     pytest.importorskip("ncu_report")
     assert main(["roofline", report(tmp_path / "two.ncu-rep", {}, {DRAM_SHARE: 25.0})]) == Exit.UNJUDGED
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert "DRAM 320 GB/s 1.28 TB/s 25.0 % nearest of the known roofs" in printed
+    assert "DRAM 320 GB/s 1.28 TB/s 25.0 % closest of the known roofs" in printed
     assert sum(line.startswith("roof reached") for line in printed) == 1

@@ -96,8 +96,8 @@ class TestRooflines:
 
     def test_without_a_complete_roof_the_sentence_says_so_and_nobody_can_judge(self) -> None:
         document = rooflines_of_name(side(1), TABLE, no_store)  # type: ignore[arg-type]
-        reason = "no operations were counted and no bytes were counted"
-        assert document.sentences == [f"no point for 1 launch (kernel_0): {reason}"]
+        reason = "no FLOPs (not collected) and no bytes (not collected)"
+        assert document.sentences == [f"1 launch (kernel_0) has {reason}"]
         assert document.exit_code is Exit.UNJUDGED
 
 

@@ -190,7 +190,7 @@ def test_without_cycles_and_clock_there_is_no_split_and_the_lines_to_collect_are
     assert lacking["inst_issued"].names == ("smsp__inst_issued.sum",)
     assert "stall_gmma" not in lacking, "this chip has no such stall"
     rows = counters_to_collect([moved])
-    assert [one.lines for one in rows[:2]] == [str(TABLE.by_concept[name].line) for name in CYCLES]
+    assert [one.label for one in rows[:2]] == [TABLE.by_concept[name].label for name in CYCLES]
     assert (rows[-1].label, rows[-1].why) == ("18 stalls", "not collected in either")
 
 
@@ -433,9 +433,9 @@ def test_the_text_leads_from_a_through_the_causes_to_b(
     rows = [" ".join(line.split()) for line in out.splitlines()]
     start = rows.index("A 6.19 ms")
     assert rows[start + 1] == "work −3.71 ms −60.0 %"
-    assert rows[start + 2] == "waiting: long_scoreboard +1.51 ms +24.4 %"
+    assert rows[start + 2] == "stall: long_scoreboard +1.51 ms +24.4 %"
     assert rows[rows.index("B 3.48 ms −43.8 %") - 1].startswith("residue")
-    assert "= same: 3 launches unchanged, so without causes" in out
+    assert "= same: 3 launches unchanged: not split" in out
     assert "set_halo_values_x_419_gpu: " not in out, "an unclear launch has no causes"
     assert "metrics.txt" not in out, "nothing is missing"
 

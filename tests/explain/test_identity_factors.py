@@ -259,11 +259,9 @@ def test_a_split_says_what_it_computed_and_where_no_residue_can_be_left() -> Non
     assert split.depth == "waiting undivided"
     assert split.residue_is_made_zero
     computed, uncertain, no_residue = notes(split)
-    assert computed.startswith("computed, as a side lacks the counter: elapsed cycles = time × clock; instr")
-    assert uncertain.endswith(
-        "up to 9.6 % off: in the worst case seen, terms under 1.9 µs may be measurement error"
-    )
-    assert no_residue.startswith("computed from one another they leave no residue")
+    assert computed.startswith("derived because one report lacks the counter: elapsed cycles = time × clock")
+    assert uncertain.endswith("off by up to 9.6 % elsewhere: treat terms below 1.9 µs as noise")
+    assert no_residue.startswith("residue is zero by construction")
     counted = split_time(*read_identities(LAUNCH, {**LAUNCH, "duration": Value(10_100, "ns")}, {}))
     assert notes(counted)[0].startswith("residue flagged")
     assert not any("lacks the counter" in line for line in notes(counted))

@@ -72,7 +72,7 @@ def lacking(found: LaunchSections) -> dict[str, tuple[str, str]]:
 
 def test_memory_and_compute_stand_before_their_parts_of_which_the_largest_is_first() -> None:
     found = sections(FULL | {f"sm__pipe_fp64_cycles_active.{ELAPSED}": Value(50.0, "%")})
-    assert labels(found)[:4] == ["memory", "L2", "L1/TEX, of active", "DRAM"]
+    assert labels(found)[:4] == ["memory", "L2", "L1/TEX (active cycles)", "DRAM"]
     assert labels(found)[4:9] == ["compute (SM)", "FP64 pipe", "ALU pipe", "tensor pipe", "FMA pipe"]
     assert labels(found)[9:] == ["XU pipe (MUFU, I2F, POPC …)", "LSU pipe"], "without a number, last"
     assert [number.is_part for number in found.speed_of_light[:6]] == [False, True, True, True, False, True]

@@ -155,7 +155,7 @@ def test_reasons_whose_skew_is_most_of_the_change_are_flagged_though_the_residue
     assert not split.flagged
     assert split.reasons_flagged == "5.2 % of the time and 95 % of the change"
     (note,) = split_notes(split, True)
-    assert "which hides 3.88 µs of skew between the passes" in note
+    assert "and were rescaled; effect 3.88 µs" in note
     assert note.endswith("waiting holds as a whole, its reasons do not")
     parts = compose_sentence(Verdict.WORSE, "", 70.5, 74.6, split)
     assert "waiting (" in parts.causes

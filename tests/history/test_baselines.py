@@ -142,7 +142,7 @@ def test_without_a_catalogue_regressions_take_the_version_before(root: Root, sto
 
 def test_advice_says_why_there_is_no_baseline(root: Root, store: Store) -> None:
     assert for_advice(None, None) == NoBaseline(
-        "no baseline: no catalogue names its parent; --against BASELINE names one"
+        "no baseline (this report is not in a catalogue); use --against"
     )
     lineage = Baselines.load(root, store, FAMILY).lineage
     assert lineage is not None

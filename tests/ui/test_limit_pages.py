@@ -23,7 +23,7 @@ def lineage_data(tmp_path: Path, committed_data: Path) -> Path:
 def test_a_launch_stands_under_its_roofs(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = page("runs", full_data, monkeypatch, **BASELINE, view="roofline")
     said = text(app)
-    assert "fp64 3.45 TFLOP/s 6.63 TFLOP/s 52.1 % nearest roof" in said
+    assert "fp64 3.45 TFLOP/s 6.63 TFLOP/s 52.1 % closest roof" in said
     assert "not used by this launch: fp16" in said
     (chart,) = charts(app)
     assert [one["text"] for one in chart["data"] if one["mode"] == "markers+text"] == [

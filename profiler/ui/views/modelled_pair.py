@@ -58,7 +58,7 @@ def causes(a: StoredPrediction, b: StoredPrediction) -> Html:
     longest, largest = max(before.time_us, after.time_us), largest_step_us(steps)
     steps.sort(key=lambda step: -abs(step.us))
     rows = [
-        Row((markup.code(step.label) if step.is_stall else step.label, words))
+        Row((markup.code(step.words) if step.is_stall else step.words, words))
         for step in steps[:_CAUSES_SHOWN]
         if (words := format_change(step.us, longest, largest)) != NO_CHANGE
     ]

@@ -45,11 +45,7 @@ def _mark(point: RooflinePoint) -> roofline_chart.KernelMark:
 def hover(point: RooflinePoint, name: str) -> str:
     """A point in full, for the pointer: plain text with line breaks."""
     work = formatting.quantity(Value(point.reached, point.unit))
-    share = (
-        ""
-        if point.share is None
-        else f"<br>{100 * point.share:.1f} % of attainable, limited by {point.bound}"
-    )
+    share = "" if point.share is None else f"<br>{100 * point.share:.1f} % of roof, {point.bound_words}"
     where = f"{point.precision} from {point.level}"
     intensity = f"{formatting.digits(point.intensity, whole=False)} operations per byte"
     return f"<b>{markup.escaped(name)}</b><br>{where}<br>{work}, {intensity}{share}"

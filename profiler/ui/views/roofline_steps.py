@@ -65,8 +65,8 @@ def table(path: RooflinePath, level: str) -> Html:
         intensity = formatting.digits(point.intensity, whole=False)
         share = "–" if point.share is None else Number(Value(100 * point.share, "%"))
         reached = Number(Value(point.reached, point.unit))
-        rows.append((Name(step.version), reached, point.precision, intensity, point.bound or "–", share))
-    head = ("version", "reached", "leading precision", "operations/byte", "limited by", "of attainable")
+        rows.append((Name(step.version), reached, point.precision, intensity, point.bound_words, share))
+    head = ("version", "reached", "leading precision", "FLOP/B", "bound", "% of roof")
     return answer.table(Table(head, rows, right=(1, 3, 5), wide=(2, 4)), "path under the roofs")
 
 

@@ -33,14 +33,14 @@ def answer(explanation: Explanation) -> Html:
 
 
 def missing_counters(explanation: Explanation) -> Html:
-    """Which lines of metrics.txt a deeper split needs; empty where nothing is missing or nothing changed."""
+    """Which counters a deeper split needs; empty where nothing is missing or nothing changed."""
     lacking = counters_to_collect([explanation])
     if not lacking or explanation.verdict is Verdict.SAME:
         return Html("")
     depth = "no split" if explanation.split is None else "only a coarser split"
     words = f"{depth} from what these reports carry. Collect:"
-    rows = [(counter.lines, counter.label, f"`{counter.names}`", counter.why) for counter in lacking]
-    table = blocks.table(Table(COLLECT_HEAD, rows, wide=(1, 3)), "counters to collect")
+    rows = [(counter.label, f"`{counter.names}`", counter.why) for counter in lacking]
+    table = blocks.table(Table(COLLECT_HEAD, rows, wide=(2,)), "counters to collect")
     return markup.join((markup.note(markup.state(words)), table), "")
 
 
@@ -71,7 +71,7 @@ def waterfall(
         text = format_change(step.us, largest, largest_step_us(steps))
         role = _role(step, text, is_cause=split is not None and _is_cause(step, explanation, split))
         drill = view_of_step(step)
-        name = markup.link(address(drill), step.label, "what is behind it") if drill else step.label
+        name = markup.link(address(drill), step.words, "what is behind it") if drill else step.words
         value = markup.tag("span", text, f"v {role}") if role in ("better", "worse") else markup.muted(text)
         rows.append(Row((name, bar(start_us, end_us, role), value), selected=drill == opened))
     rows.append(side("B", b_us, "ink"))

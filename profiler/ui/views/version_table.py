@@ -232,7 +232,10 @@ def _column_heads(view: View, groups: Sequence[_Group]) -> str:
 
 def _short_label(column: TableColumn) -> str:
     """The label without what its group says: `registers`, not `registers, compiled`."""
-    return column.label.removesuffix(", compiled").removesuffix(", modelled").removesuffix(", no GPU")
+    for suffix in (", compiled", ", modelled", " (static)", " instructions (static count)"):
+        if column.label.endswith(suffix):
+            return column.label.removesuffix(suffix)
+    return column.label
 
 
 def _head(view: View, key: str, words: str, css: str, column: TableColumn | None = None) -> Html:

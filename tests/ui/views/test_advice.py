@@ -68,14 +68,14 @@ def test_what_changed_is_left_to_why_unless_only_it_calls_for_something() -> Non
                 statement(CHANGE, "2 ms faster."),
                 statement(CHANGE, "+1 ms by waiting for data.", "reuse tiles", 0.2),
                 statement(CHANGE, "+1 ms by barriers.", "fewer barriers", 0.1),
-                unknown("whether SMs are idle", "To collect: metrics.txt:24 (a)."),
+                unknown("whether SMs are idle", "To collect: a."),
             ]
         )
     )
     assert "faster" not in words
     assert "waiting for data" not in words
     assert "→ fewer barriers +1 ms by barriers. 10 %" in words
-    assert words.endswith("unknown: whether SMs are idle. To collect: metrics.txt:24 (a).")
+    assert words.endswith("unknown: whether SMs are idle. To collect: a.")
 
 
 def test_an_open_question_comes_with_the_counters_that_would_answer_it(ncar: Comparison) -> None:

@@ -70,11 +70,12 @@ def test_every_cause_leads_to_what_is_behind_it_and_the_open_one_is_marked(
 ) -> None:
     shown = bars(time_split.waterfall(ncar[CHANGED], ("work", ""), "/".join))
     assert shown["work"].leads_to == "work/"
-    stalls = [label.partition(": ")[2] for label in shown if label.startswith("waiting: ")]
+    stalls = [label for label in shown if label.startswith("stall: ")]
     assert stalls
-    for reason in stalls:
+    for label in stalls:
+        reason = label.removeprefix("stall: ").removesuffix(" (fixed latency)")
         behind = "" if reason == "other reasons" else reason
-        assert shown[f"waiting: {reason}"].leads_to == f"waiting/{behind}"
+        assert shown[label].leads_to == f"waiting/{behind}"
     assert {shown[label].leads_to for label in ("parallelism", "balance", "clock")} == {"counters/"}
     assert {shown[label].leads_to for label in ("A", "B", "residue")} == {""}
     assert [label for label, bar in shown.items() if bar.is_open] == ["work"]
@@ -101,7 +102,7 @@ def test_a_cause_has_the_colour_of_its_direction_and_the_residue_is_hatched(
 ) -> None:
     shown = bars(time_split.waterfall(ncar[CHANGED]))
     assert shown["work"].css == "better"
-    assert shown["waiting: long_scoreboard"].css == "worse"
+    assert shown["stall: long_scoreboard"].css == "worse"
     assert shown["residue"].css == "residue"
     assert (shown["A"].css, shown["B"].css) == ("", "ink")
 
@@ -133,7 +134,7 @@ def test_what_a_flag_doubts_has_no_colour(ncar: dict[str, Explanation]) -> None:
         shown = time_split.waterfall(replace(explanation, split=replace(explanation.split, **flags)))  # type: ignore[arg-type]
         return {label for label, bar in bars(shown).items() if bar.css in ("better", "worse")}
 
-    assert {"work", "parallelism", "waiting: wait"} <= coloured()
+    assert {"work", "parallelism", "stall: wait (fixed latency)"} <= coloured()
     assert coloured(reasons_flagged="40 % of the change") == {"work", "parallelism", "balance", "clock"}
     assert coloured(flagged="40 % of the change") == set()
 
