@@ -161,7 +161,8 @@ def _causes(split: TimeSplit, busy_pipe: str) -> str:
         others = " and ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in against)
         words += f", partly offset by {others}"
     if rest:
-        words += "; also " + ", ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in rest)
+        others = ", ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in rest)
+        words += f"; {others} {'contributes' if len(rest) == 1 else 'contribute'} too"
     return words
 
 

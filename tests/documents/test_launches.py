@@ -91,7 +91,7 @@ class TestRooflines:
         nearest = [roofline.nearest for roofline in document.rooflines]
         assert frame.nearest.sum() == sum(roof is not None for roof in nearest)
         known = [roofline.nearest_known for roofline in document.rooflines]
-        of_launches = [sentence for sentence in document.sentences if ": nearest " in sentence]
+        of_launches = [sentence for sentence in document.sentences if ": closest " in sentence]
         assert len(of_launches) == sum(roof is not None for roof in known)
 
     def test_without_a_complete_roof_the_sentence_says_so_and_nobody_can_judge(self) -> None:

@@ -36,11 +36,12 @@ def test_the_largest_cause_of_the_change_leads_and_what_is_against_it_follows() 
     assert told.headline == "100 µs slower"
     assert told.causes == (
         "mainly by work (+80 µs), partly offset by clock (−30 µs); "
-        "waiting (+55 µs, most: barrier), balance (−9 µs)"
+        "waiting (+55 µs, most: barrier), balance (−9 µs) contribute too"
     )
     back = answer(split(-100.0, work=-80.0, clock=30.0, parallelism=-50.0), 200.0, 100.0)
     assert back.answer == (
-        "100 µs faster, mainly by work (−80 µs), partly offset by clock (+30 µs); parallelism (−50 µs)."
+        "100 µs faster, mainly by work (−80 µs), partly offset by clock (+30 µs); "
+        "parallelism (−50 µs) contributes too."
     )
 
 
@@ -48,7 +49,10 @@ def test_a_cause_is_the_main_one_from_half_of_the_change_on_and_against_it_from_
     assert answer(split(100.0, work=50.0, clock=-10.0)).causes == (
         "mainly by work (+50 µs), partly offset by clock (−10 µs)"
     )
-    assert answer(split(100.0, work=49.0, clock=-9.0)).causes == "most of all by work (+49 µs); clock (−9 µs)"
+    assert (
+        answer(split(100.0, work=49.0, clock=-9.0)).causes
+        == "most of all by work (+49 µs); clock (−9 µs) contributes too"
+    )
     assert answer(split(100.0, work=50.0, clock=-20.0, balance=-30.0)).causes.endswith(
         "offset by balance (−30 µs) and clock (−20 µs)"
     )
@@ -75,7 +79,7 @@ def test_cycles_are_the_change_itself_and_the_clock_is_a_cause_where_it_did_more
     even = split(100.0, depth=CYCLES_ONLY, cycles=50.0, clock=50.0)
     assert answer(even).causes.endswith(UNDIVIDED)
     clock = answer(split(100.0, depth=CYCLES_ONLY, cycles=20.0, clock=80.0), collect="Collect this.")
-    assert clock.causes == "mainly by clock (+80 µs); cycles (+20 µs)"
+    assert clock.causes == "mainly by clock (+80 µs); cycles (+20 µs) contributes too"
     assert clock.collect == "", "there is an answer"
 
 

@@ -183,5 +183,5 @@ def test_pages_show_them_beside_their_parent(stored: StoredPredictions) -> None:
     table = modelled_pair.table([shown])
     assert "faster" in table
     assert "A100-80GB" in table
-    assert "waiting" in modelled_pair.causes(*shown)
+    assert "stall: wait (fixed latency)" in modelled_pair.causes(*shown)
     assert "Modelled, not measured" in hot_table.time_note(slow, stored.note)
