@@ -162,7 +162,9 @@ def _causes(split: TimeSplit, busy_pipe: str) -> str:
         words += f", partly offset by {others}"
     if rest:
         others = ", ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in rest)
-        words += f"; {others} {'contributes' if len(rest) == 1 else 'contribute'} too"
+        is_nothing = all(format_change(sums[kind], largest) == NO_CHANGE for kind in rest)
+        verb = "contributes" if len(rest) == 1 else "contribute"
+        words += f"; {others}" if is_nothing else f"; {others} {verb} too"
     return words
 
 

@@ -450,17 +450,17 @@ def test_all_shows_the_split_of_unclear_launches_and_says_that_it_is_no_cause(
     assert "active cycles" not in out, "they follow exactly from what was issued: no stand-in"
 
 
-def test_the_text_names_the_lines_of_metrics_txt_to_collect(
+def test_the_text_names_the_counters_to_collect_of_what_moved_and_the_command(
     capsys: pytest.CaptureFixture[str], reports: Path
 ) -> None:
     both = paths(reports, "esmm/profile@ee5ce738", "esmm/profile@049ec612")
     code, out, _ = run(capsys, "explain", *both)
     assert code == 0
     assert "\none_warptiling\n105 µs faster, but no split" in out
-    assert "no split of 11 launches" in out
-    line = TABLE.by_concept["sm_clock"].line
-    (row,) = [row.split() for row in out.splitlines() if row.startswith(f"{line} ")]
-    assert row[1:3] == ["SM", "clock"]
+    assert "cycles and clock missing for one_warptiling, so no split; to collect: `ncu --metrics " in out
+    assert "metrics.txt" not in out
+    (row,) = [row.split() for row in out.splitlines() if row.startswith("SM clock ")]
+    assert row[2] == "gpc__cycles_elapsed.avg.per_second"
     assert "18 stalls" in out
 
 
