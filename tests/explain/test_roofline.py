@@ -499,7 +499,7 @@ def test_a_report_without_a_point_exits_3_and_says_what_to_collect(
 ) -> None:
     assert main(["roofline", str(reports / "mistic/prof1.ncu-rep")]) == 3
     output = capsys.readouterr().out
-    assert output.count("no point") == 1, "once for all launches of one reason"
+    assert output.count("have no FLOPs") == 1, "once for all launches of one reason"
     assert "4 launches (" in output
     assert "dram__bytes.sum.peak_sustained" in output
     assert "profiler list metrics --chip sm_80" in output
