@@ -13,6 +13,7 @@ from profiler.documents.asking import Subject
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Table
 from profiler.documents.document import Document
 from profiler.errors import Exit, UnknownName
+from profiler.evidence.gpu_arch import arch_number
 from profiler.evidence.naming import brief_list
 from profiler.sass.binary_functions import BinaryFunction
 from profiler.sass.code_changes import (
@@ -268,7 +269,7 @@ def _cells(group: Sequence[FunctionChange]) -> tuple[str | Name, ...]:
         change.kind.value,
         str(max(depths)) if depths else "–",
         f"{len(group):,}",
-        brief_list(sorted({other.pair.either.arch for other in group}, key=_arch_order)),
+        brief_list(sorted({other.pair.either.arch for other in group}, key=arch_number)),
         f"{_registers(change)}{'' if len(registers) == 1 else ', …'}",
         f"{_from_to(a.instructions if a else None, b.instructions if b else None)}{more}",
         _counts(change),
@@ -278,11 +279,6 @@ def _cells(group: Sequence[FunctionChange]) -> tuple[str | Name, ...]:
 def _registers(change: FunctionChange) -> str:
     a, b = change.pair.a, change.pair.b
     return _from_to(a.registers if a else None, b.registers if b else None)
-
-
-def _arch_order(arch: str) -> tuple[int, str]:
-    number = arch.removeprefix("sm_").rstrip("af")
-    return int(number), arch
 
 
 def _from_to(a: int | None, b: int | None) -> str:

@@ -392,6 +392,10 @@ def chip_of(compute_capability: str | None) -> str | None:
     return _RENAMED.get(name, name)
 
 
+FIRST_OF_128_BITS = 70  # its number: an instruction has 128 bits from there on, 64 before
+_TURING = "sm_75"
+
+
 def holds_on(chips: frozenset[str], chip: str | None) -> bool:
     """Whether what is limited to these chips holds on one; no chips: it holds on every chip.
 
@@ -408,6 +412,19 @@ def find_architecture(name: str | None) -> Architecture | None:
         return None
     plain = f"sm_{match[1]}"
     return ARCHITECTURES.get(_RENAMED.get(plain, plain))
+
+
+def arch_number(name: str) -> int:
+    """The number of an architecture: 90 of sm_90a. Raises ValueError for what is no name of one."""
+    match = ARCH_PATTERN.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name} is no architecture")
+    return int(match[1])
+
+
+def disassembled_as(name: str) -> str:
+    """What nvdisasm is asked for: its toolkit 13 knows nothing before Turing, which has Volta's encoding."""
+    return _TURING if FIRST_OF_128_BITS <= arch_number(name) < arch_number(_TURING) else name
 
 
 def architecture_of(compute_capability: str) -> Architecture | None:

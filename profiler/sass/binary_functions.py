@@ -24,8 +24,8 @@ from profiler.build.code_images import (
 from profiler.build.kernel_names import function_name, stable_name, without_lambda_numbers
 from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BuildFailed, CannotJudge
+from profiler.evidence.gpu_arch import FIRST_OF_128_BITS, arch_number
 
-_FIRST_OF_128_BITS = 70  # the architecture; the instructions of those before have 64 bits
 _SCHEDULE_BIT = 105  # from here on the 128 bits of an instruction say how it is scheduled
 _SCHEDULE = np.array([0xFFFFFFFFFFFFFFFF, (1 << (_SCHEDULE_BIT - 64)) - 1], dtype=np.uint64)
 # What the linker fills in: an address in 32 bits, or the distance of a call behind it too.
@@ -65,7 +65,7 @@ class BinaryFunction:
     @cached_property
     def unscheduled(self) -> Hashable:
         """Equal for functions of the same instructions in the same order on the same registers."""
-        if int(self.arch.removeprefix("sm_").rstrip("af")) < _FIRST_OF_128_BITS:
+        if arch_number(self.arch) < FIRST_OF_128_BITS:
             return self.identity
         words = np.frombuffer(self.code.code, np.uint64).reshape(-1, 2) & _SCHEDULE
         for offset, _ in self.code.relocations:

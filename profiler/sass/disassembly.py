@@ -17,6 +17,7 @@ from profiler.build.instruction_text import read_line
 from profiler.build.toolchain import find_tool, require_tool
 from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
+from profiler.evidence.gpu_arch import disassembled_as
 from profiler.evidence.naming import brief_list
 from profiler.sass.listing import FileLine, FunctionCode, Listing, SassLine, function_rows, make_listing
 
@@ -54,9 +55,6 @@ TOO_NEW = re.compile(
     r"Unsupported \.(version|target)|not defined for option 'gpu-name'|specified by \.target is higher", re.I
 )
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
-
-
-_READ_AS = {"sm_70": "sm_75", "sm_72": "sm_75"}
 
 
 def disassemble(
@@ -113,7 +111,7 @@ def disassemble_codes(arch: str, codes: Sequence[bytes]) -> list[tuple[SassLine,
     and toolkit 13 knows nothing before Turing, as which it reads Volta. Raises CannotJudge where the tool is
     missing, BuildFailed where it does not end.
     """
-    target = _READ_AS.get(arch, arch).replace("sm_", "SM")
+    target = disassembled_as(arch).replace("sm_", "SM")
     with scratch_folder() as folder:
         file = folder / "code.bin"
         file.write_bytes(b"".join(codes))

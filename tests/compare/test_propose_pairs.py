@@ -168,8 +168,12 @@ def test_a_pair_of_different_names_shows_both_and_how_it_was_paired() -> None:
 
 
 def test_only_equal_and_declared_names_are_no_proposal_and_a_guess_by_position_decides_nothing() -> None:
-    proposed = {PairedBy.TEMPLATE, PairedBy.SIMILAR_NAME, PairedBy.POSITION}
+    proposed = {PairedBy.TEMPLATE, PairedBy.SIMILAR_NAME, PairedBy.POSITION, PairedBy.GRIDS}
     assert {by for by in PairedBy if by.is_proposed} == proposed
-    assert {by for by in PairedBy if not by.decides} == {PairedBy.TEMPLATE, PairedBy.POSITION}
+    assert {by for by in PairedBy if not by.decides} == {
+        PairedBy.TEMPLATE,
+        PairedBy.POSITION,
+        PairedBy.GRIDS,
+    }
     assert [by for by in PairedBy if not by.words] == [PairedBy.NAME]
     assert len({by.words for by in PairedBy}) == len(PairedBy)
