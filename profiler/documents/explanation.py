@@ -311,8 +311,8 @@ def cause_rows(explanation: Explanation) -> list[tuple[str, str, str]]:
 
 def without_counters(explanations: Iterable[Explanation], *, everything: bool) -> list[Explanation]:
     """The pairs that lack counters for the full split and are shown: neither unchanged nor left out."""
-    left_out = {Verdict.SAME} if everything else {Verdict.SAME, Verdict.UNCLEAR}
-    return [one for one in explanations if one.missing and one.verdict not in left_out]
+    shown = (one for one in explanations if one.verdict is not Verdict.SAME)
+    return [one for one in shown if one.missing and (everything or one.verdict is not Verdict.UNCLEAR)]
 
 
 def collect_heading(explanations: Sequence[Explanation]) -> str:
