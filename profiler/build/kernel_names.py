@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-# What a compiler puts into the names of an anonymous namespace, made of the path that it was given.
-_ANONYMOUS = re.compile(r"(_GLOBAL__N__)[0-9a-f]{8}_")
 # A part of a name with hashes in it, behind its length where it has one; a hash, with what follows a second.
 _HASHED = re.compile(r"(?:(?<!\d)(\d+))?(_GLOBAL__N__|_INTERNAL_|__nv_static_)")
-_HASH = re.compile(r"(?<=_)[0-9a-f]{8}(?:_\d+(?=$))?(?=_|$)")
+_HASH = re.compile(r"_[0-9a-f]{8}(?:_\d+$|(?=_|$))")
 _UNNAMED = re.compile(r"(?<=E)\d*_(?=\w)|(?<=Ut)\d*_")
 # Abbreviations, with what may stand in place of a name: the number of an earlier part, of a parameter.
 _SUBSTITUTION = re.compile(r"S[0-9A-Z]*_|S[tabsiod]|TL?[0-9_]*_")
@@ -34,14 +32,9 @@ def template_integer(mangled: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def without_path_hash(mangled: str) -> str:
-    """The name without what the compiler makes of the source's path: builds in two folders then agree."""
-    return _ANONYMOUS.sub(r"\1", mangled)
-
-
 @lru_cache(maxsize=100_000)
 def stable_name(mangled: str) -> str:
-    """The name without the hashes that a compiler makes of a source's path and content.
+    """The name without the hashes that a compiler makes of a source's path: builds in two folders then agree.
 
     For comparison alone: of `_ZN30_GLOBAL__N__69f9bab9_4_a_cu_go1kEv` the part of 30 characters becomes
     `_GLOBAL__N__4_a_cu_go`, and so `_INTERNAL_…` and `__nv_static_…`.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from profiler.build.kernel_names import template_integer, without_path_hash
+from profiler.build.kernel_names import stable_name, template_integer
 from profiler.sass import registers
 from profiler.sass.listing import Listing, SassLine
 from profiler.sass.registers import Renaming
@@ -91,7 +91,7 @@ def pair_functions(a: Listing, b: Listing) -> list[tuple[int | None, int | None]
 
     Code regions of a report have no names: as many on both sides pair in order, else by size, largest first.
     """
-    names = [[without_path_hash(name) for name in listing.functions] for listing in (a, b)]
+    names = [[stable_name(name) for name in listing.functions] for listing in (a, b)]
     sizes = [[template_integer(name) for name in listing.functions] for listing in (a, b)]
     pairs: dict[int, int] = {}
     keys: list[list[list[Any]]] = [names, sizes]

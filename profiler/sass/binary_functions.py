@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,9 @@ _SCHEDULE_BIT = 105  # from here on the 128 bits of an instruction say how it is
 _SCHEDULE = np.array([0xFFFFFFFFFFFFFFFF, (1 << (_SCHEDULE_BIT - 64)) - 1], dtype=np.uint64)
 # What the linker fills in: an address in 32 bits, or the distance of a call behind it too.
 _RELOCATED = np.array([0x00000000FFFFFFFF, 0xFFFFFFFFFFFC0000], dtype=np.uint64)
+# What zipfile raises for a damaged file, an encrypted entry (RuntimeError) and an unknown compression, a kind
+# of RuntimeError too.
+_DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError)
 _MOST_UNPACKED = 8 << 30  # bytes of the libraries of a wheel
 
 
@@ -128,7 +132,7 @@ def _of_wheel(path: Path) -> Iterator[BinaryFunction]:
                         raise BuildFailed(f"{path}: {entry.filename}: {error}") from None
                 finally:
                     file.unlink()
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError) as error:
+    except _DAMAGED_ZIP as error:
         raise BuildFailed(f"{path} cannot be read as a wheel: {error}") from None
 
 

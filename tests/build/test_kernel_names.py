@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.build.kernel_names import function_name, template_integer, without_path_hash
+from profiler.build.kernel_names import function_name, stable_name, template_integer
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,17 @@ def test_a_function_of_an_anonymous_namespace_has_one_name_wherever_it_is_built(
     first, second = (
         f"_ZN35_GLOBAL__N__{path_hash}_5_an_cu__Z1fPf6kernelEv" for path_hash in ("ee343ae4", "0badcafe")
     )
-    assert without_path_hash(first) == without_path_hash(second) == "_ZN35_GLOBAL__N__5_an_cu__Z1fPf6kernelEv"
+    assert stable_name(first) == stable_name(second) == "_ZN_GLOBAL__N__5_an_cu__Z1fPf6kernelEv"
+
+
+@pytest.mark.parametrize(
+    ("mangled", "stable"),
+    [
+        ("_ZN30_GLOBAL__N__69f9bab9_4_a_cu_go1kEv", "_ZN_GLOBAL__N__4_a_cu_go1kEv"),
+        ("_ZN41_GLOBAL__N__69f9bab9_4_a_cu_deadbeef_64331kEv", "_ZN_GLOBAL__N__4_a_cu1kEv"),
+        ("_INTERNAL_69f9bab9_4_a_cu_deadbeef", "_INTERNAL_4_a_cu"),
+        ("_Z8deadbeefPf", "_Z8deadbeefPf"),
+    ],
+)
+def test_hashes_of_paths_and_no_part_of_a_name_are_left_out(mangled: str, stable: str) -> None:
+    assert stable_name(mangled) == stable

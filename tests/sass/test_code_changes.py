@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -163,6 +164,28 @@ def test_folders_are_one_binary_and_other_files_are_refused(
     (tmp_path / "empty").mkdir()
     with pytest.raises((BuildFailed, CannotJudge)):
         read_functions_of(tmp_path / "empty")
+
+
+def test_a_damaged_or_encrypted_wheel_is_refused(tmp_path: Path) -> None:
+    whole = tmp_path / "a.whl"
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as wheel:
+        wheel.writestr("a/lib.so", bytes(range(256)) * 40)
+    packed = whole.read_bytes()
+    begin = packed.index(b"lib.so") + 6
+    entry = packed.index(b"PK\1\2")
+    for name, at, content in (
+        ("damaged.whl", begin, b"\xff" * 8),
+        ("encrypted.whl", 6, b"\1"),
+        ("unknown.whl", 8, b"\x63"),
+        ("short.whl", entry - 4, b""),
+    ):
+        data = bytearray(packed[:at] if not content else packed)
+        data[at : at + len(content)] = content
+        if name in ("encrypted.whl", "unknown.whl"):
+            data[entry + at + 2 : entry + at + 3] = content
+        (tmp_path / name).write_bytes(bytes(data))
+        with pytest.raises(BuildFailed, match="cannot be read as a wheel"):
+            read_functions_of(tmp_path / name)
 
 
 def _function(name: str, code: bytes = bytes(32), **facts: int) -> BinaryFunction:
