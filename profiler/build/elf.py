@@ -44,6 +44,11 @@ class Section(NamedTuple):
         """Whether the file has its bytes; those of a section without any are zeros."""
         return self.kind not in _EMPTY
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where its bytes begin and how many there are: two sections may name the same ones."""
+        return self.offset, self.size
+
 
 class Symbol(NamedTuple):
     """A name that the file defines, or asks for."""
@@ -112,12 +117,16 @@ def section_bytes(data: Data, section: Section) -> bytes:
 def read_contents(data: bytes) -> list[tuple[Section, bytes]]:
     """The sections in order with their bytes.
 
-    Raises BuildFailed as read_sections does, and where sections have more bytes than the file: they overlap.
+    Two sections may name the same bytes, as the line information of Blackwell's cubins does. Raises
+    BuildFailed as read_sections does, and where different sections have more bytes than the file: they
+    overlap.
     """
     sections = read_sections(data)
-    if sum(section.size for section in sections if section.is_in_file) > len(data):
+    spans = {section.span: section for section in sections if section.is_in_file}
+    if sum(section.size for section in spans.values()) > len(data):
         raise BuildFailed("the sections of the ELF file overlap")
-    return [(section, section_bytes(data, section)) for section in sections]
+    contents = {span: section_bytes(data, section) for span, section in spans.items()}
+    return [(section, contents[section.span] if section.is_in_file else b"") for section in sections]
 
 
 def read_symbols(data: bytes, sections: list[Section], table_name: str | None = None) -> list[Symbol]:

@@ -80,6 +80,17 @@ def test_damaged_files_are_bad_builds(tmp_path: Path) -> None:
 
 
 @needs_nvcc
+def test_blackwells_line_information_shares_its_text(tmp_path: Path) -> None:
+    data = _nvcc(tmp_path, "one.cubin", "-arch=sm_100a", "-cubin", "-lineinfo", one=_SOURCE).read_bytes()
+    contents = {section.name: (section, content) for section, content in read_contents(data)}
+    (one, text), (other, again) = contents[".debug_str"], contents[".nv.merc.debug_str"]
+    assert one.span == other.span
+    assert text == again
+    assert b"\0" in text
+    assert [function.name for function in read_functions(data)] == ["_Z5countPi"]
+
+
+@needs_nvcc
 def test_sections_that_overlap_are_refused(tmp_path: Path) -> None:
     data = bytearray(_nvcc(tmp_path, "one.cubin", "-arch=sm_90", "-cubin", one=_SOURCE).read_bytes())
     table = struct.unpack_from("<Q", data, 0x28)[0]
