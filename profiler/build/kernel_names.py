@@ -32,6 +32,13 @@ def template_integer(mangled: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def instance_name(mangled: str) -> str:
+    """The plain name with the numbers among its template arguments: `v2d<64>`."""
+    name, arguments = _split(mangled)
+    numbers = [text.replace("n", "-") for text in re.findall(r"L[a-z](n?\d+)E", arguments)]
+    return f"{name}<{', '.join(numbers)}>" if numbers else name
+
+
 @lru_cache(maxsize=100_000)
 def stable_name(mangled: str) -> str:
     """The name without the hashes that a compiler makes of a source's path: builds in two folders then agree.

@@ -181,10 +181,10 @@ def _build_version(
     try:
         command = nvcc_command(catalog, version, arches, extra_flags, nvcc, making / LIBRARY)
         started = time.perf_counter()
-        passed, text = _run(command, limit_s)
+        passed, text = run_compiler(command, limit_s)
         if not passed:
             return FailedBuild(
-                version.id, f"{version.id} does not compile: {_first_error(text)}", text.strip()
+                version.id, f"{version.id} does not compile: {first_error(text)}", text.strip()
             )
         final_command = [word.replace(str(making), str(folder)) for word in command]
         record = {
@@ -221,7 +221,7 @@ def _complete(folder: Path) -> bool:
     return (folder / RECORD).is_file() and (folder / LIBRARY).is_file()
 
 
-def _run(command: list[str], limit_s: float) -> tuple[bool, str]:
+def run_compiler(command: list[str], limit_s: float) -> tuple[bool, str]:
     """Whether the compiler succeeded, and what it printed. What it started ends with it."""
     # Into a file: a pipe would stay open as long as anything that the compiler started lives.
     with tempfile.TemporaryFile("w+", errors="replace") as output:
@@ -256,7 +256,7 @@ def _children(pid: int) -> list[int]:
     return children
 
 
-def _first_error(text: str) -> str:
+def first_error(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if re.search(r"\b(error|fatal|undefined reference)\b", line)]
     return (errors or lines[-1:] or ["the compiler printed nothing"])[0]

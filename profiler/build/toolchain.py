@@ -52,7 +52,7 @@ def _find(name: str, cuda_home: str, path: str) -> ToolkitProgram | None:
         candidates.append((Path(on_path), None))
     candidates.extend((root / "bin" / name, root) for root in _wheel_roots())
     for program, root in candidates:
-        if program.is_file() and (version := _version(program)):
+        if program.is_file() and (version := program_version(program)):
             return ToolkitProgram(program, version, root)
     return None
 
@@ -64,7 +64,7 @@ def _wheel_roots() -> list[Path]:
     return sorted(path for folder in folders for path in Path(folder).glob("cu[0-9]*") if path.is_dir())
 
 
-def _version(program: Path) -> str | None:
+def program_version(program: Path) -> str | None:
     try:
         text = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30).stdout
     except (OSError, subprocess.TimeoutExpired):
