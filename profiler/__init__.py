@@ -292,12 +292,14 @@ def gate(
     pairs: Pairs = (),
     guess: bool = True,
     kernel: str | None = None,
+    lock: Name | None = None,
 ) -> GateDocument:
     """Whether versions, a run or reports got worse than a baseline; without names the newest run is judged.
 
     `baseline` is a report, run, version, "parent" or "best"; None stands for what is pinned, else the last
     run of the same version. `on` names concepts to judge besides time and exact counts, `allow` lets
-    "unclear" pass; `pairs`, `guess` and `kernel` are as for `compare`, the baseline's kernel first.
+    "unclear" pass; `pairs`, `guess` and `kernel` are as for `compare`, the baseline's kernel first. A cubin,
+    library or wheel is judged against `lock`, kernels.lock where None, or another build as `baseline`.
     `exit_code` is 0 where nothing got worse, 1 where something did, 3 where nothing could be judged. Raises
     as `compare`.
 

@@ -14,6 +14,8 @@ import pytest
 
 from profiler.cli import parser
 from tests import lineages
+from tests.gate.test_library_gate import build_library
+from tests.toolchain import needs_sass
 
 pytestmark = pytest.mark.slow  # each command is a process
 
@@ -43,19 +45,29 @@ class Runner:
         self.summary, self.output = self.temp / "summary.md", self.temp / "output"
         self.said = ""  # on stderr, by the last step
 
-    def gate(self, names: str = "", baseline: str = "", arguments: str = "", link: str = "") -> int:
+    def gate(
+        self, names: str = "", baseline: str = "", arguments: str = "", link: str = "", library: str = ""
+    ) -> int:
         for file in (self.summary, self.output):
             file.write_text("")
         environment = {
             key: words for key, words in os.environ.items() if key not in ("PROFILER_DATA", "PROFILER_DB")
         }
         environment |= {"NAMES": names, "BASELINE": baseline, "ARGUMENTS": arguments, "LINK": link}
+        environment["LIBRARY"] = library
         environment |= {"RUNNER_TEMP": str(self.temp), "PYTHONPATH": str(ROOT)}
         environment |= {"GITHUB_STEP_SUMMARY": str(self.summary), "GITHUB_OUTPUT": str(self.output)}
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script("Gate")]
         done = subprocess.run(command, cwd=self.workspace, env=environment, capture_output=True, text=True)
         self.said = done.stderr
         return done.returncode
+
+    def run(self, *words: str) -> None:
+        """Run the program in the workspace, as somebody does before a commit."""
+        program = str(self.temp / "profiler/bin/profiler")
+        subprocess.run(
+            [program, *words], cwd=self.workspace, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True
+        )
 
 
 @pytest.fixture
@@ -82,6 +94,30 @@ def test_a_step_that_cannot_judge_says_why_and_shows_nothing_of_the_step_before(
     assert "could not run" in runner.summary.read_text()
     assert "mine/zeero: neither a file nor a run" in runner.summary.read_text()
     assert not (runner.workspace / "gate.md").exists()
+
+
+@needs_sass
+def test_a_repository_with_a_library_alone_is_red_on_a_planted_spill_and_green_else(runner: Runner) -> None:
+    (runner.workspace / "data").rmdir()
+    example = (ROOT / "docs/static.md").read_text()
+    (workflow,) = re.findall(r"```yaml\n(.*?)```", example, re.S)
+    assert len(workflow.splitlines()) == 10
+    library = re.search(r"library: (.*)", workflow)
+    assert library
+    file = runner.workspace / library[1]
+    file.parent.mkdir()
+    good, bad = (build_library(runner.temp, blocks=blocks) for blocks in (1, 2))
+    file.write_bytes(good.read_bytes())
+    runner.run("pin", library[1])
+    assert runner.gate(library=library[1]) == 0
+    assert "Functions: 4 unchanged" in runner.summary.read_text()
+    file.write_bytes(bad.read_bytes())
+    assert runner.gate(library=library[1]) == 1
+    assert "in an innermost loop" in runner.summary.read_text()
+    assert "spills" in (runner.workspace / "gate.xml").read_text()
+    runner.run("pin", library[1], "--reason", "two blocks are worth it")
+    assert runner.gate(library=library[1]) == 0
+    assert "two blocks are worth it" in runner.summary.read_text()
 
 
 def test_nothing_of_an_input_is_run(runner: Runner) -> None:

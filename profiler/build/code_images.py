@@ -342,6 +342,23 @@ def attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
             at += size
 
 
+def is_code(path: Path) -> bool:
+    """Whether it is machine code by its suffix, by its first bytes, or a folder with a file of it.
+
+    A folder with a report in it is none, nor is what is not there.
+    """
+    try:
+        if path.is_dir():
+            return bool(code_files(path)) and not any(path.glob("*.ncu-rep*"))
+        if path.suffix.lower() in (*CODE_FILES, ".whl"):
+            return path.exists()
+        with path.open("rb") as file:
+            begin = file.read(8)
+    except (OSError, ValueError):  # ValueError: a name with a NUL
+        return False
+    return is_elf(begin) or begin[:4] == _CONTAINER.to_bytes(4, "little")
+
+
 def code_files(folder: Path) -> list[Path]:
     """Every file of code below a folder; PTX only where its machine code is not beside it."""
     found = [path for path in folder.rglob("*") if path.suffix.lower() in CODE_FILES]

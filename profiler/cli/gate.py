@@ -40,6 +40,10 @@ may be missing unless --evidence measured is given. Results compared with themse
 same report, do not count as a comparison. Beside other versions that were compared, a version without a
 baseline passes and is counted as such.
 
+A cubin, library, object, wheel or folder of these is held against its lock, kernels.lock or --lock FILE,
+which `profiler pin` wrote, or against other machine code as --baseline: spills in innermost loops, fewer
+blocks per SM, more stack, lost matrix instructions and narrower accesses fail; --gpu is its architecture.
+
 A regression that `profiler decide acknowledge` recorded passes until its end, and is listed. An expired
 acknowledgement is reported with its date and reason."""
 
@@ -80,6 +84,11 @@ def add(commands: Commands) -> None:
         choices=[verdict.value for verdict in Verdict if verdict.traits.may_pass],
         default=[],
         help="let unclear results pass",
+    )
+    gate.add_argument(
+        "--lock",
+        metavar="FILE",
+        help="of machine code: the lock (default: kernels.lock in the working folder)",
     )
     add_pairing(gate)
     gate.add_argument("--format", choices=FORMATS, help="output format (default: text)")

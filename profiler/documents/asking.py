@@ -126,4 +126,5 @@ _TAKEN: Mapping[str, Callable[[Any], Any]] = {
     "pairs": pairs_of,
     "catalog": Path,
     "out": Path,
+    "lock": Path,
 }

@@ -64,6 +64,7 @@ ANSWERS: Mapping[str, Declared] = {
     "regressions": Declared("regressions:list_regressions", "list_regressions", "regressions"),
     "changes": Declared("changes:code_changes", "code_changes", "changes"),
     "matrix": Declared("matrix:build_matrix", "build_matrix"),
+    "pin": Declared("pin:pin_library", "pin", all_shows="every function that was pinned anew"),
     "list runs": Declared("listing:list_runs", "list_runs", all_shows="every run, not only the newest"),
     "list versions": Declared("listing:list_versions", "list_versions"),
     "list workloads": Declared("listing:list_workloads", "list_workloads"),

@@ -8,13 +8,15 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+from profiler.build.code_images import is_code
 from profiler.compare.kernel_pairs import KernelPair, Pairing
 from profiler.documents.blocks import Block, Findings, Fold, Heading, Inline, Item, Line, Link, Name
 from profiler.documents.document import Document
-from profiler.errors import Exit
+from profiler.errors import Exit, UnknownName
 from profiler.evidence.cell import CellFilter
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence
@@ -120,6 +122,7 @@ class GateDocument(Document):
             "headline": self.report.headline,
             "time": self.report.time_line or None,
             "compared": self.report.verdicts.compared,
+            **({"summary": self.report.summary} if self.report.summary else {}),
             "not_judged": self.report.not_judged or None,
             "worse_now": self.worse and worse_now_dict(self.worse),
             "findings": [_finding_dict(finding) for finding in self.report.verdicts.findings],
@@ -144,6 +147,8 @@ class GateDocument(Document):
         yield Heading(self.report.headline, 1)
         if self.report.time_line:
             yield Line(self.report.time_line)
+        if self.report.summary:
+            yield Line(self.report.summary)
         only = _only_baseline(verdicts.findings)
         if self.report.chosen:
             yield Line(tuple(self._chosen()), label="Baseline")
@@ -213,17 +218,22 @@ def gate_versions(
     pairs: Sequence[KernelPair] = (),
     guess: bool = True,
     kernel: str | None = None,
+    lock: Path | None = None,
     dashboard: str = "",
     data: str | None = None,
 ) -> GateDocument:
     """Judge reports, runs and versions against a baseline; without names the newest run, all of it.
 
+    A single name of machine code is judged against its lock, `lock` or kernels.lock in the working folder, or
+    against other machine code that is the baseline; `gpu` is then its architecture.
     `baseline` None: what is pinned, else the last run of the same version. `on`, `across` and `allow` as in
     `run_gate`; `pairs`, `guess` and `kernel` as in `compare_names`, the baseline's kernel first; `data` is
     the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName,
     UnreadableReport, and CannotJudge for a version without results.
     """
     cells = CellFilter(workload, gpu, list(evidence))
+    if lock is not None or any(is_code(Path(name)) for name in names):
+        return GateDocument(_judge_code(names, baseline, lock, gpu, kernel, allow), dashboard)
     report = run_gate(
         names,
         baseline,
@@ -244,6 +254,22 @@ def gate_versions(
 
         worse = load_worse_now(table, store_opener(), family=family, data=data)
     return GateDocument(report, dashboard, worse)
+
+
+def _judge_code(
+    names: Sequence[str],
+    baseline: str | None,
+    lock: Path | None,
+    arch: str | None,
+    kernel: str | None,
+    allow: Collection[str],
+) -> GateReport:
+    from profiler.gate.library import gate_library
+
+    if len(names) != 1:
+        raise UnknownName("machine code is judged file by file, wheel by wheel or folder by folder: name one")
+    against = Path(baseline) if baseline is not None else None
+    return gate_library(Path(names[0]), lock=lock, baseline=against, arch=arch, kernel=kernel, allow=allow)
 
 
 def _finding_dict(finding: Finding) -> dict[str, object]:

@@ -63,6 +63,7 @@ class GateReport:
     not_judged: str = ""  # what was not asked for and might have been meant, with the way to judge it
     chosen: tuple[ChosenBaseline, ...] = ()  # the baselines of what was compared, where nobody named one
     families: tuple[str, ...] = ()  # of the index, that versions were judged of
+    summary: str = ""  # of a library how many functions there are of each kind
 
     @property
     def headline(self) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from profiler.errors import UnknownName
-from profiler.evidence.opcodes import base_opcode, is_matrix_multiply
+from profiler.evidence.opcodes import base_opcode, is_matrix_multiply, opcode_class
 from profiler.sass.binary_functions import (
     BinaryFunction,
     FunctionPair,
@@ -347,6 +347,11 @@ def _memory_width(opcode: str) -> str:
 def _barrier_name(opcode: str) -> str:
     base = base_opcode(opcode)
     return base if base in _BARRIERS else ""
+
+
+def counted_as(opcode: str) -> str:
+    """What a count calls an opcode: of matrices all of it, of memory its width, of others its class."""
+    return _matrix_name(opcode) or _memory_width(opcode) or _barrier_name(opcode) or opcode_class(opcode)
 
 
 def _differences(kind: ChangeKind, a: FunctionRows, b: FunctionRows, name: _Namer) -> list[CountChange]:

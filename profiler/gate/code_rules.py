@@ -1,0 +1,244 @@
+"""The gate's rules for one function of a library against what it was: worse, better, or unclear."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from profiler.build.occupancy import no_block_words, occupancy
+from profiler.evidence.gpu_arch import find_architecture
+from profiler.evidence.opcodes import is_matrix_multiply
+from profiler.gate.code_lock import PinnedFunction
+from profiler.sass.loop_facts import LoopFacts
+from profiler.statistics.verdict import Verdict
+
+# Sizes of a block that are tried where the launch bounds do not say one.
+_BLOCKS = (64, 128, 256, 512, 1024)
+_WIDTH = re.compile(r"(LDG|STG|LDS|STS|LDGSTS|LDSM|STSM|LD|ST)\.(?:[US])?(\d+)")
+_MATRICES = {"LDSM": 32, "STSM": 32}  # bits a thread of each matrix, which the width counts
+_NARROWER = 0.9  # the mean width of accesses becomes less than this share of what it was
+_EQUAL_BYTES = 0.12  # how far the bytes of both sides may lie apart where they move the same
+SPILLS, REGISTERS, STACK, SHARED = "spills", "registers", "stack", "shared memory"
+MATRICES, WIDTH = "matrix instructions", "memory width"
+
+
+class CodeFinding(NamedTuple):
+    """What one rule says of one function."""
+
+    concept: str
+    verdict: Verdict  # worse, better, unclear, or changed where it does not matter
+    line: str
+    effect: float | None = None  # as a share of what it was; None from 0
+
+
+def judge_function(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding]:
+    """What differs between a function as it was pinned and as it is; nothing where no rule finds anything."""
+    spills = list(_spills(a, b))
+    yield from spills
+    yield from _stack(a, b, is_said=bool(spills))
+    is_paid = any(one.verdict is Verdict.BETTER for one in spills)
+    for one in _blocks(a, b):
+        if one.verdict is Verdict.WORSE and is_paid:
+            one = one._replace(verdict=Verdict.UNCLEAR, line=f"{one.line}; but it spills less")
+        yield one
+    if a.loops is None or b.loops is None:
+        if a.unscheduled != b.unscheduled:
+            side = "in the lock" if a.loops is None else "now"
+            yield CodeFinding(SPILLS, Verdict.MISSING, f"its instructions could not be read {side}")
+        return
+    yield from _matrices(a.loops, b.loops)
+    yield from _widths(a.loops, b.loops)
+
+
+def _share(a: float, b: float) -> float | None:
+    return (b - a) / a if a else None
+
+
+def _spills(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding]:
+    """More in an innermost loop is worse; elsewhere nobody knows how often they run."""
+    if a.loops is None or b.loops is None:
+        return
+    was, now = _comparable(a.loops, b.loops)
+    if (was.spills, was.inner_spills) == (now.spills, now.inner_spills):
+        return
+    what = "spills" if now.is_marked and was.is_marked else "accesses of local memory (spills, or arrays)"
+    depths = max(len(was.spills), len(now.spills))
+    counts = [[*side.spills, *[0] * (depths - len(side.spills))] for side in (was, now)]
+    # Of the deepest loops first: fewer there are worth some outside.
+    order = [[side.inner_spills, *reversed(count)] for side, count in zip((was, now), counts, strict=True)]
+    line = f"{what}: {_depth_words(was)} → {_depth_words(now)}"
+    if b.stack_bytes != a.stack_bytes:
+        line += f"; stack: {a.stack_bytes} → {b.stack_bytes} B"
+    if b.shared_spill_bytes != a.shared_spill_bytes:
+        line += f"; in shared memory: {a.shared_spill_bytes} → {b.shared_spill_bytes} B of a block"
+    verdict = Verdict.BETTER if order[1] < order[0] else Verdict.UNCLEAR
+    if now.inner_spills > was.inner_spills:
+        verdict = Verdict.WORSE
+    elif verdict is Verdict.UNCLEAR:
+        where = "outside innermost loops" if any(now.spills[1:]) else "outside loops"
+        if not b.is_kernel:
+            where = "in a function that kernels call"
+        line += f"; {where}: how often they run is not known"
+    yield CodeFinding(SPILLS, verdict, line, _share(was.spill_count, now.spill_count))
+
+
+def _comparable(a: LoopFacts, b: LoopFacts) -> tuple[LoopFacts, LoopFacts]:
+    """Both sides' spills; one that ptxas would have marked, beside one that it did, has none."""
+    if a.is_marked == b.is_marked:
+        return a, b
+    marked = [side if side.is_marked else LoopFacts(side.opcodes, ()) for side in (a, b)]
+    if not any(side.spills for side in marked):  # nothing is marked on either side: accesses count
+        return a, b
+    return marked[0], marked[1]
+
+
+def _depth_words(loops: LoopFacts) -> str:
+    """`12 (8 in an innermost loop, 4 outside loops)`."""
+    if not loops.spills:
+        return "none"
+    outside = loops.spills[0]
+    between = loops.spill_count - outside - loops.inner_spills
+    parts = {
+        "in an innermost loop": loops.inner_spills,
+        "in an outer loop": between,
+        "outside loops": outside,
+    }
+    said = [f"{count} {where}" for where, count in parts.items() if count > 0]
+    return said[0] if len(said) == 1 else f"{loops.spill_count} ({', '.join(said)})"
+
+
+def _stack(a: PinnedFunction, b: PinnedFunction, *, is_said: bool) -> Iterator[CodeFinding]:
+    """More stack without more spills is an array, or calls; of spills their line says it."""
+    if a.stack_bytes is None or b.stack_bytes is None or a.stack_bytes == b.stack_bytes or is_said:
+        return
+    verdict = Verdict.WORSE if b.stack_bytes > a.stack_bytes else Verdict.BETTER
+    line = f"stack: {a.stack_bytes} → {b.stack_bytes} B of a thread"
+    yield CodeFinding(STACK, verdict, line, _share(a.stack_bytes, b.stack_bytes))
+
+
+def _blocks(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding]:
+    """Registers and shared memory matter where fewer or more blocks of the function fit on an SM."""
+    if a.registers is None or b.registers is None or not b.is_kernel:
+        return
+    differs = [
+        (REGISTERS, f"registers: {a.registers} → {b.registers}", a.registers, b.registers),
+        (
+            SHARED,
+            f"static shared memory: {_shared(a)} → {_shared(b)} B of a block",
+            _shared(a),
+            _shared(b),
+        ),
+        ("launch bounds", f"launch bounds: {_bounds(a)} → {_bounds(b)}", a.max_threads, b.max_threads),
+    ]
+    moved = [one for one in differs if one[2] != one[3]]
+    if not moved:
+        return
+    concept, _, was, now = moved[0]
+    line = "; ".join(words for _, words, _, _ in moved)
+    effect = _share(was, now) if was is not None and now is not None else None
+    if find_architecture(b.arch) is None:
+        is_more = any((one[3] or 0) > (one[2] or 0) for one in moved)
+        verdict = Verdict.UNCLEAR if is_more else Verdict.CHANGED
+        yield CodeFinding(concept, verdict, f"{line}; the limits of {b.arch} are not known", effect)
+        return
+    is_known = a.max_threads is not None and a.max_threads == b.max_threads
+    bounds = [one for one in (b.max_threads, a.max_threads) if one]
+    sizes = tuple(dict.fromkeys(bounds)) if is_known else (*bounds, *_BLOCKS)
+    fits = [(size, *(_fit(side, size) for side in (a, b))) for size in sizes]
+    worst = min(fits, key=lambda fit: (fit[2] - fit[1]) / max(fit[1], 1))
+    best = max(fits, key=lambda fit: fit[2] - fit[1])
+    size, was_blocks, now_blocks = worst if worst[2] < worst[1] else best
+    if now_blocks == was_blocks:
+        yield CodeFinding(concept, Verdict.CHANGED, f"{line}; as many blocks fit on an SM", effect)
+        return
+    line += (
+        f"; {now_blocks} block{'s' * (now_blocks != 1)} of {size} threads on an SM instead of {was_blocks}"
+    )
+    if not is_known:
+        line += "; its block size is not known"
+    if not now_blocks and (why := no_block_words(b.arch, b.registers or 0, size, _shared(b))):
+        line += f" ({why})"
+    verdict = Verdict.BETTER
+    if now_blocks < was_blocks:
+        verdict = Verdict.WORSE if is_known or all(fit[2] < fit[1] for fit in fits) else Verdict.UNCLEAR
+    yield CodeFinding(concept, verdict, line, effect)
+
+
+def _shared(one: PinnedFunction) -> int:
+    return one.shared_bytes
+
+
+def _bounds(one: PinnedFunction) -> str:
+    return "none" if one.max_threads is None else f"{one.max_threads} threads"
+
+
+def _fit(one: PinnedFunction, threads: int) -> int:
+    """Blocks of one function on an SM, without dynamic shared memory, which the file does not say."""
+    return occupancy(one.arch, one.registers or 0, threads, one.shared_bytes).blocks
+
+
+def _total(loops: LoopFacts) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for counts in loops.opcodes:
+        total.update(counts)
+    return total
+
+
+def _matrices(a: LoopFacts, b: LoopFacts) -> Iterator[CodeFinding]:
+    """Matrix instructions that are gone are worse; of another shape they are not known to be."""
+    was, now = (
+        {name: count for name, count in _total(side).items() if is_matrix_multiply(name)} for side in (a, b)
+    )
+    if was.keys() == now.keys():
+        return
+    line = f"matrix instructions: {_named(was)} → {_named(now)}"
+    verdict = Verdict.UNCLEAR
+    if not now or not was:
+        verdict = Verdict.BETTER if now else Verdict.WORSE
+    yield CodeFinding(MATRICES, verdict, line, _share(sum(was.values()), sum(now.values())))
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "none"
+
+
+def _widths(a: LoopFacts, b: LoopFacts) -> Iterator[CodeFinding]:
+    """More and narrower accesses for the same bytes are worse in a loop, and unclear outside."""
+    for depth in reversed(range(max(len(a.opcodes), len(b.opcodes)))):
+        was, now = (_by_base(side.opcodes[depth] if depth < len(side.opcodes) else {}) for side in (a, b))
+        for base in sorted(was.keys() & now.keys()):
+            means = [_bits(side[base]) / sum(side[base].values()) for side in (was, now)]
+            ratio = means[1] / means[0]
+            if _NARROWER <= ratio <= 1 / _NARROWER:
+                continue
+            is_same_work = abs(_bits(now[base]) / _bits(was[base]) - 1) <= _EQUAL_BYTES
+            verdict = Verdict.BETTER if ratio > 1 and is_same_work else Verdict.UNCLEAR
+            if ratio < 1 and is_same_work and depth:
+                verdict = Verdict.WORSE
+            elif ratio > 1 and not is_same_work:
+                verdict = Verdict.CHANGED
+            where = f"in {depth} loop{'s' * (depth > 1)}" if depth else "outside loops"
+            line = f"{base} {where}: {_width_words(was[base])} a thread → {_width_words(now[base])}"
+            yield CodeFinding(WIDTH, verdict, line, ratio - 1)
+
+
+def _width_words(widths: Mapping[int, int]) -> str:
+    return ", ".join(f"{count} of {bits // 8} B" for bits, count in sorted(widths.items(), reverse=True))
+
+
+def _by_base(counts: Mapping[str, int]) -> dict[str, Counter[int]]:
+    """How many accesses there are of each width in bits, by opcode."""
+    found: dict[str, Counter[int]] = {}
+    for name, count in counts.items():
+        if match := _WIDTH.fullmatch(name):
+            bits = int(match[2]) * _MATRICES.get(match[1], 1)
+            found.setdefault(match[1], Counter())[bits] += count
+        elif name in _MATRICES:  # of one matrix
+            found.setdefault(name, Counter())[_MATRICES[name]] += count
+    return found
+
+
+def _bits(widths: Mapping[int, int]) -> int:
+    return sum(bits * count for bits, count in widths.items())

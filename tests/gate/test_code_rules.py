@@ -1,0 +1,133 @@
+"""The rules for one function of a library: each with what is worse, better, unclear, and of no matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler.gate.code_lock import PinnedFunction
+from profiler.gate.code_rules import judge_function
+from profiler.sass.loop_facts import LoopFacts
+from profiler.statistics.verdict import Verdict
+from tests.gate.test_code_lock import pinned
+
+WORSE, BETTER, UNCLEAR, CHANGED = Verdict.WORSE, Verdict.BETTER, Verdict.UNCLEAR, Verdict.CHANGED
+
+
+def _verdicts(a: PinnedFunction, b: PinnedFunction) -> dict[str, Verdict]:
+    return {one.concept: one.verdict for one in judge_function(a, b)}
+
+
+def _loops(*spills: int, inner: int = 0, is_marked: bool = True, **opcodes: int) -> LoopFacts:
+    """Spills by depth, and opcodes in one loop."""
+    inside = {name.replace("_", "."): count for name, count in opcodes.items()}
+    return LoopFacts(({}, inside), spills, inner, is_marked)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        (_loops(), _loops(0, 4, inner=4), WORSE),
+        (_loops(9, 2, inner=2), _loops(0, 3, inner=3), WORSE),
+        (_loops(), _loops(4), UNCLEAR),
+        (_loops(4, 4, inner=4), _loops(8), BETTER),
+        (_loops(0, 0, 4, inner=4), _loops(9, 4, 2, inner=2), BETTER),
+        (_loops(0, 1), _loops(0, 2), UNCLEAR),  # in a loop that has another one inside
+        (_loops(4), _loops(), BETTER),
+        (_loops(4, is_marked=False), _loops(4), UNCLEAR),  # an array, which the compiler would have marked
+        (_loops(4, is_marked=False), _loops(), BETTER),
+        (_loops(), _loops(0, 4, inner=4, is_marked=False), WORSE),
+        (_loops(4, 2), _loops(4, 2), None),
+    ],
+)
+def test_spills_are_worse_in_innermost_loops_and_unclear_elsewhere(
+    a: LoopFacts, b: LoopFacts, verdict: Verdict | None
+) -> None:
+    found = _verdicts(pinned(loops=a), pinned(loops=b, stack_bytes=16 if a == b else 48))
+    assert found == ({} if verdict is None else {"spills": verdict})
+
+
+def test_words_say_where_spills_are_and_what_they_cost() -> None:
+    (one,) = judge_function(
+        pinned(loops=_loops()), pinned(loops=_loops(1, 2, 4, inner=4), stack_bytes=64, shared_spill_bytes=512)
+    )
+    assert one.line == (
+        "spills: none → 7 (4 in an innermost loop, 2 in an outer loop, 1 outside loops); stack: 16 → 64 B; "
+        "in shared memory: 0 → 512 B of a block"
+    )
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "found"),
+    [
+        ({"registers": 64}, {"registers": 72}, {"registers": WORSE}),  # 4 → 3 blocks of 256 threads
+        ({"registers": 72}, {"registers": 64}, {"registers": BETTER}),
+        ({"registers": 60}, {"registers": 64}, {"registers": CHANGED}),
+        ({"shared_bytes": 1024}, {"shared_bytes": 100_000}, {"shared memory": WORSE}),
+        ({"shared_bytes": 1024}, {"shared_bytes": 2048}, {"shared memory": CHANGED}),
+        ({"max_threads": 256}, {"max_threads": 512}, {"launch bounds": CHANGED}),
+        (
+            {"max_threads": None, "registers": 40},
+            {"max_threads": None, "registers": 48},
+            {"registers": UNCLEAR},
+        ),
+        ({"max_threads": None}, {"max_threads": None, "registers": 255}, {"registers": WORSE}),
+        (
+            {"max_threads": None, "registers": 30},
+            {"max_threads": None, "registers": 32},
+            {"registers": CHANGED},
+        ),
+        ({"arch": "sm_999"}, {"arch": "sm_999", "registers": 72}, {"registers": UNCLEAR}),
+        ({"is_kernel": False}, {"is_kernel": False, "registers": 255}, {}),
+        ({"registers": None}, {"registers": 72}, {}),
+        ({}, {"stack_bytes": 48}, {"stack": WORSE}),
+        ({}, {"stack_bytes": 8}, {"stack": BETTER}),
+    ],
+)
+def test_registers_and_shared_memory_matter_by_the_blocks_that_fit(
+    a: dict[str, object], b: dict[str, object], found: dict[str, Verdict]
+) -> None:
+    assert _verdicts(pinned(**a), pinned(**b)) == found
+
+
+def test_registers_that_end_spills_are_unclear() -> None:
+    a, b = pinned(loops=_loops(0, 4, inner=4)), pinned(loops=_loops(), registers=72)
+    assert _verdicts(a, b) == {"spills": BETTER, "registers": UNCLEAR}
+    assert _verdicts(b, a) == {"spills": WORSE, "registers": BETTER}
+
+
+def test_a_block_that_fits_nowhere_is_said() -> None:
+    (one,) = judge_function(pinned(max_threads=1024), pinned(max_threads=1024, registers=255))
+    assert "0 blocks of 1024 threads on an SM instead of 1 (1024 threads with 255 registers each" in one.line
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "found"),
+    [
+        ({"HMMA_16816_F32": 8}, {"FFMA": 64}, {"matrix instructions": WORSE}),
+        ({"HMMA_16816_F32": 8}, {"HMMA_1688_F32": 16}, {"matrix instructions": UNCLEAR}),
+        ({"FFMA": 64}, {"HMMA_16816_F32": 8}, {"matrix instructions": BETTER}),
+        ({"HMMA_16816_F32": 8}, {"HMMA_16816_F32": 16}, {}),
+        ({"LDG_128": 4}, {"LDG_32": 16}, {"memory width": WORSE}),
+        ({"LDG_32": 16}, {"LDG_128": 4}, {"memory width": BETTER}),
+        ({"LDG_128": 4}, {"LDG_32": 2}, {"memory width": UNCLEAR}),  # another number of bytes
+        ({"LDG_32": 2}, {"LDG_128": 4}, {"memory width": CHANGED}),
+        ({"LDSM_4": 2}, {"LDSM": 8}, {"memory width": WORSE}),
+        ({"LDG_128": 4}, {"LDG_128": 40}, {}),
+        ({"LDG_128": 4}, {"LDS_32": 4}, {}),
+    ],
+)
+def test_matrix_instructions_and_widths(
+    a: dict[str, int], b: dict[str, int], found: dict[str, Verdict]
+) -> None:
+    assert _verdicts(pinned(loops=_loops(**a)), pinned(loops=_loops(**b))) == found
+
+
+def test_narrower_accesses_outside_loops_are_unclear() -> None:
+    a, b = (LoopFacts((counts,), ()) for counts in ({"LDG.128": 4}, {"LDG.32": 16}))
+    (one,) = judge_function(pinned(loops=a), pinned(loops=b))
+    assert (one.verdict, one.line) == (UNCLEAR, "LDG outside loops: 4 of 16 B a thread → 16 of 4 B")
+
+
+def test_code_that_cannot_be_read_is_missing_unless_its_instructions_are_the_same() -> None:
+    assert _verdicts(pinned(), pinned(loops=None, unscheduled="u1")) == {"spills": Verdict.MISSING}
+    assert _verdicts(pinned(loops=None), pinned(loops=None, code="c1")) == {}

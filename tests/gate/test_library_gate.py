@@ -1,0 +1,145 @@
+"""A library held against its lock, by the command: planted spills, what is accepted, what is new and gone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import profiler
+from profiler.build.toolchain import require_tool
+from profiler.cli import main
+from profiler.errors import Exit
+from tests.toolchain import needs_sass
+
+# With two blocks of 1024 threads wanted on an SM a thread has 32 registers: `inner` spills in its innermost
+# loop, `outside` where it loads and stores alone.
+_SOURCE = r"""
+extern "C" {
+__global__ void __launch_bounds__(1024, BLOCKS) inner(const float *a, float *o, int n) {
+  float x[24];
+  for (int i = 0; i < 24; i++) x[i] = a[i * n + threadIdx.x];
+  for (int m = 0; m < n; m++)
+    for (int k = 0; k < m; k++) {
+      float t = a[k + m];
+#pragma unroll
+      for (int i = 0; i < 24; i++) x[i] = x[i] * t + x[(i * 7) % 24];
+    }
+  for (int i = 0; i < 24; i++) o[i * n + threadIdx.x] = x[i];
+}
+__global__ void __launch_bounds__(1024, BLOCKS) outside(const float *a, float *o, int n) {
+  float x[36], s = 0;
+  for (int i = 0; i < 36; i++) x[i] = a[i * n + threadIdx.x];
+  for (int k = 0; k < n; k++) s += a[k] * s;
+  for (int i = 0; i < 36; i++) o[i * n + threadIdx.x] = x[i] + s;
+}
+__global__ void copy(float *x) { x[threadIdx.x] *= 2.f; }
+#if BLOCKS == 1
+__global__ void gone(float *x) { x[threadIdx.x] = 7.f; }
+#endif
+}
+"""
+
+
+def build_library(folder: Path, *, blocks: int) -> Path:
+    """A shared library that wants so many blocks on an SM: one spills nothing, two have too few registers."""
+    source, library = folder / "k.cu", folder / f"{blocks}.so"
+    source.write_text(_SOURCE)
+    nvcc = [str(require_tool("nvcc").path), "-shared", "-Xcompiler", "-fPIC", "-arch=sm_90a"]
+    subprocess.run([*nvcc, f"-DBLOCKS={blocks}", "-o", str(library), str(source)], check=True)
+    return library
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A build without spills, and one with a budget that is too small."""
+    folder = tmp_path_factory.mktemp("library")
+    return build_library(folder, blocks=1), build_library(folder, blocks=2)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, builds: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the good build of a library, pinned."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lib.so").write_bytes(builds[0].read_bytes())
+    assert main(["pin", "lib.so"]) == Exit.PASS
+    return tmp_path
+
+
+@needs_sass
+def test_a_build_that_spills_in_its_innermost_loop_fails_and_one_that_spills_outside_is_unclear(
+    workspace: Path, builds: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["gate", "lib.so"]) == Exit.PASS
+    assert "Functions: 4 unchanged" in capsys.readouterr().out
+    (workspace / "lib.so").write_bytes(builds[1].read_bytes())
+    assert main(["gate", "lib.so", "--json", "--out", "g.md", "--out", "g.xml"]) == Exit.REGRESSION
+    answer = json.loads(capsys.readouterr().out)
+    found = {(one["kernel"], one["concept"]): one for one in answer["findings"] if one["verdict"] != "better"}
+    assert found["inner", "spills"]["outcome"] == "failed"
+    assert found["inner", "spills"]["line"].startswith("spills: none → ")
+    assert "in an innermost loop" in found["inner", "spills"]["line"]
+    assert found["outside", "spills"]["outcome"] == "unjudged"
+    assert "outside loops: how often they run is not known" in found["outside", "spills"]["line"]
+    assert found["outside", "spills"]["next"] == "profiler pin lib.so --kernel outside --reason WHY"
+    (gone,) = (one for one in answer["findings"] if one["check"] == "missing data")
+    assert (gone["line"], gone["outcome"]) == ("1 functions are gone: gone", "unjudged")
+    assert answer["summary"] == "Functions: 1 unchanged, 1 worse, 1 unclear, 1 gone"
+    assert "`lib.so`" in (workspace / "g.md").read_text()
+    cases = ElementTree.fromstring((workspace / "g.xml").read_text()).iter("testcase")
+    names = [case.get("name", "") for case in cases if case.find("failure") is not None]
+    assert names == ["facts · spills · inner · sm_90a · static"]
+    assert main(["gate", "lib.so", "--kernel", "copy"]) == Exit.PASS
+    assert main(["gate", "lib.so", "--kernel", "outside"]) == Exit.UNJUDGED
+    assert main(["gate", "lib.so", "--kernel", "outside", "--allow", "unclear"]) == Exit.PASS
+
+
+@needs_sass
+def test_what_is_accepted_keeps_its_reason_and_passes_until_its_code_changes(
+    workspace: Path, builds: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = workspace / "kernels.lock"
+    before = lock.read_text().splitlines()
+    (workspace / "lib.so").write_bytes(builds[1].read_bytes())
+    assert main(["pin", "lib.so", "--kernel", "outside", "--reason", "two blocks are faster"]) == Exit.PASS
+    changed = [a for a, b in zip(lock.read_text().splitlines(), before, strict=True) if a != b]
+    assert [json.loads(line.rstrip(","))["name"] for line in changed] == ["outside"]
+    capsys.readouterr()
+    assert main(["gate", "lib.so", "--kernel", "outside"]) == Exit.PASS
+    text = capsys.readouterr().out
+    assert "Gate passed: 1 acknowledged, 1 passed" in text
+    assert "acknowledged: two blocks are faster" in text
+    assert main(["gate", "lib.so", "--kernel", "inner"]) == Exit.REGRESSION
+    assert main(["pin", "lib.so"]) == Exit.PASS  # of what is unchanged the reason stays
+    assert json.loads(lock.read_text())["functions"][-1]["accepted"][0]["reason"] == "two blocks are faster"
+    (workspace / "lib.so").write_bytes(builds[0].read_bytes())
+    assert main(["pin", "lib.so"]) == Exit.PASS
+    assert lock.read_text().splitlines() == before
+
+
+@needs_sass
+def test_two_builds_are_judged_without_a_lock_and_the_library_has_the_same_answers(
+    workspace: Path, builds: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = map(str, builds)
+    (workspace / "kernels.lock").unlink()
+    assert main(["gate", new, "--baseline", old]) == Exit.REGRESSION
+    assert "next:" not in capsys.readouterr().out
+    document = profiler.gate(new, baseline=old)
+    assert document.exit_code is Exit.REGRESSION
+    back = profiler.gate(old, baseline=new)
+    assert back.exit_code is Exit.UNJUDGED
+    assert "but it spills less" in back.to_markdown()
+    assert main(["gate", new]) == Exit.UNUSABLE_INPUT
+    assert "there is no lock kernels.lock: `profiler pin " in capsys.readouterr().err
+    assert profiler.pin(old, lock="own.lock").sentences[0].startswith("4 functions pinned in own.lock")
+    assert profiler.gate(new, lock="own.lock").exit_code is Exit.REGRESSION
+    assert main(["gate", old, new]) == Exit.UNUSABLE_INPUT
+    assert main(["gate", new, "--lock", "own.lock", "--baseline", old]) == Exit.UNUSABLE_INPUT
+    assert main(["gate", new, "--lock", "own.lock", "--kernel", "none_such"]) == Exit.UNUSABLE_INPUT
+    assert main(["pin", new, "--lock", "no/folder.lock"]) == Exit.UNUSABLE_INPUT
+    assert main(["pin", new, "--lock", "other.lock", "--kernel", "inner"]) == Exit.UNUSABLE_INPUT
+    assert "pin all first" in capsys.readouterr().err
