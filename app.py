@@ -27,6 +27,7 @@ LISTED = [
     st.Page(PAGES / "diff.py", title="Diff", url_path="diff"),
     st.Page(PAGES / "launch.py", title="Launch", url_path="launch"),
     st.Page(PAGES / "code.py", title="Code", url_path="code"),
+    st.Page(PAGES / "changes.py", title="Changes", url_path="changes"),
     st.Page(PAGES / "regressions.py", title="Regressions", url_path="regressions"),
     st.Page(PAGES / "search.py", title="Search", url_path="search"),
     st.Page(PAGES / "runs.py", title="Runs", url_path="runs"),

@@ -60,7 +60,9 @@ class TestEmpty:
     ) -> None:
         app = page(name, tmp_path, monkeypatch)
         said = " ".join([text(app), *(code.value for code in app.code)])
-        assert re.search(r"profiler (import PATH|static --check|collect|noise|search start)\b", said)
+        assert re.search(
+            r"profiler (import PATH|static --check|collect|noise|search start|changes OLD)\b", said
+        )
         assert not app.get("plotly_chart")
 
     def test_the_runs_page_takes_a_report_and_the_other_pages_show_it(

@@ -17,6 +17,8 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from profiler.bundles.location import open_root
 from profiler.bundles.scratch import scratch_folder
+from profiler.documents import changes as documents_changes
+from profiler.documents.changes import ChangesDocument
 from profiler.errors import ProfilerError
 from profiler.store.begin_import import import_paths
 from profiler.store.import_files import ImportSummary
@@ -26,6 +28,7 @@ from profiler.ui.upload_limits import take_refused
 _TURNS = BoundedSemaphore(2)
 _WAIT_S = 60.0
 _NAME_BYTES, _SUFFIX_CHARACTERS = 150, 20  # file systems take 255 bytes, of characters of up to four
+_CHANGES = "changes_answer"  # in the session's state
 _LAST_IMPORT = "runs_last_import"  # in the session's state
 _NOT_TAKEN, _NOT_TAKEN_BEFORE = "runs_not_taken", "runs_not_taken_before"  # there too
 
@@ -54,7 +57,7 @@ def file_name(name: str) -> str:
 def _turn() -> Iterator[None]:
     """One of the few imports at a time: each may have a process that reads, with memory of its own."""
     if not _TURNS.acquire(timeout=_WAIT_S):
-        raise ProfilerError("other imports are running: nothing was imported, try again later")
+        raise ProfilerError("the server is busy with other uploads: nothing was read, try again later")
     try:
         yield
     finally:
@@ -87,6 +90,33 @@ def not_taken() -> Mapping[str, int]:
     return since or before
 
 
+def code_changes(old: UploadedFile, new: UploadedFile, kernel: str) -> ChangesDocument:
+    """What changed between two builds, as `profiler changes` says it; kept while the page shows these files.
+
+    Raises what the command raises, in which the files have the names that they were sent with.
+    """
+    asked = old.file_id, new.file_id, kernel
+    kept: tuple[object, ChangesDocument] | None = st.session_state.get(_CHANGES)
+    if kept is not None and kept[0] == asked:
+        return kept[1]
+    with scratch_folder() as folder, _turn():
+        paths = [_written(file, folder / str(number)) for number, file in enumerate((old, new))]
+        try:
+            document = documents_changes.code_changes(str(paths[0]), str(paths[1]), kernel=kernel or None)
+        except ProfilerError as error:
+            raise type(error)(str(error).replace(f"{folder}/0/", "").replace(f"{folder}/1/", "")) from None
+    st.session_state[_CHANGES] = asked, document
+    return document
+
+
+def _written(file: Upload, folder: Path) -> Path:
+    """The file in a folder of its own: two uploads may have one name, and a report keeps its name."""
+    path = folder / file_name(file.name)
+    path.parent.mkdir()
+    path.write_bytes(file.getvalue())
+    return path
+
+
 def import_uploads(files: Sequence[Upload], family: str, version: str | None) -> None:
     """Import what a browser sent, as `profiler import` would, and keep what came of it for the page."""
     if not files:
@@ -98,11 +128,7 @@ def import_uploads(files: Sequence[Upload], family: str, version: str | None) ->
     with scratch_folder() as folder, _turn():
         paths = []
         for number, file in enumerate(files):
-            # A folder each: two uploads may have one name, and the report keeps its name.
-            path = Path(folder, str(number), file_name(file.name))
-            path.parent.mkdir()
-            path.write_bytes(file.getvalue())
-            paths.append(path)
+            paths.append(_written(file, folder / str(number)))
             _drop(file)
         summary = import_paths(
             paths, family=family, version=version, data=open_root().url, keep_folder=False, store=store()
