@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profiler.agents.size_budget import DEFAULT_BUDGET, LEAST_BUDGET, MOST_BUDGET
 from profiler.agents.tool import Argument, Tool
-from profiler.documents.declared import ANSWERS, AnswerOption, declaration
+from profiler.documents.declared import ANSWERS, STARTS_PROGRAM, AnswerOption, declaration
 
 _NAME = "version (v2d_b, attention/v2d_b), run id, or path of a report (.ncu-rep, ncu CSV)"
 _MOST_OFFSET = 1_000_000
@@ -168,7 +168,9 @@ def declared_tool(command: str) -> Tool:
     """The tool of a declared answer: what its command takes, and the first of what its docstring says."""
     answer = declaration(command)
     shared = {argument.name: argument for argument in (KERNEL, WORKLOAD, GPU, EVIDENCE)}
-    own = tuple(shared.get(one.name) or _argument(one) for one in answer.parameters)
+    own = tuple(
+        shared.get(one.name) or _argument(one) for one in answer.parameters if one.name not in STARTS_PROGRAM
+    )
     title = answer.summary.rstrip(".")
     return Tool(ANSWERS[command].tool, title, answer.brief, (*own, WORDS, *SHARED))
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from profiler.build.revisions import build_revision
+from profiler.bundles.scratch import scratch_folder
 from profiler.compare.match_launches import name_filter
 from profiler.documents.asking import Subject
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Table
@@ -188,11 +190,14 @@ def code_changes(
     kernel: str | None = None,
     arch: str | None = None,
     allow: Literal["resources", "reordered", "registers", "rescheduled", "renamed"] | None = None,
+    build: str | None = None,
+    output: str | None = None,
     top: int | None = None,
 ) -> ChangesDocument:
     """What changed in the machine code between two builds, without running it.
 
-    OLD and NEW are cubins, objects, libraries, fat binaries, wheels, or folders of these. Every function of
+    OLD and NEW are cubins, objects, libraries, fat binaries, wheels, or folders of these; with --build they
+    are revisions of this git repository, which are checked out elsewhere and built. Every function of
     every architecture is compared and named by what concerns most: spills, matrix instructions, unrolled or
     other loops, widths of accesses, barriers, opcodes, constants, operands, resources, order, numbers of
     registers, schedule, name. The depth is the number of loops around the deepest change.
@@ -207,6 +212,8 @@ def code_changes(
         new: the build that is compared with it
         arch: only this architecture, such as sm_90a
         allow: changes of this kind, and of kinds that concern less, pass
+        build: the shell command that builds a revision, such as "make lib"; it runs in its checkout
+        output: with --build: the file or folder that it makes, as seen from the checkout
         top: show only N functions
 
     Raises BuildFailed for a file that is damaged or holds no machine code, CannotJudge where it holds PTX
@@ -214,9 +221,19 @@ def code_changes(
 
         profiler.code_changes("old.so", "new.so").changes.counts
     """
-    paths = [_path(old), _path(new)]
     is_selected = name_filter(kernel) if kernel else None
-    changes = compare_binaries(paths[0], paths[1], arch=arch, is_selected=is_selected)
+    if (build is None) is not (output is None):
+        raise UnknownName("build and output belong together: the command, and what it makes")
+    if build is None or output is None:
+        changes = compare_binaries(_path(old), _path(new), arch=arch, is_selected=is_selected)
+    else:
+        with scratch_folder() as folder:
+            made = [
+                build_revision(revision, build, output, folder, number)
+                for number, revision in enumerate((str(old), str(new)))
+            ]
+            changes = compare_binaries(*made, arch=arch, is_selected=is_selected)
+        changes = replace(changes, a=str(old), b=str(new))
     return ChangesDocument(changes, ChangeKind(allow) if allow else ChangeKind.SAME, top)
 
 

@@ -34,6 +34,8 @@ SHARED: Mapping[str, str] = {
     "top": "only the N that take longest; the rest are summarised",
     "evidence": "kind of evidence (default: measured if available, else static and modelled separately)",
 }
+# Parameters that start a program of the user's: no tool for language models offers them.
+STARTS_PROGRAM = frozenset(("build", "output"))
 # What these say besides where report files are taken too.
 _OF_FILES = {"workload": " (ignored for report files)", "gpu": " (applies to report files too)"}
 

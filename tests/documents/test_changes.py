@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import profiler
+from profiler.agents.toolset import declared_tool
 from profiler.build.code_images import FunctionBytes
+from profiler.build.toolchain import require_tool
 from profiler.cli import main
-from profiler.documents.changes import ChangesDocument
-from profiler.errors import Exit, UnknownName
+from profiler.documents.changes import ChangesDocument, code_changes
+from profiler.errors import Exit, ProfilerError, UnknownName
 from profiler.sass.binary_functions import BinaryFunction, FunctionPair
 from profiler.sass.code_changes import ChangeKind, CodeChanges, CountChange, FunctionChange
+from tests.toolchain import needs_sass
 
 
 def _function(name: str, arch: str = "sm_90a", registers: int = 32) -> BinaryFunction:
@@ -89,3 +93,64 @@ def test_a_file_that_is_not_there_and_a_report_are_refused(
         profiler.code_changes(str(tmp_path / "none.so"), str(tmp_path))
     assert main(["changes", str(tmp_path), str(tmp_path)]) == 2
     assert "holds no file of machine code" in capsys.readouterr().err
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two commits of a kernel: the second adds another factor."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for name, value in (("NAME", "A"), ("EMAIL", "a@example.com")):
+        monkeypatch.setenv(f"GIT_AUTHOR_{name}", value)
+        monkeypatch.setenv(f"GIT_COMMITTER_{name}", value)
+    subprocess.run(["git", "init", "-q"], check=True)
+    for factor in ("2.5f", "3.5f"):
+        source = f"__global__ void scale(float *x) {{ x[threadIdx.x] *= {factor}; }}\n"
+        (folder / "scale.cu").write_text(source)
+        subprocess.run(["git", "add", "."], check=True)
+        subprocess.run(["git", "commit", "-qm", factor], check=True)
+    (folder / "scale.cu").write_text("not committed\n")
+    return folder
+
+
+@needs_sass
+def test_two_revisions_are_built_elsewhere_and_compared(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nvcc = require_tool("nvcc").path
+    options = ["--build", f"mkdir out && {nvcc} -cubin -arch=sm_90a -o out/scale.cubin scale.cu"]
+    options += ["--output", "out/scale.cubin", "--json"]
+    assert main(["changes", "HEAD~1", "HEAD", *options]) == Exit.REGRESSION
+    found = json.loads(capsys.readouterr().out)
+    assert (found["old"], found["new"], found["kinds"]) == ("HEAD~1", "HEAD", {"constants": 1})
+    assert main(["changes", "HEAD", "HEAD", *options]) == Exit.PASS
+    assert (repository / "scale.cu").read_text() == "not committed\n"
+    assert not (repository / "out").exists()
+    listed = subprocess.run(["git", "worktree", "list"], capture_output=True, text=True, check=True).stdout
+    assert len(listed.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "build", "output", "words"),
+    [
+        ("HEAD~9", "true", "a.cubin", "no revision 'HEAD~9'"),
+        ("--upload-pack=x", "true", "a.cubin", "no revision '--upload-pack=x'"),
+        ("HEAD", "echo no rule; exit 4", "a.cubin", r"exit 4\): no rule"),
+        ("HEAD", "true", "a.cubin", "made no a.cubin"),
+        ("HEAD", "true", "../a.cubin", "not below the repository"),
+        ("HEAD", "true", None, "belong together"),
+    ],
+)
+def test_a_revision_that_cannot_be_built_is_said(
+    repository: Path, old: str, build: str, output: str | None, words: str
+) -> None:
+    with pytest.raises(ProfilerError, match=words):
+        code_changes(old, "HEAD", build=build, output=output)
+    assert sorted(path.name for path in repository.iterdir()) == [".git", "scale.cu"]
+
+
+def test_no_tool_for_language_models_starts_a_build() -> None:
+    tool = declared_tool("changes")
+    assert {argument.name for argument in tool.arguments} & {"old", "allow"} == {"old", "allow"}
+    assert not {argument.name for argument in tool.arguments} & {"build", "output"}
