@@ -115,6 +115,7 @@ def test_a_repository_with_a_library_alone_is_red_on_a_planted_spill_and_green_e
     assert runner.gate(library=library[1]) == 1
     assert "in an innermost loop" in runner.summary.read_text()
     assert "spills" in (runner.workspace / "gate.xml").read_text()
+    assert json.loads((runner.workspace / "gate.sarif").read_text())["runs"][0]["results"]
     runner.run("pin", library[1], "--reason", "two blocks are worth it")
     assert runner.gate(library=library[1]) == 0
     assert "two blocks are worth it" in runner.summary.read_text()

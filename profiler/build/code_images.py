@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+import os
 import re
 import struct
 import sys
@@ -342,14 +343,16 @@ def attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
             at += size
 
 
-def is_code(path: Path) -> bool:
-    """Whether it is machine code by its suffix, by its first bytes, or a folder with a file of it.
+def is_code(name: str) -> bool:
+    """Whether a name is that of machine code: by its suffix, its first bytes, or a folder with a file of it.
 
-    A folder with a report in it is none, nor is what is not there.
+    A folder must be named by a path: a name alone may be of a family. One with a report in it is none.
     """
+    path = Path(name)
     try:
         if path.is_dir():
-            return bool(code_files(path)) and not any(path.glob("*.ncu-rep*"))
+            is_path = os.sep in name or name in (".", "..")
+            return is_path and not any(path.glob("*.ncu-rep*")) and bool(code_files(path))
         if path.suffix.lower() in (*CODE_FILES, ".whl"):
             return path.exists()
         with path.open("rb") as file:

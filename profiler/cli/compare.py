@@ -20,7 +20,7 @@ from profiler.cli.output import (
     print_document,
     write_document,
 )
-from profiler.errors import ProfilerError
+from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -46,6 +46,9 @@ changed grid with the same code is another workload, and not comparable.
 If the two versions were not both measured, their static and their modelled facts are compared, each kind
 separately, on every workload and architecture that both have; --evidence, --workload and --gpu select. A
 version with wrong results gets no time and no verdict: it is shown as wrong.
+
+Two builds of machine code (cubins, libraries, wheels, folders of these) are compared function by function, as
+`profiler changes` does; --gpu is then an architecture.
 
 Three or more names, or --against BASE: a table of all of them against BASE, by default the first. It has the
 time on every workload and GPU, then counters and facts (--metrics), all judged as one table. A run
@@ -108,6 +111,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, write, and with --fail judge."""
+    from profiler.build.code_images import is_code
     from profiler.documents.comparison import compare_names
 
     if arguments.on and not arguments.fail:
@@ -120,11 +124,29 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.metrics:
         raise ProfilerError("--metrics needs three or more names, or --against BASE")
     a, b = arguments.names
+    if is_code(a) and is_code(b):
+        return _run_code(arguments, files)
     document = ask(compare_names, arguments, a=a, b=b, with_gate=arguments.fail)
     if not arguments.fail:
         note_forgotten(arguments, a, b)
     _write(document, files)
     return print_document(document, arguments)
+
+
+def _run_code(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
+    """Compare two builds of machine code: what changed in which function; with --fail as a gate judges."""
+    from profiler.documents.changes import code_changes
+    from profiler.documents.gate import gate_versions
+
+    a, b = arguments.names
+    document: Document
+    if arguments.fail:
+        document = ask(gate_versions, arguments, names=[b], baseline=a)
+    else:
+        document = ask(code_changes, arguments, old=a, new=b, arch=arguments.gpu)
+    _write(document, files)
+    code = print_document(document, arguments)
+    return code if arguments.fail or code is not Exit.REGRESSION else Exit.PASS
 
 
 def _run_table(arguments: argparse.Namespace, files: Sequence[Path]) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The forms that an answer is printed in, and the suffix of a file of each. All but the text are written by
 # the document's method `to_FORM`.
-FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
+FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml", "sarif": ".sarif"}
 _DESCRIPTION = """\
 Compare versions, a run or reports with a baseline and fail on what got worse. A name is a report file, a run
 id, family/version, a version whose name is unique, or a family (all of its versions). Without names the whole
@@ -99,7 +99,7 @@ def add(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="also write this file: .txt, .json, .md or .xml (repeatable)",
+        help="also write this file: .txt, .json, .md, .xml or .sarif (repeatable)",
     )
     gate.add_argument(
         "--link", metavar="URL", default="", help="URL of a dashboard, for links in the Markdown"

@@ -132,6 +132,12 @@ class GateDocument(Document):
         """`to_dict` as ASCII, which a file may be written in whatever the locale is."""
         return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=True, indent=1) + "\n"
 
+    def to_sarif(self) -> str:
+        """SARIF 2.1.0 for code scanning. Raises CannotJudge where it is no gate of machine code."""
+        from profiler.documents.sarif import gate_log
+
+        return json.dumps(gate_log(self.report), indent=1) + "\n"
+
     def to_junit(self) -> str:
         """JUnit XML for a CI server."""
         from profiler.documents.junit import junit_xml
@@ -232,7 +238,7 @@ def gate_versions(
     UnreadableReport, and CannotJudge for a version without results.
     """
     cells = CellFilter(workload, gpu, list(evidence))
-    if lock is not None or any(is_code(Path(name)) for name in names):
+    if lock is not None or any(map(is_code, names)):
         return GateDocument(_judge_code(names, baseline, lock, gpu, kernel, allow), dashboard)
     report = run_gate(
         names,

@@ -1,8 +1,8 @@
-"""Static facts as SARIF 2.1.0, which code scanning shows beside the lines of a pull request."""
+"""Static facts, and a gate of machine code, as SARIF 2.1.0, which code scanning shows in a pull request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,9 @@ from profiler.build.resources import FunctionResources
 from profiler.documents.code_files import CodeFilesDocument, CodeFunction
 from profiler.documents.code_lines import FunctionLines
 from profiler.documents.static import StaticDocument, function_label
+from profiler.errors import CannotJudge
+from profiler.gate.finding import Outcome
+from profiler.gate.report import GateReport
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULES = {
@@ -21,6 +24,18 @@ _RULES = {
     "uncoalesced": ("warning", "Accesses to global memory touch more sectors than their bytes fill."),
     "near-block": ("note", "A little less of a resource would give one more block on an SM."),
 }
+_GATE_RULES = {
+    "worse": ("error", "Machine code is worse than its lock, or than the build that it is held against."),
+    "unclear": ("warning", "Machine code differs, and nobody can say whether that is worse."),
+    "acknowledged": ("note", "Machine code is worse than it was, and somebody accepted it."),
+}
+_GATE_RULES_OF = {
+    Outcome.FAILED: "worse",
+    Outcome.UNJUDGED: "unclear",
+    Outcome.ACKNOWLEDGED: "acknowledged",
+}
+_One = tuple[str, str, str, int | None]  # rule, message, file, line
+_Found = Iterator[_One]
 _LEAST_SHARE = 0.25  # of a line's sectors or wavefronts that is too much, for a result
 
 
@@ -33,36 +48,52 @@ def sarif_log(document: StaticDocument | CodeFilesDocument, root: Path | None = 
     root = (root or Path.cwd()).resolve()
     is_files = isinstance(document, CodeFilesDocument)
     found = _of_files(document) if isinstance(document, CodeFilesDocument) else _of_versions(document)
+    shown = (one for one in found if is_files or one[3] is None or _relative(one[2], root) is not None)
+    return _log("attention-profiler static", _RULES, shown, root)
+
+
+def gate_log(report: GateReport, root: Path | None = None) -> dict[str, Any]:
+    """The log of a gate of machine code: what failed, was unclear or acknowledged, at its line of the lock.
+
+    root: as for sarif_log. Raises CannotJudge for a gate of anything else, whose findings have no file.
+    """
+    found = []
+    for finding in report.verdicts.of(*_GATE_RULES_OF):
+        if finding.location is None:
+            raise CannotJudge("SARIF is of places in files: only a gate of machine code has them")
+        text = f"{finding.launch or finding.subject} {finding.gpu}: {finding.line}".replace("  ", " ")
+        text += f" (acknowledged: {finding.acknowledged})" if finding.acknowledged else ""
+        found.append((_GATE_RULES_OF[finding.outcome], text, *finding.location))
+    return _log("attention-profiler gate", _GATE_RULES, found, (root or Path.cwd()).resolve())
+
+
+def _log(
+    name: str, rules_of: Mapping[str, tuple[str, str]], found: Iterable[_One], root: Path
+) -> dict[str, Any]:
     results = []
     for rule, text, file, line in found:
-        uri = _relative(file, root)
-        if uri is None and not is_files and line is not None:
-            continue
-        location: dict[str, Any] = {"artifactLocation": {"uri": uri or Path(file).name}}
+        location: dict[str, Any] = {"artifactLocation": {"uri": _relative(file, root) or Path(file).name}}
         if line is not None:
             location["region"] = {"startLine": line}
         results.append(
             {
                 "ruleId": rule,
-                "ruleIndex": list(_RULES).index(rule),
-                "level": _RULES[rule][0],
+                "ruleIndex": list(rules_of).index(rule),
+                "level": rules_of[rule][0],
                 "message": {"text": text},
                 "locations": [{"physicalLocation": location}],
             }
         )
     rules = [
         {"id": rule, "shortDescription": {"text": words}, "defaultConfiguration": {"level": level}}
-        for rule, (level, words) in _RULES.items()
+        for rule, (level, words) in rules_of.items()
     ]
-    driver = {"name": "attention-profiler static", "rules": rules}
+    driver = {"name": name, "rules": rules}
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}],
     }
-
-
-_Found = Iterator[tuple[str, str, str, int | None]]  # rule, message, file, line
 
 
 def _of_versions(document: StaticDocument) -> _Found:

@@ -72,6 +72,7 @@ class Finding:
     diff_names: tuple[str, str] | None = None  # baseline and subject, by names for the dashboard
     is_without_baseline: bool = False  # the subject has no baseline anywhere
     is_expected: bool = False  # a rejected version, of which its line says all
+    location: tuple[str, int | None] | None = None  # of machine code a file and a line: where its lock has it
 
     @property
     def is_time(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -191,6 +191,7 @@ def gate_library(
 
     Raises as read_library does, and ProfilerError where the lock is not there or cannot be read.
     """
+    lines: dict[int, tuple[str, int]] = {}  # by function of the lock
     if lock is not None and baseline is not None:
         raise ProfilerError("--lock does not go with --baseline: a library is judged against one of them")
     if baseline is not None:
@@ -202,10 +203,11 @@ def gate_library(
             command += f" --lock {shlex.quote(str(path))}" if lock else ""
             raise UnknownName(f"there is no lock {path}: `{command}` writes one, or name a --baseline")
         before, against = [ReadFunction(one) for one in read_lock(path)], path.name
+        lines = {id(one.pinned): (str(path), line) for line, one in enumerate(before, 2)}
     before = list(_selected(before, arch, kernel))
     now = read_library(library, arch=arch, kernel=kernel)
     changes = changes_of(before, now)
-    findings = list(_Findings(library, against, baseline is None, lock, changes))
+    findings = list(_Findings(library, against, baseline is None, lock, changes, lines))
     compared = len(changes.same) + len(changes.judged)
     verdicts = Verdicts(tuple(findings), compared)
     return GateReport(verdicts, verdicts.exit_code(allow), against, summary=_summary(changes))
@@ -235,9 +237,15 @@ class _Findings:
     """The findings of a library, function by function."""
 
     def __init__(
-        self, library: Path, against: str, is_pinned: bool, lock: Path | None, changes: LibraryChanges
+        self,
+        library: Path,
+        against: str,
+        is_pinned: bool,
+        lock: Path | None,
+        changes: LibraryChanges,
+        lines: Mapping[int, tuple[str, int]],
     ) -> None:
-        self.library, self.against, self.changes = library, against, changes
+        self.library, self.against, self.changes, self.lines = library, against, changes, lines
         self.lock_option = f" --lock {shlex.quote(str(lock))}" if lock else ""
         self.is_pinned = is_pinned
         shown = [*(pair.b.pinned for pair in changes.same if pair.b), *(one.b for one in changes.judged)]
@@ -268,6 +276,7 @@ class _Findings:
                 of.verdict,
                 of.line + renamed,
                 function=one.b,
+                pinned=one.a,
                 concept=of.concept,
                 effect=of.effect,
                 next_command=self._way_out(one.b) if outcome in (Outcome.FAILED, Outcome.UNJUDGED) else "",
@@ -280,6 +289,7 @@ class _Findings:
                 Verdict.WORSE,
                 change.what,
                 function=pinned,
+                pinned=pinned,
                 concept=change.concept,
                 acknowledged=change.reason,
             )
@@ -299,6 +309,7 @@ class _Findings:
                 Verdict.MISSING,
                 line,
                 check=Check.MISSING,
+                pinned=of_arch[0],
                 next_command="" if is_new else self._way_out(),
             )
             yield replace(finding, gpu=arch)
@@ -323,6 +334,7 @@ class _Findings:
         *,
         check: Check = Check.FACTS,
         function: PinnedFunction | None = None,
+        pinned: PinnedFunction | None = None,  # the function of the lock
         concept: str = "",
         effect: float | None = None,
         next_command: str = "",
@@ -342,4 +354,5 @@ class _Findings:
             effect=effect,
             next_command=next_command,
             acknowledged=acknowledged,
+            location=self.lines.get(id(pinned), (str(self.library), None)),
         )

@@ -92,6 +92,7 @@ def test_a_build_that_spills_in_its_innermost_loop_fails_and_one_that_spills_out
     cases = ElementTree.fromstring((workspace / "g.xml").read_text()).iter("testcase")
     names = [case.get("name", "") for case in cases if case.find("failure") is not None]
     assert names == ["facts · spills · inner · sm_90a · static"]
+    assert main(["gate", "./", "--kernel", "copy"]) == Exit.PASS
     assert main(["gate", "lib.so", "--kernel", "copy"]) == Exit.PASS
     assert main(["gate", "lib.so", "--kernel", "outside"]) == Exit.UNJUDGED
     assert main(["gate", "lib.so", "--kernel", "outside", "--allow", "unclear"]) == Exit.PASS
@@ -118,6 +119,47 @@ def test_what_is_accepted_keeps_its_reason_and_passes_until_its_code_changes(
     (workspace / "lib.so").write_bytes(builds[0].read_bytes())
     assert main(["pin", "lib.so"]) == Exit.PASS
     assert lock.read_text().splitlines() == before
+
+
+@needs_sass
+def test_sarif_names_the_line_of_the_lock(
+    workspace: Path, builds: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (workspace / "lib.so").write_bytes(builds[1].read_bytes())
+    assert main(["gate", "lib.so", "--out", "gate.sarif"]) == Exit.REGRESSION
+    (run,) = json.loads((workspace / "gate.sarif").read_text())["runs"]
+    lock = (workspace / "kernels.lock").read_text().splitlines()
+    found = {}
+    for result in run["results"]:
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"] == "kernels.lock"
+        record = json.loads(lock[place["region"]["startLine"] - 1].rstrip(","))
+        found[record["name"]] = (result["ruleId"], result["level"])
+    assert found == {
+        "inner": ("worse", "error"),
+        "outside": ("unclear", "warning"),
+        "gone": ("unclear", "warning"),
+    }
+    capsys.readouterr()
+    assert main(["gate", str(builds[1]), "--baseline", str(builds[0]), "--sarif"]) == Exit.REGRESSION
+    places = [
+        result["locations"][0]["physicalLocation"]
+        for result in json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    ]
+    assert {place["artifactLocation"]["uri"] for place in places} == {"2.so"}
+
+
+@needs_sass
+def test_two_builds_are_compared_as_they_change_and_fail_where_the_gate_does(
+    builds: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, new = map(str, builds)
+    assert main(["compare", old, new, "--json"]) == Exit.PASS
+    changes = {one["function"]: one["kind"] for one in json.loads(capsys.readouterr().out)["changes"]}
+    assert changes == {"inner": "spills", "outside": "spills", "gone": "gone"}
+    assert main(["compare", old, new, "--kernel", "inner", "--fail", "--json"]) == Exit.REGRESSION
+    assert json.loads(capsys.readouterr().out)["headline"] == "Gate failed: 1 failed, 1 passed"
+    assert main(["compare", old, old]) == Exit.PASS
 
 
 @needs_sass
