@@ -153,7 +153,7 @@ def pin_library(
     written += [replace(one, accepted=accepted.get(id(one), ())) for one in functions]
     text = lock_text(written)
     _write(path, text)
-    return PinResult(path, tuple(written), changes, len(text))
+    return PinResult(path, tuple(written), changes, len(text.encode()))
 
 
 def _accepted(changes: LibraryChanges, reason: str | None) -> dict[int, tuple[AcceptedChange, ...]]:
