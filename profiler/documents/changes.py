@@ -13,6 +13,7 @@ from profiler.bundles.scratch import scratch_folder
 from profiler.compare.match_launches import name_filter
 from profiler.documents.asking import Subject
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Table
+from profiler.documents.changed_code import ChangedCode, read_changed_code
 from profiler.documents.document import Document
 from profiler.errors import Exit, UnknownName
 from profiler.evidence.gpu_arch import arch_number
@@ -57,6 +58,7 @@ class ChangesDocument(Document):
     changes: CodeChanges
     allowed: ChangeKind = ChangeKind.SAME  # changes that concern no more than this one pass
     top: int | None = None
+    code: tuple[ChangedCode, ...] = ()  # of the functions whose code is asked for
 
     columns = (
         *("function", "name", "arch", "file", "kind", "kinds", "depth", "allowed"),
@@ -125,6 +127,7 @@ class ChangesDocument(Document):
             "functions": len(self.changes.changes),
             "kinds": {kind.value: count for kind, count in self.changes.counts.items()},
             "changes": [self._change_dict(change) for change in self.changes.changed],
+            **({"code": [one.as_json() for one in self.code]} if self.code else {}),
         }
 
     def _change_dict(self, change: FunctionChange) -> dict[str, object]:
@@ -181,6 +184,8 @@ class ChangesDocument(Document):
         if twice:
             rows = [(Name(name), ", ".join(kinds)) for name, kinds in twice.items()]
             yield Fold("every kind of change", [Table(("function", "kinds"), rows)], "every kind: --json")
+        for one in self.code:
+            yield from one.blocks(everything=everything)
 
 
 def code_changes(
@@ -192,6 +197,7 @@ def code_changes(
     allow: Literal["resources", "reordered", "registers", "rescheduled", "renamed"] | None = None,
     build: str | None = None,
     output: str | None = None,
+    code: int | None = None,
     top: int | None = None,
 ) -> ChangesDocument:
     """What changed in the machine code between two builds, without running it.
@@ -214,6 +220,8 @@ def code_changes(
         allow: changes of this kind, and of kinds that concern less, pass
         build: the shell command that builds a revision, such as "make lib"; it runs in its checkout
         output: with --build: the file or folder that it makes, as seen from the checkout
+        code: also show the machine code of the first N functions that changed: both sides aligned, their
+          loops marked, and the modelled cost of the hot loop
         top: show only N functions
 
     Raises BuildFailed for a file that is damaged or holds no machine code, CannotJudge where it holds PTX
@@ -234,7 +242,8 @@ def code_changes(
             ]
             changes = compare_binaries(*made, arch=arch, is_selected=is_selected)
         changes = replace(changes, a=str(old), b=str(new))
-    return ChangesDocument(changes, ChangeKind(allow) if allow else ChangeKind.SAME, top)
+    shown = read_changed_code(changes.changed, code or 0)
+    return ChangesDocument(changes, ChangeKind(allow) if allow else ChangeKind.SAME, top, shown)
 
 
 def _path(subject: Subject) -> Path:

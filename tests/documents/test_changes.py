@@ -12,6 +12,7 @@ import profiler
 from profiler.agents.toolset import declared_tool
 from profiler.build.code_images import FunctionBytes
 from profiler.build.toolchain import require_tool
+from profiler.build.toolkits import compile_cubin, find_toolkit
 from profiler.cli import main
 from profiler.documents.changes import ChangesDocument, code_changes
 from profiler.errors import Exit, ProfilerError, UnknownName
@@ -93,6 +94,40 @@ def test_a_file_that_is_not_there_and_a_report_are_refused(
         profiler.code_changes(str(tmp_path / "none.so"), str(tmp_path))
     assert main(["changes", str(tmp_path), str(tmp_path)]) == 2
     assert "holds no file of machine code" in capsys.readouterr().err
+
+
+_SUMS = """
+__global__ void sum(const float *x, float *y, int n) {
+  float total = 0;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) total += FACTOR * x[i] * x[i];
+  y[threadIdx.x] = total;
+}
+__global__ void same(float *y) { y[threadIdx.x] = 1; }
+"""
+
+
+@needs_sass
+def test_the_code_of_what_changed_is_aligned_with_its_loops(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sums.cu").write_text(_SUMS)
+    toolkit = find_toolkit("installed")
+    for name, factor in (("old", "1.5f"), ("new", "x[i + 1] * x[i + 2]")):
+        output = tmp_path / f"{name}.cubin"
+        compile_cubin(toolkit, tmp_path / "sums.cu", "sm_80", (f"FACTOR={factor}",), (), output)
+    command = ["changes", str(tmp_path / "old.cubin"), str(tmp_path / "new.cubin"), "--code", "3"]
+    assert main(command) == Exit.REGRESSION
+    shown = capsys.readouterr().out
+    assert "sum, sm_80: " in shown
+    assert "same, sm_80" not in shown
+    in_loops = [line for line in shown.splitlines() if "│" in line and line.startswith(("+", "-"))]
+    assert any("LDG.E" in line for line in in_loops if line.startswith("+"))
+    assert main([*command, "--json"]) == Exit.REGRESSION
+    (code,) = json.loads(capsys.readouterr().out)["code"]
+    old, new = code["hot_loop"]["old"], code["hot_loop"]["new"]
+    assert new["cycles"] > old["cycles"] > 0
+    assert (old["depth"], old["spill_instructions"]) == (1, 0)
+    assert {row["new"]["depth"] for row in code["differing"] if row["new"]} >= {0, 1}
 
 
 @pytest.fixture
