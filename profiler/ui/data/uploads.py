@@ -28,6 +28,7 @@ from profiler.ui.upload_limits import take_refused
 _TURNS = BoundedSemaphore(2)
 _WAIT_S = 60.0
 _NAME_BYTES, _SUFFIX_CHARACTERS = 150, 20  # file systems take 255 bytes, of characters of up to four
+_CODE_SHOWN = 3  # functions that changed whose code the page Changes shows
 _CHANGES = "changes_answer"  # in the session's state
 _LAST_IMPORT = "runs_last_import"  # in the session's state
 _NOT_TAKEN, _NOT_TAKEN_BEFORE = "runs_not_taken", "runs_not_taken_before"  # there too
@@ -102,7 +103,9 @@ def code_changes(old: UploadedFile, new: UploadedFile, kernel: str) -> ChangesDo
     with scratch_folder() as folder, _turn():
         paths = [_written(file, folder / str(number)) for number, file in enumerate((old, new))]
         try:
-            document = documents_changes.code_changes(str(paths[0]), str(paths[1]), kernel=kernel or None)
+            document = documents_changes.code_changes(
+                str(paths[0]), str(paths[1]), kernel=kernel or None, code=_CODE_SHOWN
+            )
         except ProfilerError as error:
             raise type(error)(str(error).replace(f"{folder}/0/", "").replace(f"{folder}/1/", "")) from None
     st.session_state[_CHANGES] = asked, document

@@ -38,7 +38,8 @@ with errors_shown(), st.spinner("Reading the machine code …"):
     document = uploads.code_changes(old, new, kernel)
     if allowed != _ALLOWED[0]:
         document = replace(document, allowed=ChangeKind(allowed))
-    for part in document.blocks(everything=True):
+    every_row = replace(document, top=len(document.changes.changes))
+    for part in every_row.blocks():
         st.html(answer.html([part]))
     with st.container(horizontal=True, gap="small"):
         name = f"changes-{document.changes.b}"
