@@ -73,6 +73,11 @@ class Catalog:
         """
         for name in names:
             if name not in self.by_id:
+                if os.path.isfile(name):
+                    raise UnknownName(
+                        f"{name} is a file, and no version of {self.path}: `profiler init` writes what "
+                        f"`judge` and `check` ask for"
+                    )
                 near = difflib.get_close_matches(name, self.by_id, 1)
                 hint = f"; did you mean {near[0]}?" if near else f": it has {', '.join(self.by_id)}"
                 raise UnknownName(f"{self.path} has no version {name}{hint}")

@@ -67,6 +67,7 @@ ANSWERS: Mapping[str, Declared] = {
     "changes": Declared("changes:code_changes", "code_changes", "changes"),
     "matrix": Declared("matrix:build_matrix", "build_matrix"),
     "pin": Declared("pin:pin_library", "pin", all_shows="every function that was pinned anew"),
+    "init": Declared("init:init_folder", "init"),
     "list runs": Declared("listing:list_runs", "list_runs", all_shows="every run, not only the newest"),
     "list versions": Declared("listing:list_versions", "list_versions"),
     "list workloads": Declared("listing:list_workloads", "list_workloads"),

@@ -233,6 +233,10 @@ def _summary(changes: LibraryChanges) -> str:
     return f"Functions: {words}"
 
 
+def _counted(count: int) -> str:
+    return f"{count:,} function{'s' * (count != 1)}"
+
+
 class _Findings:
     """The findings of a library, function by function."""
 
@@ -261,10 +265,10 @@ class _Findings:
         yield from self._of_names("new", self.changes.new)
         silent = sum(not one.findings for one in self.changes.judged)
         if self.changes.same:
-            line = f"{len(self.changes.same):,} functions as {'pinned' if self.is_pinned else 'before'}"
+            line = f"{_counted(len(self.changes.same))} as {'pinned' if self.is_pinned else 'before'}"
             yield self._finding(Outcome.PASSED, Verdict.SAME, line)
         if silent:
-            line = f"{silent:,} functions have other code, and nothing of it is worse"
+            line = f"{_counted(silent)} with other code, and nothing of it is worse"
             yield self._finding(Outcome.PASSED, Verdict.CHANGED, line)
 
     def _of_function(self, one: JudgedFunction) -> Iterator[Finding]:
@@ -303,7 +307,7 @@ class _Findings:
             names = list(dict.fromkeys(one.short_name for one in of_arch))
             more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
             is_new = what == "new"
-            line = f"{len(of_arch):,} functions are {what}: {', '.join(names[:_NAMED])}{more}"
+            line = f"{_counted(len(of_arch))} {what}: {', '.join(names[:_NAMED])}{more}"
             finding = self._finding(
                 Outcome.NOTED if is_new else Outcome.UNJUDGED,
                 Verdict.MISSING,

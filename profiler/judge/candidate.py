@@ -76,7 +76,8 @@ def load_candidate(name: str | Path, catalog: Catalog) -> Candidate:
     version = catalog.by_id.get(str(name).removeprefix(f"{catalog.family}/"))
     if version is None:
         raise UnknownName(
-            f"{name} is neither a folder with a {FILE} nor a version: `profiler list versions` lists these"
+            f"{name} is neither a folder with a {FILE}, which `profiler init` writes, nor a version: "
+            f"`profiler list versions` lists these"
         )
     if not version.buildable:
         raise UnknownName(f"{version.id} has no device code: it is {version.why_not_built}")

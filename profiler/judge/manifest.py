@@ -97,7 +97,9 @@ def read_manifest(path: Path) -> Manifest:
         data = path.read_bytes()
         return parse_manifest(tomllib.loads(data.decode()), path)
     except FileNotFoundError:
-        raise BadCatalog(f"{path}: there is no manifest: `profiler judge --help` shows one") from None
+        raise BadCatalog(
+            f"{path}: there is no manifest: `profiler init` writes one, `profiler judge --help` shows one"
+        ) from None
     except (
         ValueError,
         OSError,

@@ -86,7 +86,7 @@ def test_a_build_that_spills_in_its_innermost_loop_fails_and_one_that_spills_out
     assert "outside loops: how often they run is not known" in found["outside", "spills"]["line"]
     assert found["outside", "spills"]["next"] == "profiler pin lib.so --kernel outside --reason WHY"
     (gone,) = (one for one in answer["findings"] if one["check"] == "missing data")
-    assert (gone["line"], gone["outcome"]) == ("1 functions are gone: gone", "unjudged")
+    assert (gone["line"], gone["outcome"]) == ("1 function gone: gone", "unjudged")
     assert answer["summary"] == "Functions: 1 unchanged, 1 worse, 1 unclear, 1 gone"
     assert "`lib.so`" in (workspace / "g.md").read_text()
     cases = ElementTree.fromstring((workspace / "g.xml").read_text()).iter("testcase")
