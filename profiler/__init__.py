@@ -15,6 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from profiler.package import VERSION
+
 if TYPE_CHECKING:
     from typing import TypeAlias, TypeVar
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     _Answer = TypeVar("_Answer")
     Metrics: TypeAlias = MetricTable | str | os.PathLike[str]  # a table that was read, or its file
 
-__version__ = "0.1.0"
+__version__ = VERSION
 # What is written here; `__all__` has the answers of `profiler.documents.declared` too.
 _OWN = [
     "check",
@@ -507,23 +509,3 @@ def _check_names(function: str, *given: object) -> None:
             if name is not None and not isinstance(name, str | os.PathLike):
                 takes = f"{function}() takes names and files, not {type(name).__name__}"
                 raise TypeError(f"{takes}: pass the report's file")
-
-
-def shipped(name: str) -> Path:
-    """Where metrics.txt, kernels or app.py is: beside the package in a checkout, inside it once installed."""
-    package = Path(__file__).resolve().parent
-    inside = package / "shipped" / name
-    return inside if inside.exists() else package.parent / name
-
-
-def build_folder() -> Path:
-    """Where compiled kernels are kept: $PROFILER_BUILD, else build/ in the working directory.
-
-    An installed package keeps them in the user's cache: it must not leave folders wherever it is called.
-    """
-    if named := os.environ.get("PROFILER_BUILD"):
-        return Path(named).resolve()
-    if shipped("kernels").parent.name != "shipped":
-        return Path("build").resolve()
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "attention-kernel-profiler" / "build"

@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "profiler"
 
 # A room imports only rooms of the rows above its own; rooms of one row do not know each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
+    ("package",),
     ("errors", "statistics"),
     ("evidence",),
     ("bundles", "reports"),
@@ -34,6 +38,24 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 )
 # What stands on a bare GPU machine: beyond the rows, it never learns of these.
 NEVER = {"collect": ("compare", "store", "history")}
+# What could be a distribution of its own: where it begins, and the rooms and libraries that it needs.
+READS_CODE = {"package", "errors", "evidence", "bundles", "catalog", "build"}
+UNPACKS = {"numpy", "lz4", "backports", "compression"}
+STANDALONE: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
+    "the CPU check": (("emulator",), READS_CODE | {"emulator"}, UNPACKS),
+    "the machine-code model": (
+        ("model.cubin_run", "model.version_prediction", "sass.code_changes"),
+        READS_CODE | {"emulator", "reports", "sass", "model", "statistics"},
+        UNPACKS | {"ncu_report", "numba"},
+    ),
+    "the judge": (
+        ("judge",),
+        READS_CODE
+        | {"emulator", "reports", "sass", "model", "statistics", "judge", "collect"}
+        | {"store", "compare", "history", "explain", "advice"},
+        UNPACKS | {"ncu_report", "numba", "scipy", "re2", "fsspec", "sqlalchemy", "psycopg"},
+    ),
+}
 # Who alone may import what: a library, and the places that may.
 ONLY_IN = {
     "ncu_report": ("reports.reader_process",),
@@ -180,6 +202,24 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
     for module in graph:
         visit(module, ())
+
+
+@pytest.mark.parametrize("what", STANDALONE)
+def test_what_could_be_installed_alone_needs_no_more_than_is_listed(what: str) -> None:
+    """Neither at the start nor later: every import that a module of it has anywhere counts."""
+    begins, rooms, libraries = STANDALONE[what]
+    pending = [module for module in SOURCES for begin in begins if within(module, (begin,))]
+    entered, needed = set(pending), set[str]()
+    while pending:
+        for name, _, _ in imports(SOURCES[pending.pop()]):
+            library, _, module = name.partition(".")
+            if library != "profiler":
+                needed |= {library} - sys.stdlib_module_names
+            elif (module or "__init__") not in entered:
+                entered.add(module or "__init__")
+                pending.append(module or "__init__")
+    assert {room_of(module) for module in entered} == rooms
+    assert needed == libraries
 
 
 def test_a_class_name_stands_once() -> None:

@@ -73,7 +73,7 @@ def names_below(folder: Path) -> set[str]:
 
 
 def test_the_wheel_holds_what_lies_at_the_top_of_a_checkout(installed: Installed) -> None:
-    code = "import profiler; print(profiler.__file__); print(profiler.shipped('kernels'))"
+    code = "import profiler.package; print(profiler.__file__); print(profiler.package.shipped('kernels'))"
     package, kernels = map(Path, installed.python(code).split())
     assert installed.environment in package.parents
     assert kernels == package.parent / "shipped" / "kernels"
@@ -142,7 +142,7 @@ def test_a_language_model_is_answered_from_any_folder(installed: Installed, made
 def test_the_first_page_is_drawn(installed: Installed) -> None:
     code = (
         "import profiler; from streamlit.testing.v1 import AppTest\n"
-        "app = AppTest.from_file(str(profiler.shipped('app.py')), default_timeout=300).run()\n"
+        "app = AppTest.from_file(str(profiler.package.shipped('app.py')), default_timeout=300).run()\n"
         "print([error.value for error in app.exception], len(app.html))"
     )
     assert installed.python(code).startswith("[] ")

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from profiler import __version__
 from profiler.agents.roots import Roots
 from profiler.agents.size_budget import dumps
 from profiler.agents.tool import RefusedArgument, Tool, echo
@@ -23,6 +22,7 @@ from profiler.agents.toolset import INSTRUCTIONS
 from profiler.agents.untrusted import printable
 from profiler.agents.worker_pool import WorkerPool
 from profiler.errors import ProfilerError
+from profiler.package import VERSION
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -102,7 +102,7 @@ class ProfilerServer:
 
         return Server(
             NAME,
-            version=__version__,
+            version=VERSION,
             title="Attention-kernel profiler",
             instructions=INSTRUCTIONS,
             lifespan=lifespan,

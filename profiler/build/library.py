@@ -17,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profiler import build_folder
 from profiler.build.toolchain import ToolkitProgram, require_tool
 from profiler.catalog.catalog import Catalog
 from profiler.catalog.sources import include_folders, source_sha256, without_include_flags
 from profiler.catalog.version import Version
+from profiler.package import build_folder
 
 TIME_LIMIT_S = 600
 DAY_S = 24 * 3600

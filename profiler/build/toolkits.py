@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler import build_folder
 from profiler.build.library import first_error, run_compiler
 from profiler.build.toolchain import find_tool, program_version
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
+from profiler.package import build_folder
 
 INSTALLED = "installed"  # the toolkit that every other command uses
 _RELEASE = re.compile(r"\d+\.\d+(\.\d+)?")

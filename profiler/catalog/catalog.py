@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from profiler import shipped
 from profiler.catalog.search_space import SearchSpace, parse_search_space
 from profiler.catalog.version import (
     CAUGHT_BY,
@@ -25,6 +24,7 @@ from profiler.catalog.version import (
 from profiler.errors import BadCatalog, UnknownName
 from profiler.evidence.gpu_arch import ARCH_PATTERN
 from profiler.evidence.plain_file import read_plain, special_kind
+from profiler.package import shipped
 
 DEFAULT_FLAGS = ("-std=c++17", "-O3")
 # Where modules lie now that catalogues may name by an earlier place: a sealed bundle keeps its catalogue as

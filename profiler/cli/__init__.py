@@ -21,12 +21,12 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profiler import __version__
 from profiler.bundles.scratch import sweep
 from profiler.cli.old_names import renamed
 from profiler.cli.output import escape_controls, printable, standard_output
 from profiler.documents.declared import ANSWERS
 from profiler.errors import Exit, ProfilerError
+from profiler.package import VERSION
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -92,7 +92,7 @@ def parser(named: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
         epilog=EXIT_CODES,
         formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=16),
     )
-    top.add_argument("--version", action="version", version=f"profiler {__version__}")
+    top.add_argument("--version", action="version", version=f"profiler {VERSION}")
     commands = top.add_subparsers(
         title="commands", metavar="COMMAND ...", required=True, prog="profiler", dest="command"
     )

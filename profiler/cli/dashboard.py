@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler import shipped
 from profiler.cli.output import port, positive
 from profiler.errors import DASHBOARD_HINT, ProfilerError
+from profiler.package import shipped
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands

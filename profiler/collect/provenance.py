@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from profiler import __version__
 from profiler.build import lower_bounds
 from profiler.bundles.run import NOISE
 from profiler.collect.collection import Collection
 from profiler.collect.outcomes import FactsOutcome, Outcomes, SessionNote, TimeOutcome
 from profiler.collect.run_inputs import measured_on
+from profiler.package import VERSION
 from profiler.reports import redact
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ def make_provenance(collection: Collection, outcomes: Outcomes, dropped: Sequenc
         "created_from": "clock",
         "purpose": NOISE if settings.pairs else None,
         "command_line": settings.command_line,
-        "profiler": __version__,
+        "profiler": VERSION,
         "python": machine.get("python"),
         "torch": machine.get("torch"),
         "gpu": gpu.get("name"),

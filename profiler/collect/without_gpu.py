@@ -14,7 +14,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from profiler import __version__
 from profiler.build import resources, toolchain
 from profiler.build.library import FailedBuild, remove_abandoned
 from profiler.build.resources import VersionResources
@@ -33,6 +32,7 @@ from profiler.emulator import cpu_check, facts
 from profiler.emulator.cpu_check import VersionCheck
 from profiler.errors import CannotJudge, Exit
 from profiler.evidence.gpu_parts import find_part
+from profiler.package import VERSION
 
 Progress = Callable[[str, str], None]  # version id, what happened
 PREDICTED_GPUS = ("H100-SXM", "A100-80GB", "L4")
@@ -239,7 +239,7 @@ def _provenance(catalog: Catalog, tools: Mapping[str, str], command_line: str) -
     known: dict[str, Any] = {
         "created_from": "clock",
         "command_line": command_line,
-        "profiler": __version__,
+        "profiler": VERSION,
         "python": platform.python_version(),
         "compile_flags": list(catalog.compile_flags),
         **tools,

@@ -18,6 +18,7 @@ from profiler.compare.kernel_pairs import KernelPair, Pairing, check_asked, is_c
 from profiler.compare.match_launches import kernel_filter, launch_labels, name_filter
 from profiler.compare.resolve_names import NothingShared, StoreOpener, VersionRef
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
+from profiler.evidence.gpu_arch import newest_running_on
 from profiler.evidence.launch import Launch
 from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
@@ -176,13 +177,13 @@ class _Resolver:
         arches = entries[0].arches if entries else ()
         shared = [arch for arch in arches if all(entry.supports(arch) for entry in entries)]
         versions = [version for name in names if (version := self._version(name, self._entry(name)))]
-        arch = (ran_on and stored_code.newest_running_on(ran_on, shared)) or (shared[-1] if shared else None)
+        arch = (ran_on and newest_running_on(ran_on, shared)) or (shared[-1] if shared else None)
         if self.choice.build or not versions:
             return arch
         store = self.store_opener()
         if ran_on and len(versions) == 1:
             stored_arches = stored_code.compiled_architectures(store, *versions[0])
-            arch = stored_code.newest_running_on(ran_on, stored_arches) or arch
+            arch = newest_running_on(ran_on, stored_arches) or arch
         return stored_code.common_architecture(store, versions, arch) or arch
 
     def code(self, name: str, side: Side | None, ordinal: int | None, like: Launch | None) -> SideCode:
@@ -289,7 +290,7 @@ class _Resolver:
 
     def _stored_code(self, name: str, stored: StoredCode, *, changed: bool) -> SideCode:
         notes = [f"the sources here are not those of that run: {_BUILD_HINT}"] if changed else []
-        if self.ran_on and not stored_code.newest_running_on(self.ran_on, [stored.arch]):
+        if self.ran_on and not newest_running_on(self.ran_on, [stored.arch]):
             notes.append(
                 f"the other side ran on compute capability {self.ran_on}, which this code does not run on"
             )

@@ -22,6 +22,7 @@ from profiler.documents.code_files import CodeFunction, examine_binary, triton_f
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, UnknownName
 from profiler.evidence import formatting
+from profiler.evidence.gpu_arch import newest_running_on
 from profiler.evidence.gpu_parts import DEFAULT_PART, GPU_PARTS, GpuPart, find_part
 from profiler.evidence.values import Evidence, Value
 from profiler.explain.sentence import NO_CHANGE, format_change
@@ -58,7 +59,6 @@ from profiler.model.version_prediction import (
 from profiler.model.version_run import LaunchRun
 from profiler.reports.read import is_report, launch_details, read_report
 from profiler.sass.disassembly import cubin_functions, extract_cubin
-from profiler.sass.stored_code import newest_running_on
 
 STOPPED = "stopped before it was predicted"  # why a call has no model, after Ctrl-C
 Progress = Callable[[str, str], None]  # version, what happened

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from profiler import __version__
 from profiler.documents.blocks import Block, Chart, Heading, Line, Name, Phrase, Table, to_page
 from profiler.documents.comparison import ComparisonDocument, compare_names
 from profiler.documents.document import Document
@@ -33,6 +32,7 @@ from profiler.evidence import formatting
 from profiler.evidence.cell import Cell
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence
+from profiler.package import VERSION
 from profiler.statistics.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class VersionReportDocument(Document):
     def blocks(self, *, everything: bool = False) -> Iterator[Block]:
         """How the versions stand, the best on each workload, their table, times over the runs, the diffs."""
         yield Heading(self.title, 1)
-        made = f"{formatting.timestamp(self.created)} · profiler {__version__}"
+        made = f"{formatting.timestamp(self.created)} · profiler {VERSION}"
         yield Line(f"{made} · numbers of static, modelled and measured evidence are never mixed")
         yield Line(self.table.headline, label="In one sentence")
         yield Table(("versions", "", "which"), _standings(self.table), right=(1,))

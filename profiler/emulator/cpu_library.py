@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from profiler import build_folder
 from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.catalog.sources import included_files
 from profiler.errors import BuildFailed, CannotJudge
+from profiler.package import build_folder
 
 RUNTIME = Path(__file__).resolve().parent / "cpucuda"
 

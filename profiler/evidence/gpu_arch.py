@@ -8,12 +8,14 @@ architecture is a field of its row: no other module asks for one by name.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import overload
 
 # A binary for sm_90a has instructions that only sm_90 has, one for sm_100f those of its family.
 # Source: CUDA C++ Programming Guide, "Feature-Set Compiler Targets".
 ARCH_PATTERN = re.compile(r"sm_(\d+)([af]?)")
+_PARTS = re.compile(r"sm_(\d+)(\d)([af]?)")  # the major number, the minor one, the letter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -430,3 +432,20 @@ def disassembled_as(name: str) -> str:
 def architecture_of(compute_capability: str) -> Architecture | None:
     """The row of a compute capability ("9.0"); None where the table lacks it."""
     return find_architecture(f"sm_{compute_capability.replace('.', '')}")
+
+
+def newest_running_on(capability: str, arches: Iterable[str]) -> str | None:
+    """The newest of the architectures whose code runs on a GPU of a compute capability ("9.0").
+
+    Code runs on GPUs of its major number and its minor number or a higher one, that of sm_90a on 9.0 alone.
+    Source: CUDA C++ Programming Guide, "Binary Compatibility" and "Feature-Set Compiler Targets".
+    """
+    major, minor = (int(part) for part in capability.split("."))
+    running = []
+    for arch in arches:
+        match = _PARTS.fullmatch(arch)
+        if match and int(match[1]) == major:
+            arch_minor, is_specific = int(match[2]), match[3] == "a"
+            if arch_minor == minor if is_specific else arch_minor <= minor:
+                running.append((arch_minor, is_specific, arch))
+    return max(running)[2] if running else None

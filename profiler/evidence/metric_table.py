@@ -10,12 +10,12 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
-from profiler import shipped
 from profiler.errors import BadMetricsFile
 from profiler.evidence.derived_forms import DerivedForm, is_between_units, parse_form
 from profiler.evidence.gpu_arch import ARCHITECTURES, holds_on
 from profiler.evidence.plain_file import read_plain
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.package import shipped
 
 DIRECTIONS = ("lower", "higher", "-")
 TIERS = ("lean", "full")

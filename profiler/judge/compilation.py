@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from profiler import shipped
 from profiler.build.code_images import architectures
 from profiler.build.elf import read_contents
 from profiler.build.kernel_names import function_name
@@ -20,11 +19,11 @@ from profiler.build.library import FailedBuild, ResourceUsage, build, parse_ptxa
 from profiler.build.toolchain import require_tool
 from profiler.catalog.catalog import Catalog
 from profiler.errors import BuildFailed, CannotJudge
-from profiler.evidence.gpu_arch import find_architecture
+from profiler.evidence.gpu_arch import find_architecture, newest_running_on
 from profiler.judge.candidate import Candidate
 from profiler.judge.isolation import Isolation, ProcessLimits
+from profiler.package import shipped
 from profiler.sass.disassembly import TOO_NEW, extract_cubin
-from profiler.sass.stored_code import newest_running_on
 
 CUBIN = "kernel.cubin"
 _COMPILER = ProcessLimits(120, memory_bytes=8 << 30)

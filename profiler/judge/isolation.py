@@ -16,11 +16,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from profiler import shipped
 from profiler.build.toolchain import find_tool
 from profiler.bundles.scratch import scratch_folder
 from profiler.errors import CannotJudge
 from profiler.judge.isolation_process import NOT_ISOLATED
+from profiler.package import shipped
 
 _PROCESS = Path(__file__).with_name("isolation_process.py")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")

@@ -24,6 +24,7 @@ from profiler.catalog.catalog import Catalog
 from profiler.catalog.problem import Problem, Workload
 from profiler.catalog.version import Version
 from profiler.errors import BuildFailed, UnknownName
+from profiler.evidence.gpu_arch import newest_running_on
 from profiler.evidence.gpu_parts import GpuPart
 from profiler.model.control_words import read_code_words
 from profiler.model.error_table import ErrorTable
@@ -31,7 +32,6 @@ from profiler.model.instructions import NoModel
 from profiler.model.prediction import CallTimes, LaunchPrediction, launch_inputs, predict_run
 from profiler.model.version_run import LauncherTimeout, VersionExecution, run_version
 from profiler.sass.disassembly import extract_cubin
-from profiler.sass.stored_code import newest_running_on
 
 _MACRO = re.compile(r"(\w+)=([\w.+-]+)")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,8 +18,6 @@ from profiler.sass.listing import Listing, make_listing
 
 if TYPE_CHECKING:
     from profiler.store.index import Store
-
-_ARCH = re.compile(r"sm_(\d+)(\d)([af]?)")
 
 
 @dataclass(frozen=True)
@@ -124,23 +121,6 @@ def common_architecture(
     if preferred in (common or ()):
         return preferred
     return max(common or (), key=natural_key, default=None)
-
-
-def newest_running_on(capability: str, arches: Iterable[str]) -> str | None:
-    """The newest of the architectures whose code runs on a GPU of a compute capability ("9.0").
-
-    Code runs on GPUs of its major number and its minor number or a higher one, that of sm_90a on 9.0 alone.
-    Source: CUDA C++ Programming Guide, "Binary Compatibility" and "Feature-Set Compiler Targets".
-    """
-    major, minor = (int(part) for part in capability.split("."))
-    running = []
-    for arch in arches:
-        match = _ARCH.fullmatch(arch)
-        if match and int(match[1]) == major:
-            arch_minor, is_specific = int(match[2]), match[3] == "a"
-            if arch_minor == minor if is_specific else arch_minor <= minor:
-                running.append((arch_minor, is_specific, arch))
-    return max(running)[2] if running else None
 
 
 def _runs(

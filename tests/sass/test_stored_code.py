@@ -18,6 +18,7 @@ from profiler.bundles import bundle, location
 from profiler.bundles.run import COLLECT, Attachment, Facts, Result, Run
 from profiler.cli import main
 from profiler.errors import BadBundle
+from profiler.evidence.gpu_arch import newest_running_on
 from profiler.evidence.values import Evidence, Value
 from profiler.sass import bundle_file, stored_code
 from profiler.sass.bundle_file import MachineCode
@@ -202,7 +203,7 @@ def test_an_architecture_that_nobody_compiled_for_names_those_there_are(tmp_path
 def test_code_runs_on_gpus_of_its_major_number_and_special_code_on_one(
     capability: str, arches: list[str], runs: str | None
 ) -> None:
-    assert stored_code.newest_running_on(capability, arches) == runs
+    assert newest_running_on(capability, arches) == runs
 
 
 def test_a_file_that_was_changed_after_sealing_is_no_code(tmp_path: Path) -> None:
