@@ -29,6 +29,8 @@ REPORTS = Path(os.environ.get("PROFILER_TEST_REPORTS") or ROOT.parent / "shared"
 # The files that take longest, so that no worker is left alone with one at the end. What the first one builds
 # is then there for all.
 FIRST = ("test_attention_lineage.py", "test_cpu_check.py")
+# A folder whose files share a browser and a server, which take seconds to start: one worker takes it, early.
+TOGETHER = "tests/browser/"
 # Files whose tests take minutes together and share nothing that is dear to make: of these a worker takes one
 # test at a time, after all other files, so that the workers end at about the same time.
 SPREAD = ("test_bench.py", "test_exploits.py", "test_live_registers.py", "test_version_run.py")
@@ -58,16 +60,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         if reason := toolchain.missing(*needed):
             item.add_marker(pytest.mark.skip(reason=reason))
     yield
-    items.sort(key=lambda item: _turn(item.path.name))
+    items.sort(key=lambda item: turn(item.nodeid))
 
 
-def _turn(file: str) -> int:
-    return FIRST.index(file) if file in FIRST else len(FIRST) + (file in SPREAD)
+def turn(nodeid: str) -> int:
+    """When a test is run: those with a smaller number come first."""
+    file = Path(nodeid.partition("::")[0]).name
+    if file in FIRST:
+        return FIRST.index(file)
+    return len(FIRST) + (0 if nodeid.startswith(TOGETHER) else 2 if file in SPREAD else 1)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist, which a bare GPU machine lacks
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """`--dist loadfile` gives a worker a whole file at a time, but of SPREAD one test."""
+    """`--dist loadfile` gives a worker a whole file at a time, but of SPREAD a test, and all of TOGETHER."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -80,7 +86,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def taken_at_once(nodeid: str) -> str:
-    """What a worker takes together with a test: its file, or of SPREAD the test alone."""
+    """What a worker takes together with a test: its file, of SPREAD the test alone, and all of TOGETHER."""
+    if nodeid.startswith(TOGETHER):
+        return TOGETHER
     file = nodeid.partition("::")[0]
     return nodeid if Path(file).name in SPREAD else file
 
@@ -180,11 +188,36 @@ def runtime_compiled_once(made_once: Callable[[str, Callable[[Path], object]], P
             compile_any(command, source)
             return
         *words, built = command
-        name = f"runtime-{cpu_library._digest(*cpu_library._runtime())}"
-        made = made_once(name, lambda folder: compile_any([*words, str(folder / "runtime.o")], source))
+        made = made_once(
+            cpu_library.runtime_name(),
+            lambda folder: compile_any([*words, str(folder / "runtime.o")], source),
+        )
         shutil.copyfile(made / "runtime.o", built)
 
     cpu_library._compile = compile_runtime_once
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tools_run_once() -> None:
+    """A worker asks cuobjdump and nvdisasm once for what they print of a file: to start one takes 0.3 s."""
+    from profiler.sass import disassembly
+
+    run = disassembly._run_tool
+    printed: dict[tuple[object, ...], str] = {}
+
+    def run_once(name: str, *arguments: str) -> str:
+        *options, path = arguments
+        programs = (disassembly.require_tool(name), disassembly.find_tool("nvdisasm"))
+        try:
+            content = Path(path).read_bytes()
+        except OSError:
+            return run(name, *arguments)
+        key = (name, programs, *options, hashlib.sha256(content).digest())
+        if key not in printed:
+            printed[key] = run(name, *arguments)
+        return printed[key]
+
+    disassembly._run_tool = run_once
 
 
 @pytest.fixture(scope="session")

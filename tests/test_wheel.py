@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.server, pytest.mark.timeout(1200)]
 class Installed:
     """An environment that holds the wheel, and the libraries it needs; called from an empty folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, builds: Path) -> None:
         self.environment, self.empty = folder / "environment", folder / "elsewhere"
         self.empty.mkdir()
         wheels = folder / "wheels"
@@ -50,6 +50,8 @@ class Installed:
         (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
         kept = {key: text for key, text in os.environ.items() if not key.startswith(("PROFILER_", "PYTHON"))}
         self.variables = {**kept, "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
+        # What was compiled is found by the hash of its sources: others than the checkout's are compiled.
+        self.variables["PROFILER_BUILD"] = str(builds)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [str(self.environment / "bin" / "profiler"), *words]
@@ -63,8 +65,8 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    return Installed(tmp_path_factory.mktemp("wheel"))
+def installed(tmp_path_factory: pytest.TempPathFactory, build_cache: Path) -> Installed:
+    return Installed(tmp_path_factory.mktemp("wheel"), build_cache)
 
 
 def names_below(folder: Path) -> set[str]:

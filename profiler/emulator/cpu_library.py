@@ -57,6 +57,7 @@ _NAN_PATTERN = {
     "-16843010": str(0xFFFEFEFE - 2**32),
     "4278124286": str(0xFFFEFEFE),
 }
+_RUNTIME_FLAGS = (*_COMMON, "-O3", "-fvisibility=hidden")
 _KEPT_FLAGS = ("-D", "-U")  # of a version's flags; the others are nvcc's, and folders come in `include`
 
 
@@ -83,8 +84,7 @@ def build_cpu_library(
         *(f"-I{path}" for path in (RUNTIME / "include", *folders)),
         *(flag for flag in flags if flag.startswith(_KEPT_FLAGS)),
     ]
-    runtime_sources, runtime_command = _runtime()
-    runtime = folder / f"runtime-{_digest(runtime_sources, runtime_command)}.o"
+    runtime = folder / runtime_name()
     words = [
         *command,
         runtime.name,
@@ -109,7 +109,9 @@ def build_cpu_library(
         with _runtime_lock:
             if not runtime.is_file():
                 compiled_runtime = Path(scratch) / "runtime.o"
-                _compile([*runtime_command, "-o", str(compiled_runtime)], RUNTIME / "runtime.cpp")
+                whole = RUNTIME / "runtime.cpp"
+                command = [_compiler(), *_RUNTIME_FLAGS, f"-I{RUNTIME / 'include'}", "-c", str(whole)]
+                _compile([*command, "-o", str(compiled_runtime)], whole)
                 os.replace(compiled_runtime, runtime)
         # -Bsymbolic: its calls must reach its own runtime, whatever else the process has loaded.
         link = ["-shared", "-Wl,-Bsymbolic,-z,defs", "-o", str(linked), str(compiled), str(runtime), "-ldl"]
@@ -157,11 +159,10 @@ def _with_checked_moves(assembly: str) -> str:
     return _PATTERN.sub(lambda match: _NAN_PATTERN[match[0]], assembly)
 
 
-def _runtime() -> tuple[list[Path], list[str]]:
-    """The runtime's files and the command that compiles them."""
-    include, source = RUNTIME / "include", RUNTIME / "runtime.cpp"
-    command = [_compiler(), *_COMMON, "-O3", "-fvisibility=hidden", f"-I{include}", "-c", str(source)]
-    return [source, *sorted((*RUNTIME.glob("*.h"), *include.glob("*.h")))], command
+def runtime_name() -> str:
+    """The file of the compiled runtime, wherever its sources lie: by the hash of them and of the flags."""
+    sources = [*RUNTIME.glob("*.cpp"), *RUNTIME.glob("*.h"), *(RUNTIME / "include").glob("*.h")]
+    return f"runtime-{_digest(sorted(sources), _RUNTIME_FLAGS)}.o"
 
 
 def _compile(command: Sequence[str], source: Path) -> None:
