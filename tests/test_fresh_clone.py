@@ -7,12 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from profiler.cli import GROUPS
-from tests.reportfiles import made_reports
+from tests.forked import Forked
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -71,7 +72,7 @@ GATES = ("gate", "gate attention", f"gate {AFTER} --baseline {BEFORE}")
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clone(tmp_path_factory: pytest.TempPathFactory, made_reports: Path) -> Path:
     """The files that git has, in a folder of their own, with three reports."""
     folder = tmp_path_factory.mktemp("clone")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -79,17 +80,38 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (ROOT / name).is_file() and not name.startswith("tests/"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
-    made = made_reports.write(tmp_path_factory.mktemp("made"))
-    shutil.copy(made / "mistic/prof1.ncu-rep", folder / "a.ncu-rep")
-    shutil.copy(made / "mistic/prof2.ncu-rep", folder / "b.ncu-rep")
-    shutil.copy(made / "ncar/MW_Baseline.ncu-rep", folder / "c.ncu-rep")
+    shutil.copy(made_reports / "mistic/prof1.ncu-rep", folder / "a.ncu-rep")
+    shutil.copy(made_reports / "mistic/prof2.ncu-rep", folder / "b.ncu-rep")
+    shutil.copy(made_reports / "ncar/MW_Baseline.ncu-rep", folder / "c.ncu-rep")
     return folder
 
 
+@pytest.fixture(scope="module")
+def forked(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
+    """What runs the clone's commands."""
+    python = Forked(clone, tmp_path_factory.mktemp("output"))
+    yield python
+    python.close()
+
+
+@pytest.fixture(scope="module")
+def indexed(clone: Path, forked: Forked, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The clone's data after `make dashboard` has indexed them."""
+    data = Path(shutil.copytree(clone / "data", tmp_path_factory.mktemp("indexed") / "data"))
+    done = forked.run("data", "index", environment=variables(clone, data))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return data
+
+
+def variables(clone: Path, data: Path | None = None) -> dict[str, str]:
+    """The environment that a command has in the clone."""
+    kept = {key: text for key, text in os.environ.items() if not key.startswith("PROFILER_")}
+    return kept | {"PYTHONPATH": str(clone)} | ({"PROFILER_DATA": str(data)} if data else {})
+
+
 def run(clone: Path, call: str, data: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {key: text for key, text in os.environ.items() if not key.startswith("PROFILER_")}
-    environment |= {"PYTHONPATH": str(clone)} | ({"PROFILER_DATA": str(data)} if data else {})
     command = [sys.executable, "-m", "profiler", *call.split()]
+    environment = variables(clone, data)
     return subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, check=False)
 
 
@@ -102,10 +124,14 @@ def test_every_command_of_the_readme_is_called_or_left_out_with_a_reason() -> No
     assert grouped == {name for name in called if " " in name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CALLS.keys() - COMPILED))
-def test_a_command_of_the_readme_passes_in_a_fresh_clone(clone: Path, name: str, tmp_path: Path) -> None:
-    shutil.copytree(clone / "data", tmp_path / "data")
-    done = run(clone, CALLS[name], tmp_path / "data")
+def test_a_command_of_the_readme_passes_in_a_fresh_clone(
+    clone: Path, forked: Forked, indexed: Path, name: str, tmp_path: Path
+) -> None:
+    """The gates below start as a shell starts them, and find no index."""
+    data = Path(shutil.copytree(indexed, tmp_path / "data"))
+    done = forked.run(*CALLS[name].split(), environment=variables(clone, data))
     assert (done.returncode, done.stderr.count("Traceback")) == (0, 0), done.stdout + done.stderr
 
 
@@ -118,6 +144,7 @@ def test_a_command_that_compiles_passes_in_a_fresh_clone(clone: Path, name: str,
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", GATES)
 def test_the_gate_passes_on_the_shipped_data_with_the_clones_own_folder(clone: Path, call: str) -> None:
     done = run(clone, call)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from profiler.evidence.values import Evidence, Value, pack_values
 from tests import lineages
 from tests.compared import compare_sides
 from tests.conftest import ROOT
+from tests.forked import Forked
 
 pytestmark = pytest.mark.slow  # each command is a process
 
@@ -583,6 +586,15 @@ def test_an_import_asks_for_its_first_report_before_it_loads_what_stores_it() ->
     assert not modules_after("import profiler.store.begin_import") & {*HEAVY, "numpy"}
 
 
+@pytest.fixture(scope="module")
+def without_dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
+    """A Python in which the libraries of the dashboard are not installed."""
+    missing = ("streamlit", "pandas", "plotly", "pyarrow", "numba")
+    python = Forked(ROOT, tmp_path_factory.mktemp("output"), missing)
+    yield python
+    python.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
@@ -592,6 +604,7 @@ def test_an_import_asks_for_its_first_report_before_it_loads_what_stores_it() ->
         "gate {b} --baseline {a} --format junit",
         "insights {b} --against {a}",
         "show {a} --all",
+        "data index",
         "trend duration",
         "regressions",
         "gate attention",
@@ -599,21 +612,15 @@ def test_an_import_asks_for_its_first_report_before_it_loads_what_stores_it() ->
     ],
 )
 def test_what_is_asked_of_reports_and_runs_needs_no_library_of_the_dashboard(
-    command: str, made_reports: Path, tmp_path: Path
+    command: str, made_reports: Path, committed_data: Path, without_dashboard: Forked, tmp_path: Path
 ) -> None:
     a, b = ncar(made_reports)
     argv = [word.format(a=a, b=b, out=tmp_path / "out.html") for word in command.split()]
-    missing = ["streamlit", "pandas", "plotly", "pyarrow", "numba"]
-    code = (
-        f"import sys; sys.modules.update(dict.fromkeys({missing})); from profiler.cli import main; "
-        f"sys.exit(main({argv}))"
-    )
-    variables = {
-        **os.environ,
-        "PROFILER_DATA": str(ROOT / "data"),
-        "PROFILER_DB": f"sqlite:///{tmp_path}/index",
-    }
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables)
+    # What makes the index has none; the others have a copy of one.
+    data = ROOT / "data" if command == "data index" else shutil.copytree(committed_data, tmp_path / "lineage")
+    index = tmp_path / "index" if command == "data index" else data / "index.db"
+    variables = {**os.environ, "PROFILER_DATA": str(data), "PROFILER_DB": f"sqlite:///{index}"}
+    done = without_dashboard.run(*argv, environment=variables)
     assert done.returncode in (0, 1), done.stderr
     assert done.stderr == ""
 
