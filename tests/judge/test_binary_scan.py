@@ -33,6 +33,8 @@ KERNEL = """
 }}
 """
 COUNTS = "atom.global.add.u32 %v1, [{}], 1;"
+# Of each way of reaching memory one: constant banks as operands, and loads of them through uniform registers.
+ARCHES = ["sm_80", "sm_100", *(pytest.param(arch, marks=pytest.mark.long) for arch in ("sm_90", "sm_121"))]
 
 
 def scan(tmp_path: Path, arch: str, text: str, *, doubts: bool = False) -> list[str]:
@@ -69,14 +71,14 @@ def scan(tmp_path: Path, arch: str, text: str, *, doubts: bool = False) -> list[
 
 
 @needs_sass
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "sm_121"])
+@pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize("data", [LEFT_BEHIND, LAUNCH_DATA, LEFT_BEHIND + LAUNCH_DATA])
 def test_data_that_no_instruction_can_reach_is_nothing(tmp_path: Path, arch: str, data: str) -> None:
     assert scan(tmp_path, arch, data + KERNEL.format(body="")) == []
 
 
 @needs_sass
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "sm_121"])
+@pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize(
     ("data", "body"),
     [
@@ -156,7 +158,7 @@ IN_LOCAL = """
 
 
 @needs_sass
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_100", "sm_121"])
+@pytest.mark.parametrize("arch", ARCHES)
 @pytest.mark.parametrize(
     ("body", "findings"),
     [
