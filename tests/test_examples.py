@@ -24,9 +24,9 @@ MARKED = [
 
 
 @pytest.fixture(autouse=True)
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The committed data, in a folder that an index may be written into."""
-    shutil.copytree(ROOT / "data", tmp_path / "data", ignore=shutil.ignore_patterns("index.db*"))
+def clone(tmp_path: Path, committed_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The committed data and their index, in a folder that may be written into."""
+    shutil.copytree(committed_data, tmp_path / "data")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PROFILER_DATA", raising=False)
     monkeypatch.delenv("PROFILER_DB", raising=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,9 @@ TABLE = metric_table.load_metrics()
 
 
 @pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def committed(tmp_path_factory: pytest.TempPathFactory, committed_data: Path) -> Path:
     """A data folder with the committed runs and an index of its own."""
-    folder = tmp_path_factory.mktemp("data")
-    (folder / "runs").symlink_to(ROOT / "data" / "runs")
-    return folder
+    return Path(shutil.copytree(committed_data, tmp_path_factory.mktemp("data") / "data"))
 
 
 def asked(

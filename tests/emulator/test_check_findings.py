@@ -149,7 +149,7 @@ SCALE = Scale()
 SCALE_VERSION = """
 [[version]]
 id = "{name}"
-file = "scale.cu"
+file = "sources/scale.cu"
 technique = "an element a thread"
 head_dims = [1]
 dtypes = ["fp32"]
@@ -157,13 +157,21 @@ flags = {flags}
 """
 
 
+@pytest.fixture(scope="module")
+def scale_sources(tmp_path_factory):
+    """The folder of the one source, to which families link: of libraries it is a part of what they are of."""
+    folder = tmp_path_factory.mktemp("scale")
+    (folder / "scale.cu").write_text(SCALE)
+    return folder
+
+
 @pytest.fixture
-def scale_family(tmp_path):
+def scale_family(tmp_path, scale_sources):
     """Writes a family of one source: versions by name with their flags, the problem with a text replaced."""
 
     def write(versions, old="", new=""):
         assert old in SCALE_PROBLEM
-        (tmp_path / "scale.cu").write_text(SCALE)
+        (tmp_path / "sources").symlink_to(scale_sources)
         (tmp_path / "scale.py").write_text(SCALE_PROBLEM.replace(old, new, 1) if old else SCALE_PROBLEM)
         entries = [
             SCALE_VERSION.format(name=name, flags=json.dumps(flags)) for name, flags in versions.items()

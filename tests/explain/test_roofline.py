@@ -22,7 +22,6 @@ from profiler.evidence.values import State, Value, pack_values
 from profiler.explain.roofline import UNKNOWN, UNUSED, USED, Roof, Roofline, roofline_of
 from profiler.reports import read as reports_read
 from tests import made
-from tests.conftest import ROOT
 
 TABLE = metric_table.load_metrics()
 PER_CYCLE = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed"
@@ -507,10 +506,9 @@ def test_a_report_without_a_point_exits_3_and_says_what_to_collect(
 
 @pytest.mark.slow
 def test_a_version_that_ran_on_no_gpu_is_not_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, committed_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-
-    shutil.copytree(ROOT / "data" / "runs", tmp_path / "data" / "runs")
+    shutil.copytree(committed_data, tmp_path / "data")
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("PROFILER_DB", raising=False)
     assert main(["roofline", "v2d_c"]) == 3

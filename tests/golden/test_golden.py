@@ -6,19 +6,21 @@ After an intended change `python -m tests.golden` writes the files again; name e
 from __future__ import annotations
 
 import gzip
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.golden.commands import FILES, REPORTS, SHIPPED, of_reports, printed
-from tests.golden.files import digest, kept_digests, shipped_data
+from tests.golden.files import digest, kept_digests
 
 
 @pytest.fixture(scope="module", autouse=True)
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def data(tmp_path_factory: pytest.TempPathFactory, committed_data: Path) -> Iterator[None]:
+    folder = shutil.copytree(committed_data, tmp_path_factory.mktemp("golden") / "data")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PROFILER_DATA", str(shipped_data(tmp_path_factory.mktemp("golden"))))
+        patch.setenv("PROFILER_DATA", str(folder))
         patch.delenv("PROFILER_DB", raising=False)
         yield
 

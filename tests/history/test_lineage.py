@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 
@@ -71,10 +72,12 @@ def test_without_a_gpu_the_newest_correct_version_ends_the_path(made_lineage: Li
 
 
 @pytest.mark.slow
-def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(tmp_path: Path) -> None:
-    (tmp_path / "runs").symlink_to(ROOT / "data" / "runs")
-    store = open_store(str(tmp_path))
-    committed = lineage.load_lineages(location.open_root(str(tmp_path)), store)["attention"]
+def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(
+    tmp_path: Path, committed_data: Path
+) -> None:
+    data = str(shutil.copytree(committed_data, tmp_path / "data"))
+    store = open_store(data)
+    committed = lineage.load_lineages(location.open_root(data), store)["attention"]
     correct_deepest_first = [status.version.id for status in committed.correct_deepest_first]
     assert correct_deepest_first[0] == "v2g_multicast", "not fp8_stage_c, the last of the catalogue"
     assert correct_deepest_first[-1] == "v1"
