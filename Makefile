@@ -31,8 +31,8 @@ lock: $(VENV)/.ready
 	$(BIN)/python .ci/lock.py
 
 $(VENV)/.test-ready: $(VENV)/.ready constraints.txt
-	$(PIP) -e '.[test]'
-	@command -v nvcc >/dev/null || [ -x "$$CUDA_HOME/bin/nvcc" ] || $(PIP) -e '.[build]'
+	@extras=test; command -v nvcc >/dev/null || [ -x "$$CUDA_HOME/bin/nvcc" ] || extras=test,build; \
+	$(PIP) -e ".[$$extras]"
 	touch $@
 
 dashboard: setup
@@ -53,17 +53,21 @@ style: $(VENV)/.test-ready
 lint: style
 	$(BIN)/mypy
 
-check: $(VENV)/.test-ready lint
-	$(PYTEST) -m "not compiler and not server and not browser and not gpu and not slow and not long"
-
 # Types take one processor a minute: they are checked beside the tests, and what is said of them comes last.
 # In a new checkout one process compiles meanwhile what every worker imports, which each would do at once.
+define TYPES_AND_TESTS
+@$(BIN)/mypy >$(VENV)/mypy.txt 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
+[ -d tests/__pycache__ ] || $(BIN)/python -m pytest -q --collect-only >/dev/null; \
+$(PYTEST) $(1); tests=$$?; \
+wait $$types; types=$$?; cat $(VENV)/mypy.txt; exit $$((tests | types))
+endef
+
+check: $(VENV)/.test-ready style
+	$(call TYPES_AND_TESTS,-m "not compiler and not server and not browser and not gpu and not slow and not long")
+
 test: WORKERS = $(TEST_WORKERS)
 test: $(VENV)/.test-ready chromium style
-	@$(BIN)/mypy >$(VENV)/mypy.txt 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
-	[ -d tests/__pycache__ ] || $(BIN)/python -m pytest -q --collect-only >/dev/null; \
-	$(PYTEST) -rs -m "not long"; tests=$$?; \
-	wait $$types; types=$$?; cat $(VENV)/mypy.txt; exit $$((tests | types))
+	$(call TYPES_AND_TESTS,-rs -m "not long")
 
 # What takes minutes or repeats what a shorter test shows: before a release, and after a change of what it tests.
 .PHONY: long

@@ -427,6 +427,7 @@ def test_a_workload_or_gpu_to_choose_from_files_is_refused(
         assert "profiler: --workload x: it selects among the results" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_backup_verify_and_prune_answer_what_the_commands_print(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 try:
     import numba
 except ImportError:  # installed without the extra `dashboard`
-    numba = None  # type: ignore[assignment]
+    numba = None
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Floats = NDArray[np.float64]

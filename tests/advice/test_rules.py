@@ -219,6 +219,7 @@ def test_a_rule_holds_where_all_its_conditions_do_and_says_its_numbers(rule: Rul
 OF_TOPIC = {rule.topic: rule for rule in RULES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rule",
     [

@@ -91,6 +91,7 @@ def test_an_answer_about_files_loads_no_index(tool: str, names: list[str], tmp_p
     assert done.stdout.split() == ([] if tool == "show" else ["numpy"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tool", "arguments"), QUESTIONS, ids=str)
 def test_an_answer_is_in_budget_and_every_number_has_a_state(
     roots: Roots, tool: str, arguments: dict[str, Any]

@@ -432,6 +432,7 @@ def killed_at(number: int, module: object, name: str, do: Callable[[], object]) 
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.slow
 def test_a_killed_backup_leaves_nothing_under_its_name_and_the_next_one_cleans_up(
     root: LocalRoot, tmp_path: Path
 ) -> None:
@@ -448,6 +449,7 @@ def test_a_killed_backup_leaves_nothing_under_its_name_and_the_next_one_cleans_u
     assert os.listdir(folder) == ["b.tar.gz"]
 
 
+@pytest.mark.slow
 def test_a_killed_restore_is_finished_by_another_one(packed: Path, root: LocalRoot, tmp_path: Path) -> None:
     target = tmp_path / "new"
     for number in (1, 2, 3):

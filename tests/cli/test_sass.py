@@ -129,6 +129,7 @@ def test_a_metric_that_cannot_be_shown_is_named_beside_the_rest(tmp_path: Path, 
     assert document(capsys, path, path)["left_out"]["b"] == {"smsp__kind": why}
 
 
+@pytest.mark.slow
 def test_the_hottest_rows_of_two_sides_are_printed_with_what_lies_around_them(
     made_reports: Path, capsys: Caught
 ) -> None:
@@ -154,6 +155,7 @@ def test_the_hottest_rows_of_two_sides_are_printed_with_what_lies_around_them(
     assert sum(plain["counts"].values()) == sum(len(pair["rows"]) for pair in plain["functions"])
 
 
+@pytest.mark.slow
 def test_renamed_instructions_are_counted_and_stand_beside_what_differs(
     made_reports: Path, capsys: Caught
 ) -> None:

@@ -125,6 +125,7 @@ class TestInsights:
         assert_html_escapes(document, "<i>", "<h3><code>side</code></h3>")
 
 
+@pytest.mark.slow
 def test_what_is_shown_is_the_same_where_no_more_than_that_was_read(good_reports: list[Path]) -> None:
     """Names, numbers, units, states and GPUs, to the last bit, for every report."""
     for path in good_reports:

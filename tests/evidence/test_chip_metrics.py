@@ -233,6 +233,7 @@ def test_nothing_is_proposed_where_nothing_is_near(tmp_path: Path) -> None:
     assert checked(tmp_path, GOOD, "foo")[0].endswith("see ncu --query-metrics")
 
 
+@pytest.mark.slow
 @library
 def test_names_that_nobody_could_mean_and_many_wrong_ones_take_little_time(tmp_path: Path) -> None:
     began = time.process_time()

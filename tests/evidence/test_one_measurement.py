@@ -91,6 +91,7 @@ class TestPublicReports:
         oracle = {path: REPORTS / "oracle" / f"{path.parent.name}__{path.name}.raw.csv" for path in files}
         return {path: export for path, export in sorted(oracle.items()) if export.exists()}
 
+    @pytest.mark.slow
     def test_every_report_is_its_export_and_no_other(self) -> None:
         reports = {path: read_report(path) for path in self.exports()}
         exported = {path: read_report(export) for path, export in self.exports().items()}

@@ -198,6 +198,7 @@ def without(read: Read, concepts: tuple[str, ...], *, stalls: bool) -> Read:
     return kept, reasons if stalls else dict.fromkeys(reasons, NOT_COLLECTED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("stalls", [True, False])
 def test_terms_and_residue_are_the_measured_difference_by_every_way(

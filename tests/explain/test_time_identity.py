@@ -90,6 +90,7 @@ def launch(full: list[tuple[str, Read]]) -> Read:
     return dict(full)["cutlass/report75#2"]
 
 
+@pytest.mark.slow
 def test_on_every_pair_of_real_launches_terms_and_residue_are_the_measured_difference(
     full: list[tuple[str, Read]],
 ) -> None:

@@ -18,6 +18,7 @@ def test_no_damaged_input_crashes_hangs_or_takes_memory(made_reports: Path) -> N
     assert result.refused.total() > 20
 
 
+@pytest.mark.slow
 def test_a_campaign_counts_crashes_and_silent_changes(
     made_reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

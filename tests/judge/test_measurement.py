@@ -29,6 +29,8 @@ from profiler.statistics.verdict import Verdict
 from tests import hostgpu
 from tests.judge.host_driver import SIGNATURE, HostDriver
 
+pytestmark = pytest.mark.slow  # imports torch
+
 WORKLOAD = ATTENTION.workload(batch=1, heads=2, len_q=32, len_kv=48, head_dim=64, causal=True, dtype="fp16")
 LABEL = WORKLOAD.label
 CATALOG = load_catalog()

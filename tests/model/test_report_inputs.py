@@ -78,6 +78,7 @@ class Asked(Values):
         return NOT_COLLECTED if name in self.lacking else super().value(name)
 
 
+@pytest.mark.slow
 def test_no_metric_is_asked_for_that_is_not_named_as_read(reports: Path) -> None:
     path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
     numbers = {

@@ -84,6 +84,7 @@ def answers(data: str, monkeypatch: pytest.MonkeyPatch, count: int = 2) -> tuple
     return verdict, code, len(report.regressions), report.coverage.unclear.total()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 16])
 def test_a_slower_kernel_of_one_machine_is_worse_in_all_three(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
@@ -93,6 +94,7 @@ def test_a_slower_kernel_of_one_machine_is_worse_in_all_three(
     assert (verdict, code, worse) == (Verdict.WORSE, Exit.REGRESSION, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 16])
 @pytest.mark.parametrize(
     ("after", "session", "expected"),

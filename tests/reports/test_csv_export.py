@@ -223,6 +223,7 @@ def test_labels_beside_names_are_read_by_name(tmp_path: Path) -> None:
     assert "Duration" not in launch.values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -22,6 +22,7 @@ def recorded() -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDED_REPORTS)
 def test_each_recorded_form_gives_what_the_report_holds(
     made_reports: Path, recorded: dict[str, bytes], tmp_path: Path, name: str

@@ -160,6 +160,7 @@ def test_a_launch_that_does_not_exist_is_refused(reports: Path) -> None:
         read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 4)
 
 
+@pytest.mark.slow
 def test_a_damaged_report_has_no_detail_and_leaves_no_cache(reports: Path, tmp_path: Path) -> None:
     with pytest.raises(UnreadableReport):
         read.launch_detail(reports / "bad" / "flip1_exception.ncu-rep", 0, tmp_path)
@@ -299,6 +300,7 @@ def test_a_metric_that_its_name_does_not_find_has_no_data_and_costs_no_other(
         reader_process.scalars(action, 0, sets)
 
 
+@pytest.mark.slow
 def test_the_launches_of_a_report_are_read_at_once_and_equal_those_read_one_by_one(
     reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,6 +333,7 @@ def test_the_launches_of_a_report_are_read_at_once_and_equal_those_read_one_by_o
             assert np.array_equal(column.values, other.per_pc[name].values, equal_nan=True)
 
 
+@pytest.mark.slow
 def test_where_the_reading_process_is_retired_another_reads_the_other_launches(
     reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,6 +371,7 @@ def test_a_launch_in_the_middle_is_read_without_those_before_it(
             opened.launch(str(report), ordinal, ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cutlass/report80", "llm.c/adamw_coalsecing_shared", "mistic/prof1"])
 def test_what_is_read_of_some_metrics_is_what_is_read_of_all(reports: Path, name: str) -> None:
     path = reports / f"{name}.ncu-rep"
@@ -389,6 +393,7 @@ def test_what_is_read_of_some_metrics_is_what_is_read_of_all(reports: Path, name
         assert not detail.instances
 
 
+@pytest.mark.slow
 def test_launches_of_one_kernel_are_disassembled_once(reports: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[int] = []
 

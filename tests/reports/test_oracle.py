@@ -72,6 +72,7 @@ STATES = {  # by what ncu prints
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 def test_every_number_agrees_with_ncu_and_none_is_invented(reports: Path, name: str) -> None:
     found = read.read_report(reports / f"{name}.ncu-rep")
@@ -139,6 +140,7 @@ def test_a_report_read_alone_is_the_report_read_after_others(reports: Path, name
         assert dict(one.values) == dict(other.values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ncar/MW_Baseline", "llm.c/adamw_coalsecing_shared", "cutlass/report75"])
 def test_excess_sectors_are_the_difference_of_two_counters_that_ncu_prints_in_sectors(
     reports: Path, name: str

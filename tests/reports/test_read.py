@@ -116,6 +116,7 @@ def test_damaged_reports_cost_the_good_ones_between_them_nothing(reports: Path, 
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deed", "told"),
     [
@@ -182,6 +183,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     return used
 
 
+@pytest.mark.slow
 def test_a_worker_that_has_grown_too_large_is_replaced_unnoticed(
     public_reports: Path, workers: set[int]
 ) -> None:
@@ -216,6 +218,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_parts, "PART_BYTES", 10_000)
 
 
+@pytest.mark.slow
 def test_a_report_read_in_parts_is_the_report_read_whole(
     reports: Path, in_parts: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +241,7 @@ def test_a_report_read_in_parts_is_the_report_read_whole(
         assert detail.per_pc.keys() == whole_detail.per_pc.keys()
 
 
+@pytest.mark.slow
 def test_parts_are_read_on_where_a_worker_is_replaced(
     reports: Path, small: Path, in_parts: None, misbehaving: Path
 ) -> None:
@@ -295,6 +299,7 @@ def made_launch_blocks(path: Path) -> list[Callable[[int], bytes]]:
     return [later(span, number) for number, span in enumerate(spans) if not span.is_shared]
 
 
+@pytest.mark.slow
 def test_a_report_that_is_too_large_is_not_called_damaged(reports: Path) -> None:
     with pytest.raises(UnreadableReport) as refused:
         read.read_report(reports / "cutlass" / "report80.ncu-rep", memory_bytes=200 << 20)

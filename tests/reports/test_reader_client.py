@@ -48,6 +48,7 @@ def spare_pid(memory_bytes: int = read.MEMORY_BYTES) -> int:
         return worker.start().pid
 
 
+@pytest.mark.slow
 def test_the_next_report_is_read_by_the_same_process(small: Path) -> None:
     first = read.read_report(small)
     pid = spare_pid()

@@ -50,6 +50,7 @@ def test_a_command_reads_the_prompt_and_leaves_a_candidate(tmp_path: Path) -> No
     assert journal.archive().elites[0] is record or journal.archive().elites[0].number == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

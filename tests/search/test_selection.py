@@ -10,6 +10,7 @@ from profiler.search.archive import confirmed
 from profiler.statistics.verdict import Verdict
 
 
+@pytest.mark.slow
 def test_of_two_hundred_equal_candidates_none_takes_a_seat_and_a_raw_float_changes_them() -> None:
     selection = search.select(1, seed=3)
     assert (selection.changed, selection.by_float) == (0, 1)
@@ -32,6 +33,7 @@ def test_selection_over_many_searches() -> None:
     assert winner.found >= 36
 
 
+@pytest.mark.slow
 def test_a_generator_that_obeys_gets_further_with_insights_than_without() -> None:
     with_insights, control = (search.obey(6, 8, share) for share in (0.0, 1.0))
     assert np.median(with_insights.best_us) <= np.median(control.best_us)

@@ -42,6 +42,7 @@ def test_flags_find_the_swizzle_in_the_modelled_landscape(tmp_path: Path) -> Non
     assert best.time_ns("2x8x2048x64") < 0.6 * archive.seed.time_ns("2x8x2048x64")  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_nothing_is_proposed_twice_and_the_end_is_said(tmp_path: Path) -> None:
     journal = make_search(tmp_path, seed=3)
     assert run_search(journal, 10_000) == "every combination of the macros was tried"
@@ -82,6 +83,7 @@ def test_two_runs_of_one_seed_are_one_search(tmp_path: Path) -> None:
     assert summary(a) == summary(b)
 
 
+@pytest.mark.slow
 def test_fifty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     undisturbed, killed = (make_search(tmp_path / name, seed=2) for name in ("whole", "killed"))
     run_search(undisturbed, 45)
@@ -92,6 +94,7 @@ def test_fifty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     assert summary(killed) == summary(undisturbed)
 
 
+@pytest.mark.slow
 def test_two_workers_share_a_search(tmp_path: Path) -> None:
     journal = make_search(tmp_path, seed=4)
     apart("together", journal.folder, 40, 2)
@@ -193,6 +196,7 @@ def run_batches(journal: Journal, total: int, judge: LandscapeJudge, batch: int)
     Worker(journal, judge, load_generator("flags", 10), batch=batch).run(WorkerLimits(total=total))
 
 
+@pytest.mark.slow
 def test_a_batch_is_screened_first_and_fewer_candidates_are_judged(tmp_path: Path) -> None:
     """Where the fastest of twelve are judged first, more of the others are slower than every elite."""
     judged_ones, best = {1: 0, 12: 0}, {1: 0.0, 12: 0.0}

@@ -432,6 +432,7 @@ def test_rounds_with_heavy_tails_are_judged_by_the_trimmed_mean() -> None:
     assert by_t.mean() < 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.0005, 0.003, 0.01])
 def test_a_coarse_tick_makes_no_change_of_its_own(noise: float) -> None:
     """5 µs calls whose readings are rounded to 512 ns: +0.2 % must not become a tick of +10 %."""
@@ -456,6 +457,7 @@ def test_a_change_beyond_a_factor_of_20_asks_for_the_units() -> None:
     assert judge_live_pair(a, replace(b, ns=b.ns * 15)).verdict is Verdict.WORSE
 
 
+@pytest.mark.slow
 def test_rounds_asked_for_tell_in_four_of_five() -> None:
     rng = np.random.default_rng(12)
     settled = []

@@ -21,6 +21,7 @@ def test_samples_of_one_round_count_once() -> None:
     assert median_interval(np.repeat(levels, 50), np.repeat(np.arange(7), 50)) == (1.0, 7.0)
 
 
+@pytest.mark.slow
 def test_it_holds_the_true_median_as_often_as_it_says() -> None:
     rng = np.random.default_rng(1)
     rounds = np.arange(25)

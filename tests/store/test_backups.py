@@ -46,6 +46,7 @@ def rows() -> object:
         return store.row_digests().runs
 
 
+@pytest.mark.slow
 def test_a_restored_folder_gives_the_same_index(data: Path, tmp_path: Path) -> None:
     relabel(run_ids(data)[0], version="better", why="a typing error")
     before = rows()

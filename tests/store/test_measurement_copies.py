@@ -92,6 +92,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(tmp_path / "data")
 
 
+@pytest.mark.slow
 def test_a_folder_with_all_forms_of_a_capture_is_one_run_of_the_report(tmp_path: Path, data: str) -> None:
     folder = tmp_path / "captures"
     details_csv(folder / "a.details.csv")
@@ -233,6 +234,7 @@ def test_a_stored_run_and_its_export_are_one_for_the_gate(tmp_path: Path, data: 
     assert main(["gate", export, "--baseline", imported.run_id]) == Exit.UNJUDGED
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (REPORTS / "oracle").exists(), reason="../shared/reports is absent")
 def test_public_reports_and_what_ncu_printed_of_them_are_one_run_each(data: str) -> None:
     reports = [

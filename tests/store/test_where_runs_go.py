@@ -48,6 +48,7 @@ def test_a_folder_that_is_named_takes_them(tmp_path: Path, monkeypatch: pytest.M
     assert folder(for_runs=True) == tmp_path / "named"
 
 
+@pytest.mark.slow
 def test_import_says_where_it_put_them_and_the_same_index_has_them(
     made_reports: Path, tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_a_tree_has_a_place_for_everyone_and_the_path_is_straight() -> None:
     assert search_tree.picture([]) == ""
 
 
+@pytest.mark.slow
 def test_of_many_candidates_the_tree_keeps_those_that_lead_somewhere(tmp_path: Path) -> None:
     document = search_document(searched(tmp_path, 50))
     nodes, folded = search_summary.tree(document, "c40", {})

@@ -119,6 +119,7 @@ def test_one_web_socket_too_many_gets_503_until_another_has_closed() -> None:
     assert found == [[None, None, 503, None]]
 
 
+@pytest.mark.slow
 def test_the_browser_is_opened_at_the_address_that_is_served_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
     browser, opened = tmp_path / "browser", tmp_path / "opened"

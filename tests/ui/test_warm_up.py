@@ -39,6 +39,7 @@ def started(app: Path, data: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_modules_of_every_page_are_there_when_the_waiting_ends(tmp_path: Path) -> None:
     assert started(ROOT / "app.py", tmp_path).stdout.split() == [
         "pandas",
@@ -47,6 +48,7 @@ def test_modules_of_every_page_are_there_when_the_waiting_ends(tmp_path: Path) -
     ]
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_imported_keeps_no_visitor_waiting(tmp_path: Path) -> None:
     app = tmp_path / "app.py"
     app.write_text("import no_such_module\n")
