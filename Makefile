@@ -6,8 +6,8 @@ PORT ?= 8501
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
 
 WORKERS ?= logical
-# The tests of `make test` wait for browsers and servers: a worker more than processors works meanwhile.
-TEST_WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# The tests of `make test` wait for servers, and one worker for a browser: two more than processors work meanwhile.
+TEST_WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 # A thread for each worker: the libraries of numpy would start one a core in every one of them.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 

@@ -459,6 +459,6 @@ def test_a_checks_line_says_what_came_of_it(lineage: catalog.Catalog) -> None:
 
 
 def test_an_architecture_that_no_version_takes_is_nothing_to_judge(lineage: catalog.Catalog) -> None:
-    dissection = without_gpu.dissect(lineage, lineage.pick(["v1"]), ["sm_77"], predicted_gpus=[])
+    dissection = without_gpu.dissect(lineage, lineage.pick(["v2c_v1"]), ["sm_77"], predicted_gpus=[])
     assert dissection.exit_code == 3
     assert any("sm_77" in words for words in dissection.missing)

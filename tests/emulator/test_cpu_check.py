@@ -35,7 +35,7 @@ def builds(tmp_path_factory):
         yield
 
 
-SAMPLE = ("v1", "v2c_v5", "v2d_a", "v2d_b", "flashcore_wmma", "fp8_stage_c")  # of the good versions
+SAMPLE = ("v2c_v5", "v2d_a", "v2d_b", "flashcore_wmma", "fp8_stage_c")  # of the good versions
 ALL_SEEDS = pytest.param(None, id="all-schedules", marks=pytest.mark.long)
 
 
