@@ -419,9 +419,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         f"{'target H3, H4, H5':32}{'0.970':>10}{'0.900':>8}{'0.100':>9}{'':>9}"
         f"{45:>7}{70:>7}{95:>7}{'0.50':>10}"
     )
-    print(row("ours", tally(ours, histories, still, fresh), milliseconds(ours, rng, min(200, 10 * count))), flush=True)
+    timed = min(200, 10 * count)
+    print(row("ours", tally(ours, histories, still, fresh), milliseconds(ours, rng, timed)), flush=True)
     few = (histories[:peers], still[:peers], fresh[: peers * len(AFTER)])
-    print(row("ours, the peers' series", tally(ours, *few), milliseconds(ours, rng, min(200, 10 * count))), flush=True)
+    print(row("ours, the peers' series", tally(ours, *few), milliseconds(ours, rng, timed)), flush=True)
     for name, find in ruptures_methods().items() or {"ruptures": None}.items():
         if find is None:
             print(f"{name:32}not measured: not installed")
