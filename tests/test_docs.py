@@ -128,7 +128,10 @@ def test_no_message_names_a_file_that_an_installed_wheel_lacks() -> None:
     """Docstrings are for whoever reads the code, which has docs/ beside it."""
     named = []
     for path in sorted((ROOT / "profiler").rglob("*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        if "docs/" not in text:
+            continue
+        tree = ast.parse(text)
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         named += [
             f"{path.relative_to(ROOT)}:{node.lineno}"

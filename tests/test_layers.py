@@ -222,13 +222,20 @@ def test_what_could_be_installed_alone_needs_no_more_than_is_listed(what: str) -
     assert needed == libraries
 
 
+@functools.cache
+def classes_of(path: Path) -> list[ast.ClassDef]:
+    """Every class of a file."""
+    text = path.read_text("utf-8")
+    nodes = ast.walk(ast.parse(text)) if "class " in text else ()
+    return [node for node in nodes if isinstance(node, ast.ClassDef)]
+
+
 def test_a_class_name_stands_once() -> None:
     """A reader who meets a name, in a traceback or an editor's list, knows which class it is."""
     modules: dict[str, list[str]] = {}
     for module, path in SOURCES.items():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                modules.setdefault(node.name, []).append(module)
+        for node in classes_of(path):
+            modules.setdefault(node.name, []).append(module)
     assert {name: where for name, where in modules.items() if len(where) > 1} == {}
 
 
@@ -246,8 +253,8 @@ def test_where_a_result_stands_is_a_cell() -> None:
     classes = [
         f"{module}.{node.name}"
         for module, path in SOURCES.items()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ClassDef) and {"workload", "gpu"} <= fields_of(node) <= place
+        for node in classes_of(path)
+        if {"workload", "gpu"} <= fields_of(node) <= place
     ]
     assert classes == ["evidence.cell.Cell", "evidence.cell.CellFilter"]
 

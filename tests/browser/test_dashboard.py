@@ -372,6 +372,7 @@ def test_the_end_of_a_kernel_name_is_seen_on_a_phone(phone: Any, dashboard: str)
     assert all(width > 30 and room >= 0 for width, room, _ in ends)
 
 
+@pytest.mark.long  # what the two dropped reports show, on real ones
 def test_the_diff_of_public_reports_shows_the_numbers_of_compare_too(
     browser: Any, public_reports: Path, tmp_path: Path
 ) -> None:

@@ -28,7 +28,8 @@ _WORDS = re.compile(r"^[a-z-]+$")
 
 def texts_of(path: Path) -> Iterator[str]:
     """The texts of a module, what a value is put into standing as {}; lists of words as one text."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    source = path.read_text("utf-8")
+    for node in ast.walk(ast.parse(source)) if re.search(r"profiler[\"' ]", source) else ():
         if isinstance(node, ast.JoinedStr):
             yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
