@@ -34,11 +34,14 @@ from profiler.statistics.verdict import Verdict
 
 _NAMED = 3  # functions that one line names
 _OUTCOMES = {
-    Verdict.WORSE: Outcome.FAILED,
-    Verdict.UNCLEAR: Outcome.UNJUDGED,
-    Verdict.MISSING: Outcome.UNJUDGED,
-    Verdict.BETTER: Outcome.PASSED,
-    Verdict.CHANGED: Outcome.NOTED,
+    verdict: Outcome.FAILED
+    if verdict.traits.fails
+    else Outcome.UNJUDGED
+    if not verdict.traits.decided
+    else Outcome.PASSED
+    if verdict.traits.moved
+    else Outcome.NOTED
+    for verdict in Verdict
 }
 
 
