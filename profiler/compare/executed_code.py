@@ -48,7 +48,8 @@ def doubt_equal_code(pairs: Sequence[PairComparison], a: Side, b: Side) -> list[
 
     Or as many, in one launch a side: a time that moved then is not the code's, and single launches of one
     program were seen 27 % apart where clocks are free. Of report files, which hold the code, and of pairs
-    that all else leaves better or worse. Where no code is held, what was counted has to show a change of it.
+    that all else leaves better or worse, or unclear for a time too short to tell. Where no code is held, what
+    was counted has to show a change of it.
     """
     left = _MOST_READ
     judged = []
@@ -92,13 +93,15 @@ def machine_code(side: Side, launch: Launch) -> tuple[str, ...]:
 def _is_asked(pair: PairComparison) -> bool:
     if pair.is_sampled or pair.workload_change or pair.paired_by is PairedBy.DECLARED:
         return False
-    if not pair.verdict.traits.moved:
+    moved = pair.verdict.traits.moved
+    # A launch too short for its time to tell is unclear, and its counts are judged all the same.
+    if not moved and pair.verdict is not Verdict.UNCLEAR:
         return False
     if (pair.a.grid, pair.a.block) != (pair.b.grid, pair.b.block):  # another block is tuning
         return False
     work = instructions_ratio(pair.a, pair.b)
     is_other_work = bool(work and work.moved(_MOVED))
-    return (is_other_work or _is_time_alone(pair, work)) and build_change(pair.a, pair.b) is None
+    return (is_other_work or (moved and _is_time_alone(pair, work))) and build_change(pair.a, pair.b) is None
 
 
 def _is_near(pair: PairComparison, limit: float = _FAR) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import profiler
 from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, compare
 from profiler.compare.executed_code import machine_code
@@ -84,6 +85,20 @@ def test_more_of_the_same_machine_code_is_other_data(
     assert back.pairs[0].verdict is (Verdict.BETTER if expected is Verdict.WORSE else expected)
     change = there.pairs[0].workload_change
     assert (change is not None and change.whatever_the_code) is (expected is Verdict.UNCLEAR)
+
+
+def test_more_of_the_same_machine_code_is_other_data_where_the_time_is_too_short_to_tell(
+    tmp_path: Path,
+) -> None:
+    a = report(tmp_path / "a.ncu-rep", "v1", 2400, 100_000)
+    b = report(tmp_path / "b.ncu-rep", "v1", 3870, 190_000)
+    edited = report(tmp_path / "edited.ncu-rep", "edited", 3870, 190_000)
+    assert profiler.gate(b, baseline=a).exit_code == 3
+    assert profiler.gate(edited, baseline=a).exit_code == 1, "other code that executes more"
+    change = compared(a, b).pairs[0].workload_change
+    assert change is not None
+    assert change.whatever_the_code
+    assert compared(a, edited).pairs[0].workload_change is None
 
 
 @pytest.mark.parametrize(
