@@ -115,7 +115,7 @@ class Report:
     name: str  # the file's name as the user gave it
     sha256: str
     size_bytes: int
-    form: str  # ncu-rep, csv-raw or csv-details
+    form: str  # ncu-rep, csv-raw, csv-details or text-details
     session: Session
     launches: tuple[Launch, ...]
     warnings: tuple[str, ...] = ()  # what shows that the file may have changed since it was written

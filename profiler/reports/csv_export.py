@@ -1,11 +1,12 @@
-"""The CSV that ncu prints on its raw and details pages: two shapes, scaled units, what it leaves unsaid."""
+"""The text that ncu prints of its raw and details pages: its shapes, scaled units, what it leaves unsaid."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
+import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -13,6 +14,7 @@ from typing import TextIO
 from profiler.errors import UnreadableReport
 from profiler.evidence.launch import Launch, Report, RuleResult, Session, kernel_base_name, one_line
 from profiler.evidence.values import MetricSet, State, Value, Values, is_duration, is_placeholder, pack_values
+from profiler.reports import text_page
 from profiler.reports.csv_labels import name_of_label
 from profiler.reports.csv_numbers import CommaDecimals, NumberForm, Unusable, base_unit, cut, is_scaled
 from profiler.reports.reader_process import UNITS
@@ -54,7 +56,6 @@ _SUMMARY = re.compile(r'"?Process ID"?,.*\bInvocations\b')
 _OTHER_PAGES = {
     "Launch Settings": "is the session page, which holds no launch",
     '"Kernel Name"': "is the source page, which holds no launch",
-    "    Section: ": "is the details page without --csv",
 }
 
 # A launch that ran took time and cycles. In scaled units ncu prints NaN as 0 or 0.000000 (2024.1, 2024.2).
@@ -217,6 +218,7 @@ class _Lines:
     stream: TextIO
     is_quoted: bool = True  # whether rows begin with a quotation mark, as ncu prints them
     in_table: bool = False  # whether a header was seen: from there on what is no row is left out
+    is_text: bool = False  # whether it is a page without --csv, whose tables show their ends
     errors: dict[str, None] = field(default_factory=dict)  # of ncu, in its own words
     foreign: list[str] = field(default_factory=list)  # lines between rows that ncu did not print
     other_columns: int = 0  # of the table of GPUs and links between rows (--print-details all)
@@ -234,7 +236,7 @@ class _Lines:
                     self.errors[cut(error[1], 200)] = None
                 if not of_ncu.start() or not self.in_table:
                     continue
-            if line[-1] not in "\r\n":
+            if line[-1] not in "\r\n" and not self.is_text:
                 self._refuse_open_end(line, number)
             if self.in_table and is_whole:
                 line = self._row_in(line)
@@ -334,6 +336,8 @@ def _tables(stream: TextIO, numbers: NumberForm, warnings: dict[str, None]) -> t
     source = _Lines(stream)
     lines = iter(source)
     header_line = _find_header(source, lines)
+    if text_page.is_launch(header_line):
+        return "text-details", _text_drafts(source, itertools.chain([header_line], lines), numbers, warnings)
     source.is_quoted, source.in_table = header_line.startswith('"'), True
     header = next(csv.reader([header_line], strict=True))
     long_form = _is_long(header)
@@ -378,10 +382,31 @@ def _tables(stream: TextIO, numbers: NumberForm, warnings: dict[str, None]) -> t
     return ("csv-details" if long_form else "csv-raw"), drafts
 
 
+def _text_drafts(
+    source: _Lines, lines: Iterable[str], numbers: NumberForm, warnings: dict[str, None]
+) -> list[_Draft]:
+    """The launches of a details page that was printed without --csv."""
+    source.is_text = True
+    drafts: list[_Draft] = []
+    for cells in text_page.rows(lines):
+        if "Metric Name" in cells:
+            _add_row(drafts[-1], cells, numbers)
+        else:
+            drafts.append(_Draft(0, cells))
+    for draft in drafts:
+        draft.rows.doubts.clear()  # --print-details all prints labels and names in one section
+    warnings |= dict.fromkeys(source.doubts())
+    warnings |= dict.fromkeys(_doubts_of_values(drafts))
+    warnings |= dict.fromkeys(_doubts_of_launches(drafts, long_form=True))
+    return drafts
+
+
 def _find_header(source: _Lines, lines: Iterator[str]) -> str:
-    """The first header of a table; raises Unusable with what the file is in place of one."""
+    """The first header of a table, or launch of a page without --csv; raises Unusable for what is neither."""
     line = ""
     for line in lines:
+        if text_page.is_launch(line):
+            return line
         if header := _header_in(line):
             return header
         if _SUMMARY.match(line):
@@ -556,8 +581,8 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
         function=kernel_base_name(name).rpartition("::")[2],  # ncu's own function names have no namespace
         demangled=name,
         mangled="",
-        grid=_dimensions(cells, "Grid Size"),
-        block=_dimensions(cells, "Block Size"),
+        grid=_size(cells, "Grid Size", values, "launch__grid_"),
+        block=_size(cells, "Block Size", values, "launch__block_"),
         stream=int(stream.group()) if stream else None,
         nvtx=tuple(map(one_line, _ranges(cells))),
         ordinal=ordinal,
@@ -589,6 +614,19 @@ def _matched(form: re.Pattern[str], cells: Mapping[str, str], column: str) -> re
     if text and not match:
         raise Unusable(f"{column} is {cut(text)!r}, which ncu does not print; export it again")
     return match
+
+
+def _size(
+    cells: Mapping[str, str], column: str, values: Mapping[str, Value], prefix: str
+) -> tuple[int, int, int] | None:
+    """Blocks or threads by dimension; how many in one where no shape is printed, as by ncu 2020 to 2022."""
+    if column in cells:
+        return _dimensions(cells, column)
+    names = [prefix + axis for axis in ("dim_x", "dim_y", "dim_z")]
+    x, y, z, total = (values[name].number if name in values else None for name in (*names, f"{prefix}size"))
+    if x and y and z:
+        return int(x), int(y), int(z)
+    return (int(total), 1, 1) if total else None
 
 
 def _dimensions(cells: Mapping[str, str], column: str) -> tuple[int, int, int] | None:

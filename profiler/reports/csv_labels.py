@@ -49,6 +49,8 @@ _OF_SECTIONS: Mapping[str, Mapping[str, str]] = {
         "Issued Instructions": "smsp__inst_issued.sum",
     },
     "Launch Statistics": {
+        "Block Size": "launch__block_size",
+        "Grid Size": "launch__grid_size",
         "Registers Per Thread": "launch__registers_per_thread",
         "Static Shared Memory Per Block": "launch__shared_mem_per_block_static",
         "Dynamic Shared Memory Per Block": "launch__shared_mem_per_block_dynamic",
