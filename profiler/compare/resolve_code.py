@@ -210,10 +210,7 @@ class _Resolver:
         """The code of a launch, read from its report."""
         launch = self._choose_launch(side, name, ordinal, like)
         with open_report_of_launch(side, name, launch, self.store_opener) as path:
-            if path.suffix.lower() == ".csv":
-                raise CannotJudge(
-                    f"{name}: ncu's CSV holds no machine code: name the report that it was made of"
-                )
+            read.refuse_printed(path, name)
             detail = read.launch_detail(path, launch.ordinal)
         label = launch_labels(side.launches)[side.launches.index(launch)]
         if not len(detail.pcs):

@@ -57,7 +57,7 @@ from profiler.model.version_prediction import (
     with_macros,
 )
 from profiler.model.version_run import LaunchRun
-from profiler.reports.read import is_report, launch_details, read_report
+from profiler.reports.read import is_report, launch_details, read_report, refuse_printed
 from profiler.sass.disassembly import cubin_functions, extract_cubin
 
 STOPPED = "stopped before it was predicted"  # why a call has no model, after Ctrl-C
@@ -197,6 +197,8 @@ def predict_names(
         return PredictionDocument(
             tuple(_cubin_calls(codes, launch, gpus, against, errors, with_what_ifs)), errors
         )
+    for name in names:
+        refuse_printed(Path(name), name)
     reports = [name for name in names if is_report(Path(name))]
     if reports:
         if len(reports) < len(names) or against or macros or workloads:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profiler.errors import UnreadableReport
+from profiler.errors import CannotJudge, UnreadableReport
 from profiler.evidence.launch import Launch, Report, RuleResult, Session, one_line
 from profiler.evidence.values import SLOT_BYTES, MetricSet, State, Values, is_placeholder, may_be_placeholder
 from profiler.reports import file_format, memory_limit, reader_client, report_parts
@@ -245,6 +245,12 @@ def _refuse_what_is_no_file(path: Path) -> None:
         raise UnreadableReport(
             f"{path}: a compressed report; open it in Nsight Compute and save it as .ncu-rep"
         )
+
+
+def refuse_printed(path: Path, name: str) -> None:
+    """Raise CannotJudge for a file that is no `.ncu-rep`: what ncu prints of one holds no machine code."""
+    if path.is_file() and _is_csv(path):
+        raise CannotJudge(f"{name}: a text holds no machine code: name the report that it was made of")
 
 
 def _is_csv(path: Path) -> bool:

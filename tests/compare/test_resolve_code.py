@@ -129,7 +129,7 @@ class TestLaunches:
         assert "--arch" not in str(raised.value), "a file names no version"
 
     def test_a_csv_has_no_machine_code(self, made_reports: Path) -> None:
-        with pytest.raises(CannotJudge, match="ncu's CSV holds no machine code"):
+        with pytest.raises(CannotJudge, match="a text holds no machine code"):
             resolve_code([str(made_reports / "csv" / "kernel_0009.details.csv")], CodeChoice(), no_store)
 
     def test_a_workload_selects_nothing_of_files(self, one: str) -> None:

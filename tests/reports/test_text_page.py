@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import profiler
-from profiler.errors import UnreadableReport
+from profiler.errors import CannotJudge, UnreadableReport
 from profiler.evidence.launch import Report
 from profiler.evidence.values import State, Value
 from profiler.reports.read import read_report
@@ -164,3 +164,11 @@ def test_older_logs_of_other_sizes_are_not_compared(tmp_path: Path) -> None:
     large.write_text(OLD.replace("2,048", "8,192").replace("67.50", "270.00").replace("6,567", "26,268"))
     assert profiler.gate(large, baseline=small).exit_code == 3
     assert profiler.gate(small, baseline=large).exit_code == 3
+
+
+@pytest.mark.parametrize("name", ["made.log", "made.csv"])
+def test_no_time_is_modelled_of_a_text_which_holds_no_machine_code(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(LAUNCH + SPEED)
+    with pytest.raises(CannotJudge, match="holds no machine code: name the report"):
+        profiler.predict(path)
