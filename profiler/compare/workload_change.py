@@ -287,10 +287,14 @@ def _covers_same_threads(a: tuple[_Size, _Size], b: tuple[_Size, _Size]) -> bool
     Threads come in whole blocks, so that another block rounds them otherwise. They are compared in each
     dimension, and all together, since they may be laid out otherwise.
     """
-    # g blocks of n threads are made for more than (g - 1) n and at most g n.
-    ranges_a, ranges_b = ([((g - 1) * n, g * n) for g, n in zip(*side, strict=True)] for side in (a, b))
-    pairs = list(zip(ranges_a, ranges_b, strict=True))
-    if all(low_a < high_b and low_b < high_a for (low_a, high_a), (low_b, high_b) in pairs):
+    # g blocks of n threads are made for more than (g - 1) n and at most g n, or from (g - 1) n on where the
+    # source adds a block to a whole quotient (`size / n + 1`). That one of two blocks is rounded so shows.
+    ranges_a, ranges_b = ([((g - 1) * n, g * n, n) for g, n in zip(*side, strict=True)] for side in (a, b))
+    pairs = zip(ranges_a, ranges_b, strict=True)
+    if all(
+        (low_a < high_b and low_b < high_a) or (n_a != n_b and (low_a == high_b or low_b == high_a))
+        for (low_a, high_a, n_a), (low_b, high_b, n_b) in pairs
+    ):
         return True
     total_a, total_b = (math.prod(grid) * math.prod(block) for grid, block in (a, b))
     return abs(total_a - total_b) < max(math.prod(a[1]), math.prod(b[1]))

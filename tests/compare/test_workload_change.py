@@ -204,6 +204,10 @@ def test_the_document_has_these_rows_and_no_other() -> None:
         (((8, 8, 1), (16, 16, 1)), ((32, 32, 1), (16, 16, 1)), False),
         (((4, 6, 1), (16, 16, 1)), ((24, 1, 1), (256, 1, 1)), True),  # laid out in one dimension
         (((8, 8, 1), (16, 16, 1)), ((7, 9, 1), (16, 16, 1)), False),
+        # 1200 x 800 in whole blocks, and by `1200 / 8 + 1`: one of the two is rounded as no other block is
+        (((75, 50, 1), (16, 16, 1)), ((151, 101, 1), (8, 8, 1)), True),
+        (((75, 50, 1), (16, 16, 1)), ((152, 101, 1), (8, 8, 1)), False),
+        (((75, 50, 1), (16, 16, 1)), ((76, 51, 1), (16, 16, 1)), False),
     ],
 )
 def test_the_same_threads_in_other_blocks(a: tuple[Size, Size], b: tuple[Size, Size], same: bool) -> None:
