@@ -24,7 +24,7 @@ import numpy as np
 
 from profiler.build.elf import read_relocations, read_sections, read_symbols, section_name
 from profiler.build.library import ResourceUsage
-from profiler.build.opcode_counts import INSTRUCTION_BYTES
+from profiler.build.opcode_counts import INSTRUCTION_BYTES, dump_sass
 from profiler.emulator.run_result import LaunchShape
 from profiler.errors import BuildFailed, ProfilerError
 from profiler.evidence.gpu_parts import find_part
@@ -43,7 +43,7 @@ from profiler.model.machine import BlockState
 from profiler.model.memory import ALIGNMENT, GAP, START, GlobalMemory
 from profiler.model.prediction import launch_inputs, predict_run
 from profiler.model.version_run import LaunchRun
-from profiler.sass.disassembly import library_functions
+from profiler.sass.disassembly import library_functions, parse_functions
 from profiler.sass.listing import FunctionCode
 
 Job = Mapping[str, Any]
@@ -82,7 +82,8 @@ def inspect(job: Job) -> dict[str, Any]:
         images = read_kernels(cubin)
     except (struct.error, ArithmeticError, LookupError, ValueError) as error:
         raise BuildFailed(f"no whole ELF file: {error}") from None
-    functions = library_functions(cubin, job["arch"])
+    # Without source lines, for which nvdisasm would run once more.
+    functions = parse_functions(dump_sass(cubin, job["arch"]), {})
     data = cubin.read_bytes()
     sections = read_sections(data)
     return {
