@@ -168,6 +168,24 @@ def loops_compiled_once(made_once: Callable[[str, Callable[[Path], object]], Pat
 
 
 @pytest.fixture(scope="session", autouse=True)
+def simulation_compiled_once(made_once: Callable[[str, Callable[[Path], object]], Path]) -> None:
+    """Of the workers that predict times the first compiles the simulation, and the others wait those 5 s."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return  # nobody else would compile it
+    from profiler.model import cycle_simulation
+
+    run = cycle_simulation._run
+
+    def compiled_once(*arguments: Any) -> Any:
+        cycle_simulation._run = run
+        results: list[Any] = []
+        made_once("simulation", lambda _: results.append(run(*arguments)))
+        return results[0] if results else run(*arguments)
+
+    cycle_simulation._run = compiled_once
+
+
+@pytest.fixture(scope="session", autouse=True)
 def build_cache(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Iterator[Path]:
     """Where this run's workers keep what they compile, so that none compiles a version again."""
     with pytest.MonkeyPatch.context() as patch:

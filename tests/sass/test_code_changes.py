@@ -89,7 +89,7 @@ IF_NEW(__global__ void new_kernel(int *x) { x[0] = 1; }, __global__ void gone(in
 """
 
 
-@pytest.fixture(scope="module", params=["sm_80", "sm_90a"])
+@pytest.fixture(scope="module", params=[pytest.param("sm_80", marks=pytest.mark.long), "sm_90a"])
 def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("planted")
     (folder / "planted.cu").write_text(_SOURCE)
