@@ -41,11 +41,11 @@ FAMILIES = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test of `reports` on the made ones and, where they are, on the public ones.
 
-    Reading must meet the public ones every time; what is made of the numbers takes too long on both.
+    Reading must meet the public ones in `make test`; what is made of the numbers takes too long on both.
     """
     if "reports" in metafunc.fixturenames:
         is_reader = metafunc.definition.path.is_relative_to(ROOT / "tests" / "reports")
-        public = pytest.param("public", marks=[] if is_reader else [pytest.mark.long])
+        public = pytest.param("public", marks=pytest.mark.slow if is_reader else pytest.mark.long)
         kinds = ["made", public] if REPORTS.is_dir() else ["made"]
         metafunc.parametrize("reports", kinds, indirect=True, scope="session")
 

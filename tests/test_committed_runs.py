@@ -180,6 +180,7 @@ def test_the_machine_code_of_a_run_is_shown_without_a_compiler(
     assert f"kept in run {run_id}" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), list(pairwise(WITH_CODE)))
 def test_the_same_code_in_two_runs_differs_in_nothing(
     data: Path, capsys: Caught, before: str, after: str

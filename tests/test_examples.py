@@ -63,6 +63,7 @@ def test_the_family_of_python_callables_solves_its_own_problem() -> None:
             assert check_output(2 * output, case.reference, case.tolerance).wrong > 0
 
 
+@pytest.mark.slow
 def test_the_family_of_python_callables_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["collect", "--catalog", str(ROOT / "examples" / "softmax"), "--dry-run"]) == 0
     assert "check  1024x1024      2 " in capsys.readouterr().out

@@ -66,6 +66,7 @@ def test_importing_loads_nothing_that_an_answer_needs() -> None:
     assert [name for name in loaded if name.startswith("profiler")] == ["profiler", "profiler.package"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "module"), ROOMS_AND_FUNCTIONS.items())
 def test_a_room_of_the_same_name_does_not_take_the_functions_place(name: str, module: str) -> None:
     code = (
@@ -133,6 +134,7 @@ def test_a_report_a_side_and_a_path_are_compared_alike(files: tuple[str, str]) -
         assert document["launches"] == by_name.to_dict()["launches"]
 
 
+@pytest.mark.slow
 def test_the_functions_answer_what_the_commands_print(
     files: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -343,6 +345,7 @@ def test_errors_name_the_arguments_of_the_library_and_on_the_command_line_its_op
         assert option in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a" * 300, "a" * 300 + ".csv", "a\0b", "a\0.ncu-rep", "a" * 5000])
 def test_a_name_that_no_file_can_have_is_an_error_of_the_library(
     name: str, files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

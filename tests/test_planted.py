@@ -21,6 +21,7 @@ def planted() -> catalog.Catalog:
     return catalog.load_catalog(ROOT / "kernels" / "planted.toml")
 
 
+@pytest.mark.slow
 def test_every_bug_that_the_sources_define_has_an_entry_and_every_entry_its_line(
     planted: catalog.Catalog,
 ) -> None:

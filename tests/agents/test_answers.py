@@ -127,6 +127,7 @@ def test_an_answer_is_in_budget_and_every_number_has_a_state(
         assert numbers_without_state(more.get("items"), more.get("state", "counted")) == []
 
 
+@pytest.mark.slow
 def test_the_least_budget_keeps_the_answer(roots: Roots) -> None:
     for tool, arguments in QUESTIONS[4:6]:
         small = ask(roots, tool, **arguments, budget=LEAST_BUDGET)
@@ -135,6 +136,7 @@ def test_the_least_budget_keeps_the_answer(roots: Roots) -> None:
         assert small["left_out"] or small["sentences_left_out"]
 
 
+@pytest.mark.slow
 def test_a_part_is_paged_to_its_end(roots: Roots) -> None:
     arguments = {"a": "example-join/before", "b": "example-join/after", "part": "launches[0].metrics"}
     seen: list[str] = []
@@ -161,6 +163,7 @@ def test_a_part_that_is_not_there_is_refused_with_what_is(roots: Roots, part: st
         ask(roots, "compare", a="example-join/before", b="example-join/after", part=part)
 
 
+@pytest.mark.slow
 def test_kernel_names_are_data_and_never_words_of_the_answer(roots: Roots, tmp_path: Path) -> None:
     for name, source in (("a", BEFORE), ("b", AFTER)):
         text = source.read_text("utf-8")
@@ -232,6 +235,7 @@ def test_names_of_versions_runs_and_files_within_pass(roots: Roots, tmp_path: Pa
         roots.check(name)
 
 
+@pytest.mark.slow
 def test_cutting_keeps_the_budget_and_counts_what_it_leaves_out() -> None:
     source = random.Random(5)
 

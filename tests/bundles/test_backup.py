@@ -376,6 +376,7 @@ def test_a_decision_of_a_clock_an_hour_ahead_is_restored(packed: Path, tmp_path:
     assert (restored.decisions, restored.refused) == (1, [])
 
 
+@pytest.mark.slow
 def test_many_decisions_of_a_bomb_are_refused_before_all_are_read(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -637,6 +637,7 @@ def test_a_key_that_comes_twice_in_run_json_is_refused() -> None:
         run_json.parse_run(content, "here")
 
 
+@pytest.mark.slow
 def test_keys_that_come_twice_among_many_are_found_at_once() -> None:
     """Counting each of 200,000 keys would take minutes."""
     keys = ",".join(f'"k{number}": 1' for number in range(200_000))
@@ -648,6 +649,7 @@ def test_keys_that_come_twice_among_many_are_found_at_once() -> None:
     assert process_time() - began < 5
 
 
+@pytest.mark.slow
 def test_many_results_of_many_reports_are_checked_in_linear_time() -> None:
     """4,000 versions of 4,000 reports would make 16 million ids."""
     reports = tuple(

@@ -113,6 +113,7 @@ def test_a_decision_that_would_take_much_memory_is_refused_at_once(tmp_path: Pat
     assert process_time() - began < 2
 
 
+@pytest.mark.slow
 def test_a_decision_that_nobody_could_read_is_not_written(where: Root) -> None:
     with pytest.raises(BadBundle, match="bytes or more"):
         decisions.write_decision(where, FORGET, "run-1", why="x" * (17 << 20))

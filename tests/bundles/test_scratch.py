@@ -105,6 +105,7 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_made_anew(
     assert swept
 
 
+@pytest.mark.slow
 def test_every_command_sweeps(tmp_path: Path) -> None:
     (tmp_path / f"{scratch._PREFIX}abandoned").mkdir()
     from profiler.cli import main

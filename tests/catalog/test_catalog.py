@@ -249,6 +249,7 @@ def test_two_bugs_of_one_number_are_named(copied: Path) -> None:
     assert "v2: BUG_V2 has the number 1 of another bug" in found
 
 
+@pytest.mark.slow
 def test_a_bug_or_a_file_may_be_another_catalogues_that_lies_beside(copied: Path) -> None:
     (copied / "v9.cu").write_text("#define BUG_NINE 99\nint x = BUG == BUG_NINE;\n")
     assert len(sources.inconsistencies(catalog.load_catalog(copied))) == 2

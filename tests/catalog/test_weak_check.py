@@ -145,6 +145,7 @@ def test_the_families_of_this_project_are_taken(folder: str) -> None:
     refuse_weak_checks(load_problem(catalog), catalog.versions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["fp16", "fp8"])
 def test_no_random_workload_of_attention_is_refused(dtype: str) -> None:
     rng = np.random.default_rng(0)

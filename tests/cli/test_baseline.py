@@ -28,6 +28,7 @@ def runs(data: Path) -> list[Run]:
     return lineages.timed_twice(data, GPU)
 
 
+@pytest.mark.slow
 def test_the_commands_set_show_list_and_unset(runs: list[Run], capsys: pytest.CaptureFixture[str]) -> None:
     def said(*command: str, code: int = 0) -> str:
         assert main(["decide", "baseline", *command]) == code

@@ -179,6 +179,7 @@ class TestTimed:
         assert agree(capsys, runs[0].run_id, runs[2].run_id, "--evidence", "static")[0] == Exit.REGRESSION
         assert agree(capsys, runs[0].run_id, "flash/v2", "--evidence", "measured")[0] == Exit.REGRESSION
 
+    @pytest.mark.slow
     def test_the_evidence_asked_for_is_what_runs_and_reports_are_compared_by(
         self, data: Path, made_reports: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -247,6 +248,7 @@ class TestTimed:
             assert main([*command, "--evidence", "measured"]) == Exit.UNJUDGED
             assert "says that it was made in the future" in capsys.readouterr().err
 
+    @pytest.mark.slow
     def test_what_somebody_acknowledged_passes_both(
         self, data: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -272,6 +274,7 @@ class TestFacts:
             agree(capsys, a, b)
         assert agree(capsys, "mine/bad", "mine/bad")[0] == Exit.UNJUDGED, "wrong as its catalogue says"
 
+    @pytest.mark.slow
     def test_a_workload_that_only_the_baseline_has_is_missed(
         self, data: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

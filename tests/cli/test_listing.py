@@ -48,6 +48,7 @@ def printed(document: RunsDocument, every: bool, capsys: pytest.CaptureFixture[s
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_the_newest_runs_are_listed_and_the_line_below_says_how_to_see_all(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_process_that_dies_costs_its_session_and_its_workloads_are_timed_apart
     assert all(len(result.samples) == 4 for result in finish(folder, collection).results)
 
 
+@pytest.mark.slow
 def test_a_version_that_dies_alone_is_failed_and_left_out_of_later_sessions(folder: Path) -> None:
     tell(folder, together__one="crash", latency__one="exit")
     collection = noisy(folder)

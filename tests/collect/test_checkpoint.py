@@ -250,6 +250,7 @@ def test_kill_while_the_run_is_sealed_does_not_cost_the_file(
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+@pytest.mark.slow
 def test_a_part_imported_where_the_run_is_collected_does_not_cost_the_rest(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -309,6 +310,7 @@ def test_a_checkpoint_is_moved_to_another_file_system_too(
         target.unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_written_ends_no_measurement_and_is_said_once(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

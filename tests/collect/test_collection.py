@@ -334,6 +334,7 @@ def test_a_report_without_the_asked_range_fails_the_cells_and_says_what_is_in_it
     assert "no launch in the range one_at_1x1x64x64" in results["one"].reason
 
 
+@pytest.mark.slow
 def test_the_launches_of_a_range_are_kept_with_a_clean_report(
     folder: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -101,6 +101,7 @@ def fails(comparison: Comparison, table: MetricTable) -> Exit:
     return judge([ComparisonPair("b", "a", comparison.a, comparison.b)], table).exit_code()
 
 
+@pytest.mark.slow
 def test_a_lower_clock_alone_is_same_and_the_sentence_has_cycles_time_and_clock(
     tmp_path: Path, table: MetricTable
 ) -> None:

@@ -551,6 +551,7 @@ def test_of_five_ncar_kernels_one_got_faster_three_stayed_and_one_is_unclear(
     assert code(comparison, shipped) is Exit.PASS
 
 
+@pytest.mark.slow
 def test_every_report_is_one_measurement_with_itself_and_equal_in_every_number(
     real: dict[str, Side], shipped: metric_table.MetricTable
 ) -> None:
@@ -606,6 +607,7 @@ def test_the_esmm_launch_whose_duration_is_nan_is_missing_and_failed(
     assert pair.headline.b == Value(None, "ns", state=State.FAILED)
 
 
+@pytest.mark.slow
 def test_four_mistic_launches_of_one_kernel_pair_by_grid(
     real: dict[str, Side], shipped: metric_table.MetricTable
 ) -> None:

@@ -247,6 +247,7 @@ def test_a_run_compared_with_itself_is_the_same(data: Path, capsys: pytest.Captu
     assert "the same samples of one run" in text
 
 
+@pytest.mark.slow
 def test_the_command_says_effect_interval_and_what_would_settle(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -276,6 +277,7 @@ def test_markdown_puts_latency_first(data: Path, capsys: pytest.CaptureFixture[s
     assert f"| {WARM} |" in text
 
 
+@pytest.mark.slow
 def test_explain_puts_the_latency_first_and_says_that_it_has_no_counters(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

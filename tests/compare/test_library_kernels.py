@@ -57,6 +57,7 @@ def report(folder: Path, name: str, *launches: tuple[str, float], instructions: 
     return str(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", LIBRARY.values(), ids=LIBRARY)
 def test_kernels_of_libraries_alone_are_judged_by_nothing(tmp_path: Path, kernel: str) -> None:
     a, b = (report(tmp_path, name, (kernel, ns)) for name, ns in (("silu_v1", 2e5), ("silu_v2", 3e5)))

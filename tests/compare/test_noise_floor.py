@@ -189,6 +189,7 @@ def test_two_runs_without_a_floor_name_the_command_that_makes_one(
     assert unjudged["next"] == "profiler collect --noise v1 --workloads b1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sd", "code", "word"), [(0.004, 1, "worse"), (0.03, 0, "same")])
 def test_two_runs_are_judged_by_the_stored_floor_everywhere(
     two_runs: Path, capsys: pytest.CaptureFixture[str], sd: float, code: int, word: str
@@ -207,6 +208,7 @@ def test_two_runs_are_judged_by_the_stored_floor_everywhere(
     assert latency["floor_command"] is None
 
 
+@pytest.mark.slow
 def test_insights_are_judged_by_the_stored_floor(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lookup = ["insights", NAMES[1], "--against", NAMES[0]]
     main(lookup)

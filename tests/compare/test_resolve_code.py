@@ -88,6 +88,7 @@ class TestLaunches:
             ("short", 4.0, ""),
         )
 
+    @pytest.mark.slow
     def test_without_a_choice_it_is_the_longest_and_of_equal_ones_the_first(self, one: str) -> None:
         assert chosen([one]) == [("long", 1)]
         assert chosen([one], kernel="short") == [("short", 3)]
@@ -266,6 +267,7 @@ class TestVersions:
         (code,) = self.code("mine/a")
         assert (code.listing.label, code.launch, code.origin.compiler) == ("mine/a", None, "nvcc 13.2")
 
+    @pytest.mark.slow
     def test_a_version_as_an_older_run_has_it(self) -> None:
         for name in ("a~run-1-a", "mine/a~run-1-a", "run-1-a"):
             assert self.first(name) == [("run-1-a", "sm_80", "NOP")]
@@ -282,6 +284,7 @@ class TestVersions:
         ):
             self.code("run-3-b")
 
+    @pytest.mark.slow
     def test_beside_a_launch_it_is_the_code_for_the_gpu_of_that_launch(self, made_reports: Path) -> None:
         measured = str(made_reports / "llm.c/adamw_coalsecing_shared.ncu-rep")  # compute capability 8.6
         for names in ((measured, "mine/a"), ("mine/a", measured)):

@@ -50,6 +50,7 @@ def store(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     return index
 
 
+@pytest.mark.slow
 def test_a_path_comes_first_and_opens_no_store(reports: Path) -> None:
     names = [str(reports / "ncar" / f"{name}.ncu-rep") for name in ("MW_Baseline", "MW_DivToMult")]
     a, b = resolve_all(names, no_store)
@@ -132,6 +133,7 @@ def test_a_folder_does_not_hide_a_version_of_its_name(
             resolve(name, no_store)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_no_report_and_hides_a_version_says_so(
     store: Store, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -171,6 +171,7 @@ def test_without_names_the_capabilities_tell_the_gpus_apart(tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.slow
 def test_a_part_of_a_gpu_under_the_whole_ones_name_is_another(tmp_path: Path) -> None:
     """An instance of MIG, or a card of the same name with fewer multiprocessors."""
     whole = report(tmp_path / "a.csv", [(A100, 203_456, 0)], multiprocessors=[108])
@@ -235,6 +236,7 @@ class TestIndex:
                 (version, gpu, "attn_fwd#0") for version in ("v1", "v2") for gpu in (A100[0], H100[0])
             }
 
+    @pytest.mark.slow
     def test_gate_and_regressions_judge_each_gpu(self, data: str) -> None:
         assert main(["gate", "attention/v2", "--baseline", "attention/v1"]) == Exit.REGRESSION
         document = profiler.gate("attention/v2", baseline="attention/v1")
@@ -245,6 +247,7 @@ class TestIndex:
         }
         assert judged == {(H100[0], Verdict.WORSE), (A100[0], Verdict.SAME)}
 
+    @pytest.mark.slow
     def test_runs_with_several_gpus_are_compared_within_each(self, data: str) -> None:
         with open_store(data) as store:
             side = store.side(family="attention", version="v1")
@@ -264,6 +267,7 @@ class TestIndex:
         with pytest.raises(UnknownName, match="--gpu"), open_store(data) as store:
             store.side(family="attention", version="v3")
 
+    @pytest.mark.slow
     def test_a_gate_across_gpus_pairs_stored_results_of_two(self, data: str, tmp_path: Path) -> None:
         for name, gpu, ns in (("x", A100, 303_456), ("y", H100, 153_456)):
             path = report(tmp_path / f"{name}.csv", [(gpu, ns, 0)])

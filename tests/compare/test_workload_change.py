@@ -502,6 +502,7 @@ def report(path: Path, grid: Size, duration: float, created: int) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_two_report_files_of_two_sizes_from_end_to_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,7 @@ def test_a_version_that_does_not_compile_outweighs_one_without_a_workload() -> N
     assert_html_escapes(document, "v<1>", "v&lt;1&gt;: ")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_checked_is_an_error() -> None:
     with pytest.raises(UnknownName, match="v2d_d"):
         check_names(["v2d_x"])

@@ -123,6 +123,7 @@ def test_a_row_is_a_metric_of_a_pair_in_base_units() -> None:
     assert cycles["verdict"].tolist() == ["missing"]
 
 
+@pytest.mark.slow
 def test_json_has_every_pair_and_markdown_the_longest_unless_some_are_asked_for() -> None:
     sides = (side(*range(1, 41)), side(*range(1, 41)))
     document = compare_sides(*sides, TABLE)
@@ -192,6 +193,7 @@ def test_a_proposed_pair_is_labelled_in_text_json_and_markdown() -> None:
     assert refused.verdict is Verdict.MISSING
 
 
+@pytest.mark.slow
 def test_what_moved_has_no_second_row_for_numbers_that_a_report_carries(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -20,6 +20,7 @@ from tests.documents.test_comparison import facts, no_store, side
 TABLE = load_metrics()
 
 
+@pytest.mark.slow
 def test_two_reports_are_explained_as_the_command_prints(
     ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

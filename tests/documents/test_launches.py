@@ -60,6 +60,7 @@ class TestLaunches:
         assert (shared["value"], shared["concepts"]) == (1.4e6, ["cycles_elapsed"])
         assert "derived_from" not in metrics["sm__cycles_elapsed.avg"]
 
+    @pytest.mark.slow
     def test_a_row_is_a_metric_with_its_state(self, ncar: tuple[str, str]) -> None:
         frame = launches_of_name(ncar[0], TABLE, no_store).to_frame()  # type: ignore[arg-type]
         durations = frame[frame.concept == "duration"]
@@ -137,6 +138,7 @@ def test_what_is_shown_is_the_same_where_no_more_than_that_was_read(good_reports
         assert read < all_of_it
 
 
+@pytest.mark.slow
 def test_an_overview_counts_what_it_does_not_show_as_if_all_of_it_were_read(good_reports: list[Path]) -> None:
     concepts = frozenset({"duration", "sol_dram", "tensor_busy", "occupancy"})
     for path in good_reports:

@@ -14,6 +14,7 @@ from profiler.store.index import Store
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
 
+@pytest.mark.slow
 def test_a_regression_is_printed_and_is_a_row(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     document = list_regressions(load_metrics(), store)
     answer = assert_same_as_printed(document, capsys, "regressions")

@@ -64,6 +64,7 @@ def assert_stands_alone(html: str) -> None:
     assert len(html.encode()) < MOST_BYTES
 
 
+@pytest.mark.slow
 def test_a_measured_report_has_table_histories_and_the_diffs_that_moved(
     sealed_runs: Path, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_a_lineage_without_gpu_is_reported_by_its_facts_and_says_that_nothing_is
     assert "<h4>measured: " not in html
 
 
+@pytest.mark.slow
 def test_facts_are_compared_where_there_are_facts_and_not_where_a_time_is_modelled() -> None:
     with open_store(str(ROOT / "data")) as store:
         report = report_versions(["v2d_a", "v2d_b"], TABLE, lambda: store, data=str(ROOT / "data"))
@@ -133,6 +135,7 @@ def test_every_text_is_escaped(tmp_path: Path) -> None:
     assert "&lt;script&gt;" in html
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -182,6 +182,7 @@ def test_every_column_is_of_the_kernel_whose_time_moved_most_the_baselines_too(n
     assert "most: compute_tendencies_x_279_gpu +" in told
 
 
+@pytest.mark.slow
 def test_the_forms_hold_the_same_numbers(timed: Store, capsys: pytest.CaptureFixture[str]) -> None:
     table = table_of(timed, "v1", "v5", "v2")
     answer = assert_same_as_printed(table, capsys, "compare", "v1", "v5", "v2")
@@ -203,6 +204,7 @@ def test_the_forms_hold_the_same_numbers(timed: Store, capsys: pytest.CaptureFix
     assert "<table>" in table._repr_html_()
 
 
+@pytest.mark.slow
 def test_the_command_writes_each_form_by_its_suffix(
     timed: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,6 +246,7 @@ def committed(committed_data: Path, tmp_path: Path) -> Iterator[tuple[Store, str
     opened.close()
 
 
+@pytest.mark.slow
 def test_modelled_times_stand_first_and_nobody_judges_them(committed: tuple[Store, str]) -> None:
     store, data = committed
     table = table_of(store, "v2d_c", "v2d_a", "v2", "v2d_b", against="v2d_b", data=data)
@@ -285,6 +288,7 @@ def test_the_facts_of_the_newest_architecture_and_of_the_workload_of_most_versio
     assert modelled[0].is_modelled_time
 
 
+@pytest.mark.slow
 def test_a_table_of_chosen_metrics_keeps_the_modelled_time(committed: tuple[Store, str]) -> None:
     store, data = committed
     table = table_of(store, "v2d_a", "v2d_b", data=data, metrics=[MODELLED_TIME, "static_registers"])

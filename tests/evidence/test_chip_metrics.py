@@ -356,6 +356,7 @@ def test_passes_that_nobody_can_count_are_unknown(
     assert json.loads(capsys.readouterr().out)["passes"] is None
 
 
+@pytest.mark.slow
 @library
 def test_the_json_of_a_chip_says_what_each_name_is_for(capsys: pytest.CaptureFixture[str]) -> None:
     run("--chip", "sm_100", "--json")
@@ -423,6 +424,7 @@ def test_the_shipped_file_passes_its_own_check(capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out) == {"file": "metrics.txt", "ok": True, "problems": []}
 
 
+@pytest.mark.slow
 def test_listing_loads_neither_the_library_nor_anything_heavy() -> None:
     program = (
         "import argparse, sys\n"

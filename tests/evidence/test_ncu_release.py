@@ -53,6 +53,7 @@ def test_tensor_peaks_are_wrong_on_ada_before_they_were_mended() -> None:
         assert ncu_release.wrong_tensor_peaks(release, chip) == ""
 
 
+@pytest.mark.slow
 def test_no_other_module_compares_releases_of_its_own() -> None:
     """A release is written down in ncu_release alone; elsewhere one stands in comments, as a source."""
     written = re.compile(r"\(20[12]\d, *\d|[\"']20[12]\d\.\d")

@@ -425,6 +425,7 @@ def test_the_json_of_a_report_against_itself_has_no_terms(
         assert (launch["verdict"], launch["terms"]) == ("not_comparable", [])
 
 
+@pytest.mark.slow
 def test_the_text_leads_from_a_through_the_causes_to_b(
     capsys: pytest.CaptureFixture[str], reports: Path
 ) -> None:

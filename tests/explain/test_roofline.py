@@ -411,6 +411,7 @@ def test_half_precision_counts_both_halves_of_a_packed_instruction(
     assert half.rate.number == pytest.approx((4 * 10 + 2 * 4 + 2 * 1) * clock)
 
 
+@pytest.mark.slow
 def test_half_precision_counts_as_ncu_derives_it_itself(reports: Path) -> None:
     """Its own metrics of the section are named for the factors: hfma_pred_on_x4, hadd_pred_on_x2."""
     own = "derived__{}__sass_thread_inst_executed_op_{}_pred_on_x{}"

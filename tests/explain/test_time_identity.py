@@ -111,6 +111,7 @@ def test_on_every_pair_of_real_launches_terms_and_residue_are_the_measured_diffe
     assert pairs == 420
 
 
+@pytest.mark.slow
 def test_the_terms_are_the_change_of_what_the_counters_model(full: list[tuple[str, Read]]) -> None:
     for (_, a), (_, b) in itertools.permutations(full, 2):
         one, other = both(a, b)
@@ -484,6 +485,7 @@ def test_times_in_any_unit_are_microseconds() -> None:
     assert one_of(concepts(sm_clock=Value(1.5, "cycle/nsecond"))).clock_hz == pytest.approx(1.5e9)
 
 
+@pytest.mark.slow
 def test_a_waterfall_leads_from_the_old_time_to_the_new_and_never_under_zero(
     full: list[tuple[str, Read]],
 ) -> None:

@@ -125,6 +125,7 @@ class TestBaselineOfRunsAndVersions:
         after = workspace.run(day=1)
         assert {pair.b.run_id for pair in workspace.pairs() if pair.b} == {after}
 
+    @pytest.mark.slow
     def test_what_is_pinned_comes_before_the_run_before(self, workspace: Workspace) -> None:
         released, _, _ = workspace.run(), workspace.run(day=1), workspace.run(day=2)
         workspace.pin(released)
@@ -144,6 +145,7 @@ class TestBaselineOfRunsAndVersions:
         assert compared(pairs) == []
         assert all("these results are what is pinned" in why for why in reasons(pairs))
 
+    @pytest.mark.slow
     def test_a_pinned_run_that_was_forgotten_is_no_baseline_and_nothing_stands_in_for_it(
         self, workspace: Workspace
     ) -> None:
@@ -156,6 +158,7 @@ class TestBaselineOfRunsAndVersions:
         assert compared(pairs) == []
         assert any("was forgotten" in why for why in reasons(pairs))
 
+    @pytest.mark.slow
     def test_the_parent_is_the_nearest_correct_ancestor(self, workspace: Workspace) -> None:
         workspace.run()
         assert {pair.baseline for pair in workspace.pairs("mine/alpha", against="parent")} == {"mine/zero"}, (
@@ -202,6 +205,7 @@ class TestBaselineOfRunsAndVersions:
         with pytest.raises(UnknownName, match="a/x"):
             workspace.pairs("x")
 
+    @pytest.mark.slow
     def test_results_of_another_gpu_are_compared_where_that_is_the_question(
         self, workspace: Workspace
     ) -> None:
@@ -236,6 +240,7 @@ class TestBaselineOfRunsAndVersions:
         ]
         assert {pair.why.partition("; ")[2] for pair in new} == {"available baselines: head dim 32 sm_80"}
 
+    @pytest.mark.slow
     def test_sides_that_were_resolved_already_are_known_to_the_index(self, workspace: Workspace) -> None:
         before, after = workspace.run(), workspace.run(day=1)
         a, b = workspace.sides(f"mine/alpha~{before}", f"mine/alpha~{after}")
@@ -343,6 +348,7 @@ class TestWhatIsMissing:
         why = reasons(workspace.pairs(again, evidence=[MEASURED, STATIC]))
         assert f"nothing measured of {again} was compared, although it was requested" in why
 
+    @pytest.mark.slow
     def test_every_name_has_to_be_compared(self, workspace: Workspace) -> None:
         """What passes of one name says nothing of another that the filters left out."""
         workspace.run()
@@ -368,6 +374,7 @@ class TestWhatIsMissing:
         assert f"modelled results there are of an older build ({checked})" in why
         assert reasons(workspace.pairs("mine/alpha", evidence=[STATIC])) == []
 
+    @pytest.mark.slow
     def test_a_workload_that_the_problem_no_longer_has_is_missed_from_no_version(
         self, workspace: Workspace
     ) -> None:
@@ -400,6 +407,7 @@ class TestWhichRunIsTheNewest:
         with pytest.raises(UnknownName, match=newest):
             workspace.pairs()
 
+    @pytest.mark.slow
     def test_a_run_that_cannot_be_read_may_be_the_newest_of_a_version_and_its_baseline(
         self, workspace: Workspace
     ) -> None:
@@ -447,6 +455,7 @@ class TestReports:
     def report_paths(self, made_reports: Path) -> tuple[str, str]:
         return tuple(str(made_reports / f"ncar/MW_{name}.ncu-rep") for name in ("Baseline", "DivToMult"))  # type: ignore[return-value]
 
+    @pytest.mark.slow
     def test_a_file_beside_a_file(self, workspace: Workspace, report_paths: tuple[str, str]) -> None:
         (pair,) = workspace.pairs(report_paths[1], against=report_paths[0])
         assert (pair.baseline, pair.subject, pair.evidence) == (*report_paths, "measured")

@@ -77,6 +77,7 @@ def test_many_latencies_are_judged_as_one_table(table: MetricTable, monkeypatch:
     assert seen == [3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", [(), ("dram_read",)])
 def test_durations_of_many_comparisons_are_one_table_and_so_are_counters_asked_for(
     table: MetricTable, on: tuple[str, ...]

@@ -182,6 +182,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(paths[0]), str(paths[1])
 
 
+@pytest.mark.slow
 def test_a_kernel_is_judged_alone_where_a_side_has_it(files: tuple[str, str], table: MetricTable) -> None:
     gemm = run_gate([files[1]], files[0], no_store, table, kernel="gemm")
     assert gemm.code is Exit.REGRESSION

@@ -125,6 +125,7 @@ def test_a_faster_run_of_other_sass_is_the_code(place: Place) -> None:
     assert change.circumstances.unknown == ("SM clock, MHz",)
 
 
+@pytest.mark.slow
 def test_a_slower_run_of_equal_sass_from_other_source_is_worse(place: Place) -> None:
     for ns in wobble(1, 1e5, 12):
         place.run({"v1": ns})
@@ -140,6 +141,7 @@ def states(*levels: float, count: int = 9) -> list[float]:
     return [ns for seed, level in enumerate(levels) for ns in wobble(30 + seed, level, count)]
 
 
+@pytest.mark.slow
 def test_a_level_that_was_there_before_is_a_state_of_the_machine(place: Place) -> None:
     for ns in states(1e5, 1.06e5, 1e5, 1.06e5):
         place.run({"v1": ns})
@@ -155,6 +157,7 @@ def test_a_level_that_was_there_before_is_a_state_of_the_machine(place: Place) -
     assert step_words.due_to_words(history.steps[0]) == "state of the machine"
 
 
+@pytest.mark.slow
 def test_a_new_level_after_states_is_worse(place: Place) -> None:
     for number, ns in enumerate(states(1e5, 1.06e5, 1e5, 1.06e5, 1.2e5)):
         place.run({"v1": ns}, sass="a" if number < 36 else "b")
@@ -163,6 +166,7 @@ def test_a_new_level_after_states_is_worse(place: Place) -> None:
     assert [step.is_alarm for step in history.steps] == [False, False, False, True]
 
 
+@pytest.mark.slow
 def test_a_level_that_came_back_with_other_code_is_judged(place: Place) -> None:
     for half, level in enumerate((1e5, 1.06e5, 1e5)):
         for ns in wobble(40 + half, level, 9):
@@ -172,6 +176,7 @@ def test_a_level_that_came_back_with_other_code_is_judged(place: Place) -> None:
     assert {step.level for step in history.steps} == {LevelKind.NEW}
 
 
+@pytest.mark.slow
 def test_a_slow_drift_is_no_step_and_says_from_where_to_where(place: Place) -> None:
     for day, ns in enumerate(wobble(41, 1e5, 80)):
         place.run({"v1": ns * (1 + 0.2 * day / 80)})
@@ -185,6 +190,7 @@ def test_a_slow_drift_is_no_step_and_says_from_where_to_where(place: Place) -> N
     assert words.endswith(": no step")
 
 
+@pytest.mark.slow
 def test_steps_that_many_series_share_on_one_run_are_one_alarm(place: Place) -> None:
     names = [f"v{number}" for number in range(5)]
     noise = [wobble(50 + number, 1e5, 20) for number in range(5)]
@@ -206,6 +212,7 @@ def test_steps_that_many_series_share_on_one_run_are_one_alarm(place: Place) -> 
     assert "since the run of 2026-01-13 00:00 (driver 570.1 → 580.2)" in words
 
 
+@pytest.mark.slow
 def test_steps_with_other_code_share_nothing(place: Place) -> None:
     noise = [wobble(60 + number, 1e5, 20) for number in range(4)]
     for day in range(20):
@@ -214,6 +221,7 @@ def test_steps_with_other_code_share_nothing(place: Place) -> None:
     assert find_shared_steps(place.ask()) == ()
 
 
+@pytest.mark.slow
 def test_series_with_other_code_do_not_count_among_those_that_could_share_a_step(place: Place) -> None:
     noise = [wobble(70 + number, 1e5, 20) for number in range(7)]
     for day in range(20):
@@ -337,6 +345,7 @@ def test_a_fact_without_a_better_direction_is_changed(place: Place) -> None:
     assert [point.run_id for point in change.possible] == ["run-009"]
 
 
+@pytest.mark.slow
 def test_counters_of_another_name_are_not_joined(place: Place) -> None:
     for ns in (*wobble(19, 1e5, 10), *wobble(20, 2e5, 10)):
         place.run({"v1": ns})
@@ -351,6 +360,7 @@ def test_counters_of_another_name_are_not_joined(place: Place) -> None:
     assert change_points_in(replace(series, points=points), None) == []
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_step_and_its_json(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -67,6 +67,7 @@ def test_the_command_keeps_lists_and_takes_back(capsys: pytest.CaptureFixture[st
     assert cli.main(["decide", "note", "v1"]) == 2
 
 
+@pytest.mark.slow
 def test_where_data_is_for_reading_only_nothing_is_recorded(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,6 +65,7 @@ def test_memory_and_the_size_of_files_are_limited(tmp_path: Path) -> None:
     assert not done.stdout
 
 
+@pytest.mark.slow
 def test_without_proc_processes_run_too(tmp_path: Path) -> None:
     done = Isolation(proc=False).run(
         ["/bin/sh", "-c", "ls /proc/self; cat /proc/self/environ"], tmp_path, LIMITS

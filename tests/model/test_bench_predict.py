@@ -65,6 +65,7 @@ def test_pairs_are_launches_that_store_as_much() -> None:
     assert of_measured == {"below": None, "pairs": 1, "p50": 1.25, "p80": 1.25, "direction": 1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REPORT.is_file(), reason="../shared/reports is not here: no public report to predict")
 def test_a_report_is_predicted_with_and_without_its_inputs() -> None:
     rows, _ = predict.run_report(("karpathy/llm.c", "", REPORT))

@@ -30,6 +30,7 @@ def test_the_table_is_of_the_model_as_it_is() -> None:
     assert errors.digest == model_digest(errors.architectures), f"the model changed: run {WRITE_COMMAND}"
 
 
+@pytest.mark.slow
 def test_a_row_of_another_architecture_is_another_model_only_where_it_was_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_chain_that_waits_has_no_limiter() -> None:
     assert busy.limiter_saves > 0.3
 
 
+@pytest.mark.slow
 def test_one_more_block_says_what_it_needs() -> None:
     launch = replace(conflicting(1), registers=128, shared_bytes=40 << 10)
     assert launch.resident_blocks == 2

@@ -65,6 +65,7 @@ def test_what_the_next_block_reads_again_is_in_l2_where_there_is_room() -> None:
     assert found.dram_read_bytes == 101 * 128
 
 
+@pytest.mark.slow
 def test_what_is_written_leaves_l2_where_there_is_no_room() -> None:
     lines = (*HEAD, "STG.E [R2.64], R0", "EXIT")
     small, large = traffic(lines, 8192, l2_bytes=64 << 10), traffic(lines, 8192)

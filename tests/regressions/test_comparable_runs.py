@@ -125,6 +125,7 @@ def test_what_compare_refuses_is_worse_for_none(
     assert unclear, "what could not be judged is counted"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 16])
 def test_a_lower_clock_without_its_counter_is_unclear_for_all_three(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int

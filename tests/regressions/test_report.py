@@ -70,6 +70,7 @@ def wander(seed: int, count: int) -> list[float]:
 
 
 class TestCalls:
+    @pytest.mark.slow
     def test_a_planted_3_percent_between_two_runs_is_worse_by_the_floor(self, tmp_path: Path) -> None:
         timed_runs.seal(
             tmp_path,
@@ -91,6 +92,7 @@ class TestCalls:
         assert "noise floor: " in regression.how_sure
         assert due_to(tmp_path, regression) == ("code", "SASS of main differs")
 
+    @pytest.mark.slow
     def test_the_floor_is_that_of_the_driver_of_the_newer_run(self, tmp_path: Path) -> None:
         newer = {"driver": "580.1"}
         timed_runs.seal(
@@ -177,6 +179,7 @@ class TestCalls:
         assert regression.interval_kind == "99 %"
         assert regression.detectable is not None
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("count", [2, 20])
     def test_timed_calls_of_another_dtype_are_worse_for_none(self, tmp_path: Path, count: int) -> None:
         """One label of a workload, fp16 before and fp32 since: `compare` refuses the two runs."""
@@ -267,6 +270,7 @@ class TestCalls:
         assert cli.main(["decide", "baseline", "set", "flash", "v1", "--why", "it ships"]) == 0
         assert look(tmp_path).regressions == ()
 
+    @pytest.mark.slow
     def test_a_version_that_the_pinned_one_was_made_from_is_compared_with_its_own_parent(
         self, tmp_path: Path
     ) -> None:
@@ -310,6 +314,7 @@ def at_levels(*levels: float, count: int = 9, code: str = "", **changed: Any) ->
 
 
 class TestStates:
+    @pytest.mark.slow
     def test_a_level_that_was_there_before_is_listed_and_not_open(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -327,6 +332,7 @@ class TestStates:
         assert document["alarms"] == 0
         assert document["regressions"][0]["level"] == "back in a known state"
 
+    @pytest.mark.slow
     def test_a_known_level_that_came_with_other_code_is_open(self, tmp_path: Path) -> None:
         runs = at_levels(170e3, 180e3, 170e3, 180e3)
         with_code = [
@@ -341,6 +347,7 @@ class TestStates:
         regression = only(tmp_path)
         assert (regression.level, regression.is_open) == (LevelKind.NEW, True)
 
+    @pytest.mark.slow
     def test_the_newest_run_in_a_known_state_is_not_open(self, tmp_path: Path) -> None:
         runs = [*at_levels(170e3, 180e3, 170e3), run({"v1": 180e3}, 27)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
@@ -348,6 +355,7 @@ class TestStates:
         assert (regression.kind, regression.level) == (RegressionKind.RUNS, LevelKind.KNOWN)
         assert look(tmp_path).open == ()
 
+    @pytest.mark.slow
     def test_a_new_level_above_known_states_is_open(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, *at_levels(170e3, 180e3, 170e3, 180e3, 200e3, code="aaaab"))
         assert only(tmp_path).is_open
@@ -383,6 +391,7 @@ class TestStates:
 
 
 class TestOneBuild:
+    @pytest.mark.slow
     def test_slower_runs_of_one_build_are_the_environment_where_a_change_of_it_is_recorded(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -422,6 +431,7 @@ class TestOneBuild:
         assert (regression.same_build, regression.is_open) == (False, True)
         assert due_to(tmp_path, regression)[0] == "code or environment"
 
+    @pytest.mark.slow
     def test_a_step_of_the_code_is_not_hidden_by_a_later_one_of_the_environment(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, *at_levels(170e3, 180e3, 195e3, code="abb"))
         regression = only(tmp_path)
@@ -544,6 +554,7 @@ class TestAnswers:
             run({"v1": 175.1e3}, 1, sass={"v1": "other"}, told={"driver": "580.2"}),
         )
 
+    @pytest.mark.slow
     def test_its_command_acknowledges_it_and_then_it_stands_last(
         self, slower: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -582,6 +593,7 @@ class TestAnswers:
         assert one["acknowledgement_ended"]["ended"] == ended
         assert one["acknowledgement_ended"]["why"] == "known"
 
+    @pytest.mark.slow
     def test_the_command_line_lists_them_and_says_what_was_looked_at(
         self, slower: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

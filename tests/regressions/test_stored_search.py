@@ -66,6 +66,7 @@ def look(folder: Path) -> RegressionReport:
         return load_regressions(location.open_root(str(folder)), store, load_metrics(), noise)
 
 
+@pytest.mark.slow
 def test_the_same_state_is_searched_once_and_gives_the_same_report(
     tmp_path: Path, searches: list[None]
 ) -> None:
@@ -93,6 +94,7 @@ def _rebuild(folder: Path, _runs: list[str]) -> None:
     rebuild_index(str(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [_import, _forget, _pin, _rebuild])
 def test_after_a_change_of_data_or_decisions_the_answer_is_a_new_one(
     tmp_path: Path, searches: list[None], change: Callable[[Path, list[str]], None]
@@ -107,6 +109,7 @@ def test_after_a_change_of_data_or_decisions_the_answer_is_a_new_one(
         assert not after.open
 
 
+@pytest.mark.slow
 def test_an_acknowledgement_counts_at_once(tmp_path: Path, searches: list[None]) -> None:
     slower(tmp_path)
     (one,) = look(tmp_path).open
@@ -115,6 +118,7 @@ def test_an_acknowledgement_counts_at_once(tmp_path: Path, searches: list[None])
     assert len(searches) == 1
 
 
+@pytest.mark.slow
 def test_another_program_or_table_asks_again(
     tmp_path: Path, searches: list[None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +156,7 @@ def test_nobody_waits_for_a_writer_to_keep_an_answer(tmp_path: Path) -> None:
         assert store.keep_answer("name", "question", "content", store.data_version())
 
 
+@pytest.mark.slow
 def test_causes_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slower(tmp_path)
 
@@ -167,6 +172,7 @@ def test_causes_are_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert causes() == first
 
 
+@pytest.mark.slow
 def test_the_command_that_adds_runs_to_a_long_history_searches_it(
     tmp_path: Path, searches: list[None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -200,6 +206,7 @@ def _unusable() -> MetricTable:
     raise ProfilerError("metrics.txt:1: not a line")
 
 
+@pytest.mark.slow
 def test_a_damaged_answer_is_found_anew(tmp_path: Path, searches: list[None]) -> None:
     slower(tmp_path)
     first = look(tmp_path)

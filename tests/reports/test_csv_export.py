@@ -484,6 +484,7 @@ def test_a_header_without_a_column_that_is_needed_refuses_the_file(tmp_path: Pat
         read(tmp_path, f"{WIDE.replace('ID', 'IDX', 1)}{LAUNCH},1.5,2\n")
 
 
+@pytest.mark.slow
 def test_a_metric_with_two_columns_is_read_where_they_are_equal(tmp_path: Path) -> None:
     header = f'{ID},"gpu__time_duration.sum","gpu__time_duration.sum"\n"","","","","","","","us","us"\n'
     (launch,) = read(tmp_path, f"{header}{LAUNCH},1.5,1.5\n").launches

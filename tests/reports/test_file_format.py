@@ -171,6 +171,7 @@ def test_no_truncation_passes(reports: Path, tmp_path: Path, name: str) -> None:
             examine(tmp_path, whole[:size])
 
 
+@pytest.mark.slow
 def test_a_launch_that_failed_has_no_grid(reports: Path) -> None:
     path = reports / "esmm" / "profile@5c6231e5.ncu-rep"
     metrics = len(read_report(path).launches[5].values)

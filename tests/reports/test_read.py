@@ -95,6 +95,7 @@ def launches(path: Path) -> tuple[Launch, ...]:
     return read.read_report(path).launches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD)
 def test_a_damaged_report_is_refused_in_one_line(reports: Path, name: str) -> None:
     path = reports / "bad" / f"{name}.ncu-rep"
@@ -107,6 +108,7 @@ def test_a_damaged_report_is_refused_in_one_line(reports: Path, name: str) -> No
     assert refused.value.exit_code is Exit.UNUSABLE_INPUT
 
 
+@pytest.mark.slow
 def test_damaged_reports_cost_the_good_ones_between_them_nothing(reports: Path, small: Path) -> None:
     bad = sorted((reports / "bad").glob("*.ncu-rep"))
     results = list(read.read_reports([small, *bad, small, reports / "mistic" / "prof1.ncu-rep"]))
@@ -153,11 +155,13 @@ def test_a_worker_that_hangs_is_ended_and_the_rest_is_read(misbehaving: Path, sm
     assert isinstance(whole, Report)
 
 
+@pytest.mark.slow
 def test_the_time_limit_holds_for_a_real_report(small: Path) -> None:
     with pytest.raises(UnreadableReport, match=r"took longer than 0\.001 s"):
         read.read_report(small, timeout_s=0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mebibytes", [30, 120])
 def test_too_little_memory_is_a_refusal_and_never_a_report_without_units(
     reports: Path, mebibytes: int
@@ -200,6 +204,7 @@ def test_a_large_caller_does_not_make_its_worker_look_large(small: Path, workers
     assert len(workers) == 1
 
 
+@pytest.mark.slow
 def test_an_abandoned_reading_leaves_no_process_behind(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     processes = []
     start = ReaderWorker.start
@@ -530,6 +535,7 @@ def test_what_stands_for_a_number_is_none(tmp_path: Path) -> None:
         assert states == [State.FAILED, State.PRESENT, occupancy]
 
 
+@pytest.mark.slow
 def test_of_a_report_some_metrics_are_read_as_all_of_it_has_them(good_reports: list[Path]) -> None:
     wanted = ("gpu__time_duration.sum", "sm__warps_active.avg.pct_of_peak_sustained_active", "inst_executed")
     for path, lean in zip(good_reports, read.read_reports(good_reports, metrics=wanted), strict=True):

@@ -73,6 +73,7 @@ def test_the_next_csv_is_read_by_the_same_process(small_csv: Path) -> None:
     assert csv_pid() != pid
 
 
+@pytest.mark.slow
 def test_a_worker_that_met_a_damaged_report_reads_no_other(small: Path, made_reports: Path) -> None:
     damaged = made_reports / "bad" / "flip1_exception.ncu-rep"  # its framing is whole
     read.read_report(small)
@@ -82,6 +83,7 @@ def test_a_worker_that_met_a_damaged_report_reads_no_other(small: Path, made_rep
     assert spare_pid() != pid
 
 
+@pytest.mark.slow
 def test_a_worker_that_was_killed_costs_no_report(small: Path) -> None:
     read.read_report(small)
     pid = spare_pid()
@@ -91,12 +93,14 @@ def test_a_worker_that_was_killed_costs_no_report(small: Path) -> None:
     assert spare_pid() != pid
 
 
+@pytest.mark.slow
 def test_another_limit_of_memory_takes_another_process(small: Path) -> None:
     read.read_report(small)
     assert spare_pid() == spare_pid()
     assert spare_pid() != spare_pid(read.MEMORY_BYTES // 2)
 
 
+@pytest.mark.slow
 def test_an_exception_of_the_caller_ends_the_worker(small: Path) -> None:
     read.read_report(small)
     pid = spare_pid()
@@ -128,6 +132,7 @@ def test_it_ends_by_itself(small: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert read.read_report(small).launches
 
 
+@pytest.mark.slow
 def test_it_is_not_used_where_it_may_be_about_to_end(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read.read_report(small)
     pid = spare_pid()
@@ -162,6 +167,7 @@ def test_threads_do_not_share_a_worker(small: Path) -> None:
     assert len(set(results)) == 1
 
 
+@pytest.mark.slow
 def test_a_dismissed_worker_ends_without_being_waited_for(small: Path) -> None:
     read.read_report(small)
     pid = spare_pid()

@@ -60,6 +60,7 @@ def test_a_launch_against_itself_changes_nothing_though_identifiers_repeat(repor
             assert states(list(one.rules), list(reversed(one.rules))) == [rule_changes.SAME] * len(one.rules)
 
 
+@pytest.mark.slow
 def test_two_untouched_kernels_keep_their_rules_and_the_edited_one_gains_a_stall(reports: Path) -> None:
     sides = [launches(reports / "ncar" / name) for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep")]
     pairs = match(*sides).pairs

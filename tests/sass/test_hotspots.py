@@ -208,6 +208,7 @@ def test_samples_are_the_sum_of_their_reasons_where_a_report_has_these_alone(mad
     assert SAMPLES not in listing_of_launch(replace(detail, per_pc=without_any)).counts
 
 
+@pytest.mark.slow
 def test_the_hottest_rows_of_two_sides_count_both_and_fall_back_to_what_there_is(made_reports: Path) -> None:
     detail = read.launch_detail(made_reports / "mistic" / "prof1.ncu-rep", 0)
     a, b = (

@@ -217,6 +217,7 @@ def test_a_file_that_was_changed_after_sealing_is_no_code(tmp_path: Path) -> Non
         stored_code.find_code(root, store, "mine", "a", "sm_80")
 
 
+@pytest.mark.slow
 def test_a_bundle_from_elsewhere_whose_code_is_damaged_is_not_imported(tmp_path: Path) -> None:
     store_of(tmp_path / "from", run_of(1))
     folder = tmp_path / "from" / "runs" / "run-1-a"

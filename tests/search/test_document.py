@@ -15,6 +15,7 @@ from profiler.errors import UnknownName
 from tests.search.simulated import make_search, run_search
 
 
+@pytest.mark.slow
 def test_a_status_says_what_the_journal_says(tmp_path: Path) -> None:
     journal = make_search(tmp_path, target_ns=1e5)
     document = search_document(journal)
@@ -45,6 +46,7 @@ def test_a_status_says_what_the_journal_says(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_status_and_stops(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

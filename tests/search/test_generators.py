@@ -201,6 +201,7 @@ def propose(request: Request, folder: Path, words: str) -> CandidateProposal:
     return load_generator(words, 10).propose(request, folder)
 
 
+@pytest.mark.slow
 def test_rewrites_of_v2d_reach_the_swizzle_and_never_repeat(tmp_path: Path) -> None:
     request = request_of(tmp_path / "data")
     taken, levers = {request.parent.content_id}, set()
@@ -218,6 +219,7 @@ def test_rewrites_of_v2d_reach_the_swizzle_and_never_repeat(tmp_path: Path) -> N
     assert any(lever.startswith("launch bounds") for lever in levers)
 
 
+@pytest.mark.slow
 def test_rewrites_follow_the_insight_that_names_them(tmp_path: Path) -> None:
     named = []
     for shown in (True, False):
@@ -234,6 +236,7 @@ def test_rewrites_follow_the_insight_that_names_them(tmp_path: Path) -> None:
     assert named[0] > named[1] + 5
 
 
+@pytest.mark.slow
 def test_flags_follow_the_insight_that_names_them(tmp_path: Path) -> None:
     named = []
     for shown in (True, False):

@@ -61,6 +61,7 @@ def test_another_source_comes_as_a_file_of_its_own(tmp_path: Path) -> None:
     assert "-DSWIZZLE=1" in version.flags
 
 
+@pytest.mark.slow
 def test_what_is_wrong_or_taken_or_not_there_is_not_promoted(tmp_path: Path) -> None:
     journal = make_search(tmp_path / "data", seed=3)
     run_search(journal, 30)

@@ -31,6 +31,7 @@ def prompts_of(folder: Path, total: int = 12, **options: object) -> tuple[Journa
     return journal, prompts
 
 
+@pytest.mark.slow
 def test_a_prompt_has_its_parts_and_ends_in_what_is_asked(tmp_path: Path) -> None:
     journal, prompts = prompts_of(tmp_path)
     records = journal.archive().records[1:]
@@ -47,6 +48,7 @@ def test_a_prompt_has_its_parts_and_ends_in_what_is_asked(tmp_path: Path) -> Non
     assert {record.arm for record in records} == {"insights", "control"}
 
 
+@pytest.mark.slow
 def test_every_number_of_an_insight_is_in_its_record(tmp_path: Path) -> None:
     journal, prompts = prompts_of(tmp_path, control_share=0.0)
     seed = journal.archive().by_number[0]

@@ -16,6 +16,7 @@ def test_of_two_hundred_equal_candidates_none_takes_a_seat_and_a_raw_float_chang
     assert (selection.changed, selection.by_float) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_planted_winner_of_three_per_cent_is_found() -> None:
     rng = np.random.default_rng(5)
     found = 0

@@ -30,6 +30,7 @@ def apart(*words: object) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_flags_find_the_swizzle_in_the_modelled_landscape(tmp_path: Path) -> None:
     journal = make_search(tmp_path)
     run_search(journal, 30)
@@ -50,6 +51,7 @@ def test_nothing_is_proposed_twice_and_the_end_is_said(tmp_path: Path) -> None:
     assert len({record.content_id for record in records}) == len(records) == len(landscape())
 
 
+@pytest.mark.slow
 def test_an_elite_falls_only_to_better(tmp_path: Path) -> None:
     journal = make_search(tmp_path, seed=5)
     run_search(journal, 40)
@@ -65,6 +67,7 @@ def test_an_elite_falls_only_to_better(tmp_path: Path) -> None:
         assert verdict.ratio < 0.85  # under the model's error nobody is replaced
 
 
+@pytest.mark.slow
 def test_the_journal_replays_to_the_same_archive_in_any_order(tmp_path: Path) -> None:
     journal = make_search(tmp_path)
     run_search(journal, 30)
@@ -74,6 +77,7 @@ def test_the_journal_replays_to_the_same_archive_in_any_order(tmp_path: Path) ->
     assert Journal(journal.folder).archive() == archive
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_seed_are_one_search(tmp_path: Path) -> None:
     a, b = (make_search(tmp_path / name, seed=9) for name in "ab")
     run_search(a, 25)
@@ -167,6 +171,7 @@ def test_what_a_generator_does_wrong_costs_an_iteration(tmp_path: Path, body: st
     assert run_search(journal, 2) == "all 2 candidates are there"  # the search goes on
 
 
+@pytest.mark.slow
 def test_slower_than_every_elite_goes_no_further(tmp_path: Path) -> None:
     journal = make_search(tmp_path, seed=5)
     run_search(journal, 40)

@@ -175,6 +175,7 @@ def test_noise_that_remembers_raises_hardly_an_alarm() -> None:
     assert alarms <= 1
 
 
+@pytest.mark.slow
 def test_the_partition_is_the_best_there_is() -> None:
     rng = np.random.default_rng(11)
     for _ in range(20):
@@ -218,6 +219,7 @@ def test_numba_is_not_loaded_before_a_series_is_asked_about() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_without_numba_the_same_steps_are_found() -> None:
     series = [list(noisy(seed, (100.0, 104.0, 99.0), 15)) for seed in range(4)]
     code = (
@@ -236,6 +238,7 @@ def as_json(points: Sequence[ChangePoint]) -> str:
     return json.dumps([asdict(point) for point in points])
 
 
+@pytest.mark.slow
 def test_without_a_place_to_keep_machine_code_it_is_made_for_this_process() -> None:
     names: dict[str, object] = {}
     exec("def twice(x):\n    return 2 * x", names)  # numba finds no file to keep its code beside

@@ -117,6 +117,7 @@ def test_noise_that_doubled_is_followed_and_one_wild_pair_of_a_thousand_sets_no_
     assert floor_of_ratios(quiet).largest == 0.3
 
 
+@pytest.mark.slow
 def test_noise_that_may_have_grown_widens_the_limit_until_more_pairs_tell() -> None:
     rng = np.random.default_rng(6)
     growth, wrong = [], []

@@ -86,6 +86,7 @@ def test_a_change_within_the_margin_is_the_same_however_sure() -> None:
     assert decision.remark is None, "the margin stands nowhere else: the whole reason is wanted"
 
 
+@pytest.mark.slow
 def test_unclear_says_how_many_rounds_would_tell_and_that_many_tell() -> None:
     unclear = judge_live_pair(*lanes(0.011, noise=0.03, seed=11))
     assert unclear.verdict is Verdict.UNCLEAR
@@ -578,6 +579,7 @@ def test_processes_that_may_follow_one_another_fail_a_gate_by_a_wider_interval()
     assert not far.gate_note
 
 
+@pytest.mark.slow
 def test_equal_calls_of_two_lengths_are_rarely_called_changed() -> None:
     rng = np.random.default_rng(7)
     a, b = (np.where(rng.random((20_000, 25, 4)) < 0.5, 64e3, 40e3) for _ in range(2))

@@ -124,6 +124,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("message", CHANGES)
 def test_verify_finds_an_index_that_is_not_of_the_bundles(data: Path, message: str) -> None:
     assert verify_data().findings == ()
@@ -134,6 +135,7 @@ def test_verify_finds_an_index_that_is_not_of_the_bundles(data: Path, message: s
     assert {finding.subject for finding in findings} == {"index"}
 
 
+@pytest.mark.slow
 def test_a_deleted_run_is_gone_and_its_report_can_come_again(data: Path, tmp_path: Path) -> None:
     run_id = run_ids(data)[0]
     rows()

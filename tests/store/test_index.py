@@ -101,6 +101,7 @@ def test_adding_a_run_twice_adds_it_once_and_says_so(store: Store) -> None:
     assert store.data_version() != before
 
 
+@pytest.mark.slow
 def test_the_order_of_imports_changes_no_answer(url: str, tmp_path: Path) -> None:
     runs = [
         (*imported(f"v{n % 4}", launch("a", 10.0 + n), launch("b", 20.0 + n, ordinal=1), minute=n // 2), None)
@@ -265,6 +266,7 @@ def test_a_series_that_grows_is_lengthened_over_the_edges_of_its_chunks(
     plain.close()
 
 
+@pytest.mark.slow
 def test_prepared_series_that_grow_together_past_the_row_limit_lose_no_point(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,7 @@ def test_a_page_of_few_digits_is_known_by_its_name_beside_its_report(tmp_path: P
     assert import_paths([tmp_path / "next"], data=data).already == (), "its number contradicts the report"
 
 
+@pytest.mark.slow
 def test_a_gate_and_a_comparison_of_an_export_compare_nothing(tmp_path: Path, data: str) -> None:
     files = report(tmp_path / "a.ncu-rep"), raw_csv(tmp_path / "b.csv"), details_csv(tmp_path / "c.csv")
     for a in map(str, files):
@@ -227,6 +228,7 @@ def test_a_gate_and_a_comparison_of_an_export_compare_nothing(tmp_path: Path, da
     assert main(["gate", str(raw_csv(tmp_path / "e.csv", again)), "--baseline", str(files[0])]) == Exit.PASS
 
 
+@pytest.mark.slow
 def test_a_stored_run_and_its_export_are_one_for_the_gate(tmp_path: Path, data: str) -> None:
     (imported,) = import_paths([report(tmp_path / "a.ncu-rep")], data=data).imported
     export = str(details_csv(tmp_path / "c.csv"))

@@ -30,6 +30,7 @@ def test_partial_indexes_keep_their_conditions(driver: str) -> None:
     }
 
 
+@pytest.mark.slow
 def test_an_index_in_sqlite_loads_no_dialect_of_postgresql() -> None:
     code = (
         "import sys; from profiler.store import index, schema; schema._statements('sqlite+pysqlite');"

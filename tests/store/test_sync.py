@@ -134,6 +134,7 @@ def test_rows_made_before_a_decision_are_not_added_after_it(where: Root, url: st
     store.close()
 
 
+@pytest.mark.slow
 def test_an_import_during_which_something_is_decided_follows_it(
     where: Root, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -166,6 +166,7 @@ def make_read_only(disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make_unwritable", [fill_space, fill_inodes, make_read_only])
 def test_a_disk_that_takes_nothing_is_read(
     disk: Path, capsys: pytest.CaptureFixture[str], make_unwritable: Callable[[Path], None]

@@ -76,6 +76,7 @@ def test_without_a_search_the_page_says_how_to_begin_one_and_turns_into_it(
     assert "is judged first" in text(app.run())
 
 
+@pytest.mark.slow
 def test_the_best_line_falls_and_every_candidate_is_a_mark(tmp_path: Path) -> None:
     document = search_document(searched(tmp_path))
     marks, steps = search_summary.marks(document), search_summary.steps(document)

@@ -71,6 +71,7 @@ def test_nobody_waits_where_no_server_of_ours_runs() -> None:
     assert not thread.is_alive()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pages_of")
 def test_what_pages_ask_first_is_in_the_caches(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROFILER_DATA", str(full_data))

@@ -35,6 +35,7 @@ REQUESTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.name)
 def test_without_torch_every_program_is_skipped_and_says_so(tmp_path, kind):
     (tmp_path / "hidden").mkdir()
@@ -61,6 +62,7 @@ def test_a_torch_without_a_gpu_is_skipped_and_says_which_it_is(tmp_path):
     assert result["reason"].startswith("no GPU: ")
 
 
+@pytest.mark.slow
 def test_a_program_called_without_its_files_says_how():
     done = subprocess.run(
         [sys.executable, "-m", "profiler.collect.gpu.torch_probe"],
@@ -182,6 +184,7 @@ def test_a_problem_of_a_users_own_is_found_beside_the_catalogue(tmp_path):
     assert program.load_problem(ProblemSetup())[1] is ATTENTION
 
 
+@pytest.mark.slow
 def test_the_headline_inputs_are_those_of_the_check_on_the_cpu(tmp_path):
     case = program.load_case(ProblemSetup(seed=2, cases=str(tmp_path)), ATTENTION, HEADLINE)
     np.testing.assert_array_equal(case.arguments[0], ATTENTION.case(HEADLINE, 2).arguments[0])

@@ -68,6 +68,7 @@ def test_runs_without_a_rhythm_leave_no_hole() -> None:
     assert find_holes([day * night for day in (0, 1, 5, 6, 14, 15, 17, 30, 34, 50)]) == []
 
 
+@pytest.mark.slow
 def test_a_chart_opens_with_the_longest_range_that_is_not_crowded() -> None:
     newest = datetime(2026, 6, 1, tzinfo=UTC)
 

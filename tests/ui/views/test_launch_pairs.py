@@ -59,6 +59,7 @@ def test_the_longest_pair_is_shown_first_with_its_verdict(ncar: Comparison) -> N
     assert text(launch_pairs.verdict(ncar, pair)) == "✓ better −43.8 % unreplicated: one launch a side"
 
 
+@pytest.mark.slow
 def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(ncar: Comparison) -> None:
     for pair in ncar.pairs:
         output = rows(metric_changes.table(pair))
@@ -102,6 +103,7 @@ def test_what_only_one_side_has_is_folded_where_the_changed_are_shown(esmm: Comp
     assert "– missing" not in text(changed.partition("Only one side has a number in")[0])
 
 
+@pytest.mark.slow
 def test_what_did_not_change_is_folded_and_whole_in_the_page(ncar: Comparison) -> None:
     """A browser's search finds a folded name: only the page's look hides it."""
     pair = ncar.pairs[0]
@@ -157,6 +159,7 @@ def test_a_link_leads_to_the_same_view_of_another_launch(ncar: Comparison) -> No
     assert output.count('class="sel"') == 1
 
 
+@pytest.mark.slow
 def test_ambiguous_launches_are_listed_with_the_reason(reports: Path) -> None:
     comparison = of(reports, "cutlass/report75", "cutlass/report80@eba551e9")
     output = text(launch_pairs.table(comparison, None, VIEW))

@@ -36,6 +36,7 @@ def test_kernels_of_two_names_are_named_below_the_launches(
     assert "gemm_v6 → gemm_v7: paired by similar name, names differ (2 launches)" in shown
 
 
+@pytest.mark.slow
 def test_of_many_versions_the_first_few_are_open(made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROFILER_DB", raising=False)
     metrics = load_metrics()
