@@ -159,12 +159,7 @@ def summarize_code(sass: str, arch: str) -> list[CodeSummary]:
                 if not _never_executes(found[0], instruction):
                     sites_of[instruction.opcode] += 1
         set_registers = [(how == "DEALLOC", int(count, 16)) for how, count in _SETMAXNREG.findall(listing)]
-        classes = dict.fromkeys(OPCODE_CLASSES, 0)
-        opcodes: Counter[str] = Counter()
-        for opcode, sites in sites_of.items():
-            opcodes[opcode.split(".")[0]] += sites
-            for name in _classes_of(opcode):
-                classes[name] += sites
+        classes, opcodes = opcode_sites(sites_of)
         summaries.append(
             CodeSummary(
                 function.strip(),
@@ -172,7 +167,7 @@ def summarize_code(sass: str, arch: str) -> list[CodeSummary]:
                 sum(opcodes.values()),
                 total * INSTRUCTION_BYTES,
                 classes,
-                dict(sorted(opcodes.items())),
+                opcodes,
                 tuple(count for is_release, count in set_registers if is_release),
                 tuple(count for is_release, count in set_registers if not is_release),
                 _digest(listing),
@@ -185,6 +180,20 @@ def _digest(listing: str) -> str:
     """The hash of instructions and encodings: the lines that begin with `/*`, however they are aligned."""
     lines = (" ".join(line.split()) for line in listing.splitlines())
     return sha256("\n".join(line for line in lines if line.startswith("/*")).encode()).hexdigest()
+
+
+def opcode_sites(opcodes: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """How many sites there are by class of OPCODE_CLASSES, and by opcode without modifiers.
+
+    opcodes: sites by whole opcode.
+    """
+    classes = dict.fromkeys(OPCODE_CLASSES, 0)
+    plain: Counter[str] = Counter()
+    for opcode, sites in opcodes.items():
+        plain[opcode.split(".")[0]] += sites
+        for name in _classes_of(opcode):
+            classes[name] += sites
+    return classes, dict(sorted(plain.items()))
 
 
 @cache

@@ -12,6 +12,7 @@ from profiler.cli.output import complain, prepare_answers, progress_bar
 from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
+    from profiler.bundles.run import Facts
     from profiler.cli.output import Commands
     from profiler.store.import_files import ImportSummary
 
@@ -22,6 +23,8 @@ def add(commands: Commands) -> None:
         "import",
         help="import reports, CSVs, bundles and folders of them",
         description="Import Nsight Compute reports (.ncu-rep), CSVs from ncu, bundles (folders or zips). "
+        "Of a cubin, object, library or wheel that is named, with --version, the static facts of each kernel "
+        "are stored, for trends and gates without a GPU. "
         "By default the version is the file's name, and the family the nearest part of the path that no "
         "other folder has. What was imported before stays as it is.",
         epilog="A label may be a text (silu), a template ({folder[-2]}-{stem}), a rule by name "
@@ -70,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
             reader_memory=memory_bytes,
             keep_reader=False,
             progress=progress,
+            read_code=_read_code,
         )
     if not (summary.imported or summary.already or summary.refused):
         raise ProfilerError("nothing to import there: no report (.ncu-rep, or CSV from ncu) and no bundle")
@@ -81,10 +85,18 @@ def run(arguments: argparse.Namespace) -> int:
     return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
 
 
+def _read_code(path: Path) -> tuple[Facts, ...]:
+    from profiler.sass.library_facts import library_facts
+
+    return library_facts(path)
+
+
 def _summary_lines(summary: ImportSummary) -> Iterator[str]:
     """What became of an import: a line a new run, then the counts."""
     for new in summary.imported:
-        yield f"{new.run_id}  {new.family}/{new.version}  {new.launches} launch{'es' * (new.launches != 1)}"
+        launches = f"{new.launches} launch{'es' * (new.launches != 1)}"
+        kernels = f"static facts of {new.kernels} kernel{'s' * (new.kernels != 1)}"
+        yield f"{new.run_id}  {new.family}/{new.version}  {kernels if new.kernels else launches}"
     for duplicate in summary.already:
         if duplicate.from_other_file:
             yield f"{duplicate.path}: the same measurement as run {duplicate.run_id}, from another file"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from profiler.store.new_reports import find_new_reports
 from profiler.store.prefetch import Prefetch
 
 if TYPE_CHECKING:
+    from profiler.bundles.run import Facts
     from profiler.errors import UnreadableReport
     from profiler.evidence.launch import Report
     from profiler.store.import_files import ImportSummary
@@ -37,6 +38,7 @@ def import_paths(
     keep_reader: bool = True,
     progress: Progress | None = None,
     store: Store | None = None,
+    read_code: Callable[[Path], tuple[Facts, ...]] | None = None,
 ) -> ImportSummary:
     """Import reports, CSV files and bundles (folders or zips), also from folders that contain them.
 
@@ -46,13 +48,15 @@ def import_paths(
     for those that somebody decided. keep_folder: whether the runs say which folder their reports came from.
     reader_memory: bytes that reading a file may take, instead of a limit by its size. keep_reader: whether
     the reading process waits a while for more reports, as a process that stays wants.
-    Raises ProfilerError for a label that cannot be used, and where the data folder cannot be written.
+    read_code: reads a file of machine code, which is then a run of static facts; without it such a file is
+    refused. Raises ProfilerError for a label that cannot be used, and where the data folder cannot be
+    written.
     """
     given_labels = {"family": family, "version": version, "workload": workload}
     labels = {kind: label_rules(kind, option) for kind, option in given_labels.items()}
     files = find_files(Path(path) for path in paths)
     root = location.open_root(data, for_runs=True)
-    if not (files.reports or files.bundles):  # nothing is made for it, not even the data folder
+    if not (files.reports or files.bundles or files.code):  # nothing is made for it, not even the data folder
         from profiler.store.import_files import Importer
 
         return Importer(root, labels, files, progress).summary()
@@ -81,6 +85,8 @@ def import_paths(
         importer.import_reports(new_reports.paths, reports)
         for path in files.bundles:
             importer.import_bundle(path)
+        for path in files.code:
+            importer.import_code(path, read_code)
         importer.index_sealed()
         if relabel:
             importer.relabel_known()

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from profiler.build.code_images import CODE_FILES
 from profiler.bundles.run_json import RUN_FILE
 from profiler.bundles.zip_file import is_bundle_zip
 from profiler.evidence.plain_file import special_kind
@@ -26,13 +27,14 @@ class FoundFiles:
 
     reports: list[Path] = field(default_factory=list)
     bundles: list[Path] = field(default_factory=list)  # folders and zips
+    code: list[Path] = field(default_factory=list)  # of machine code, which the user named
     refused: list[tuple[str, str]] = field(default_factory=list)  # path, message
     skipped: int = 0  # met in folders, neither report nor bundle
 
     @property
     def total(self) -> int:
         """How many files and bundles there are to import or refuse."""
-        return len(self.reports) + len(self.bundles) + len(self.refused)
+        return len(self.reports) + len(self.bundles) + len(self.code) + len(self.refused)
 
 
 def find_files(paths: Iterable[Path]) -> FoundFiles:
@@ -46,6 +48,8 @@ def find_files(paths: Iterable[Path]) -> FoundFiles:
                 files.refused.append((str(path), f"{path}: {kind}, not a file"))
             elif not path.exists():
                 files.refused.append((str(path), f"{path}: no such file or folder"))
+            elif path.suffix in CODE_FILES or path.suffix == ".whl":
+                files.code.append(path)
             elif not _add(path, files):
                 files.refused.append((str(path), _nothing_to_import(path)))
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -53,6 +57,7 @@ def find_files(paths: Iterable[Path]) -> FoundFiles:
     # Two of the given paths may lead to the same file.
     files.reports = list(dict.fromkeys(files.reports))
     files.bundles = list(dict.fromkeys(files.bundles))
+    files.code = list(dict.fromkeys(files.code))
     return files
 
 

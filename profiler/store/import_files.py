@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle, decisions, location, zip_file
 from profiler.bundles.location import Root
-from profiler.bundles.run import FAMILY_GIVEN, FOLDER, IMPORT, Capture, Labels, Result, Run
+from profiler.bundles.run import COLLECT, FAMILY_GIVEN, FOLDER, IMPORT, Capture, Facts, Labels, Result, Run
 from profiler.bundles.run_json import RUN_FILE, brief_error
 from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
@@ -56,6 +56,7 @@ class Imported:
     family: str
     version: str
     launches: int
+    kernels: int = 0  # of a file of machine code
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,16 @@ def version_of(report: Path) -> str:
         return any((report.parent / f"{stem}{suffix}").exists() for suffix in {report.suffix, ".ncu-rep"})
 
     return label_of_name(report_stem(report.name, lies_beside), "unnamed")
+
+
+def _file_time(path: Path) -> datetime:
+    seconds = int(path.stat().st_mtime)
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise ProfilerError(
+            f"{path} does not say when it was made, and the file's time ({seconds}) is none: touch it"
+        ) from error
 
 
 def _export_key(path: Path) -> tuple[Path, str]:
@@ -196,6 +207,29 @@ class Importer:
             self._refuse(path, self._refusal_message(path, error))
         if len(self.sealed) >= _AT_ONCE:
             self.index_sealed()
+
+    def import_code(self, path: Path, read_code: Callable[[Path], tuple[Facts, ...]] | None) -> None:
+        """Seal a run with the static facts of a file of machine code."""
+        try:
+            if read_code is None:
+                raise ProfilerError("a file of machine code, of which nothing is stored here")
+            given = self._given_labels(path)
+            family, version = given["family"] or label_of_name(path.stem, "imported"), given["version"]
+            if version is None:
+                raise ProfilerError(f"{path} is machine code: say which build it is with --version")
+            digest, _ = bundle.hash_file(path)
+            created = _file_time(path)
+            result = Result(family, version, facts=read_code(path))
+            run = Run(
+                run_id=bundle.imported_run_id(created, family, version, digest),
+                kind=COLLECT,
+                created=created,
+                provenance={"created_from": "file time", "library": path.name, "library_sha256": digest},
+                results=(result,),
+            )
+            self._import_run(path, run, {})
+        except Exception as error:  # whatever is wrong with this file, the others are imported
+            self._refuse(path, self._refusal_message(path, error))
 
     def index_sealed(self, *, wait: bool = True) -> None:
         """Put the runs sealed since the last call into the index, in one transaction.
@@ -382,13 +416,7 @@ class Importer:
         version = given["version"] or version_of(path)
         created = report.session.created
         if created is None:
-            seconds = int(path.stat().st_mtime)
-            try:
-                created = datetime.fromtimestamp(seconds, UTC)
-            except (ValueError, OverflowError, OSError) as error:
-                raise ProfilerError(
-                    f"{path} does not say when it was made, and the file's time ({seconds}) is none: touch it"
-                ) from error
+            created = _file_time(path)
         captures = (Capture(report.sha256),)
         return Run(
             run_id=bundle.imported_run_id(created, family, version, report.sha256),
@@ -414,6 +442,7 @@ class Importer:
                 brief_list(list(families)),
                 brief_list(list(versions)),
                 rows.run["launches"],
+                sum(len(result.facts) for result in run.results) if not run.reports else 0,
             )
         )
         self._report_progress(path)
