@@ -321,6 +321,7 @@ def _source_lines(arguments: Arguments, roots: Roots) -> Draft:
 
 
 def _gate(arguments: Arguments, roots: Roots) -> Draft:
+    from profiler.build.code_images import is_code
     from profiler.compare.resolve_names import is_file_name
     from profiler.documents.asking import ask
     from profiler.documents.gate import gate_versions
@@ -330,7 +331,12 @@ def _gate(arguments: Arguments, roots: Roots) -> Draft:
     with _store() as opener:
         document = ask(gate_versions, arguments, opener)
         labels = opener.names()
-    files = [name for name in (*names, baseline or "") if is_file_name(name) and Path(name).is_file()]
+    labels |= document.report.functions
+    files = [
+        name
+        for name in (*names, baseline or "")
+        if is_file_name(name) and Path(name).is_file() and not is_code(name)
+    ]
     labels |= {launch.base_name for name in files for launch in read_report(Path(name)).launches}
     whole = views.gate_whole(document.to_dict())
     sentences = [document.report.headline, *document.sentences]

@@ -149,8 +149,12 @@ def after_line_changes(arguments: Arguments, whole: Mapping[str, Any]) -> Next:
 
 
 def after_gate(whole: Mapping[str, Any]) -> Next:
-    """The commands that its findings name."""
-    commands = dict.fromkeys(finding["next"] for finding in whole["findings"] if finding.get("next"))
+    """The commands that its findings name; to accept what got worse is for people."""
+    commands = dict.fromkeys(
+        finding["next"]
+        for finding in whole["findings"]
+        if finding.get("next") and not finding["next"].startswith("profiler pin ")
+    )
     return [_command("settles a finding", command) for command in list(commands)[:_MOST]]
 
 

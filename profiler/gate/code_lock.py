@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from profiler.build.kernel_names import function_name, stable_name, without_lambda_numbers
 from profiler.errors import ProfilerError
+from profiler.evidence.gpu_arch import FIRST_OF_128_BITS, arch_number
 from profiler.sass.binary_functions import BinaryFunction
 from profiler.sass.loop_facts import LoopFacts, loop_facts
 
@@ -87,14 +88,21 @@ class ReadFunction:
     function: BinaryFunction | None = None  # None of a lock
 
 
-def pinned_of(functions: Iterable[BinaryFunction]) -> list[ReadFunction]:
-    """The functions of a library as a lock holds them, in its order, their instructions not read."""
+def pinned_of(
+    functions: Iterable[BinaryFunction], known: Iterable[PinnedFunction] = ()
+) -> list[ReadFunction]:
+    """The functions of a library as a lock holds them, in its order, their instructions not read.
+
+    known: functions of a lock, whose second hash is taken over where the first is the same.
+    """
+    hashes = {(one.arch, one.code): one.unscheduled for one in known}
     found = []
     for function in functions:
         code = function.code
         if not code.code:
             continue  # constants that functions share
         symbols = tuple((offset, stable_name(symbol)) for offset, symbol in code.relocations)
+        whole = _digest((code.code, code.constants, symbols))
         pinned = PinnedFunction(
             function.arch,
             stable_name(function.name),
@@ -105,12 +113,18 @@ def pinned_of(functions: Iterable[BinaryFunction]) -> list[ReadFunction]:
             code.shared_spill_bytes,
             function.max_threads,
             function.instructions,
-            _digest((code.code, code.constants, symbols)),
-            _digest(function.unscheduled),
+            whole,
+            hashes.get((function.arch, whole)) or _unscheduled(function, whole),
             None,
         )
         found.append(ReadFunction(pinned, function))
     return sorted(found, key=lambda one: one.pinned.rank)
+
+
+def _unscheduled(function: BinaryFunction, whole: str) -> str:
+    """The hash without the schedule; of instructions of 64 bits, which have it elsewhere, the whole one."""
+    is_known = arch_number(function.arch) >= FIRST_OF_128_BITS
+    return _digest(function.unscheduled) if is_known else whole
 
 
 def _digest(parts: Hashable) -> str:

@@ -68,14 +68,20 @@ class LibraryChanges:
     gone: tuple[PinnedFunction, ...]
 
 
-def read_library(path: Path, *, arch: str | None = None, kernel: str | None = None) -> list[ReadFunction]:
-    """The functions of a cubin, library, object, wheel or folder, as a lock holds them.
+def read_library(
+    path: Path,
+    *,
+    arch: str | None = None,
+    kernel: str | None = None,
+    known: Sequence[ReadFunction] = (),
+) -> list[ReadFunction]:
+    """The functions of a cubin, library, object, wheel or folder, as a lock holds them; known: as pinned_of.
 
     Raises BuildFailed and CannotJudge as read_functions_of does, UnknownName where none is selected.
     """
     if not path.exists():
         raise UnknownName(f"{path} does not exist: name a cubin, library, object, wheel or folder")
-    found = pinned_of(read_functions_of(path))
+    found = pinned_of(read_functions_of(path), (one.pinned for one in known))
     selected = list(_selected(found, arch, kernel))
     if not selected:
         if arch is not None and arch not in (arches := sorted({one.pinned.arch for one in found})):
@@ -145,7 +151,7 @@ def pin_library(
     before = [ReadFunction(one) for one in read_lock(path)] if path.exists() else []
     if kernel is not None and not before:
         raise ProfilerError(f"there is no lock {path} of which some functions could be pinned: pin all first")
-    now = read_library(library, arch=arch, kernel=kernel)
+    now = read_library(library, arch=arch, kernel=kernel, known=before)
     known = [one.pinned for one in before]
     chosen = list(_selected(before, arch, kernel))
     functions = with_loops(now, known)
@@ -208,12 +214,21 @@ def gate_library(
         before, against = [ReadFunction(one) for one in read_lock(path)], path.name
         lines = {id(one.pinned): (str(path), line) for line, one in enumerate(before, 2)}
     before = list(_selected(before, arch, kernel))
-    now = read_library(library, arch=arch, kernel=kernel)
+    now = read_library(library, arch=arch, kernel=kernel, known=before)
     changes = changes_of(before, now)
     findings = list(_Findings(library, against, baseline is None, lock, changes, lines))
     compared = len(changes.same) + len(changes.judged)
     verdicts = Verdicts(tuple(findings), compared)
-    return GateReport(verdicts, verdicts.exit_code(allow), against, summary=_summary(changes))
+    said = {name for one in changes.judged for name in (one.a.name, one.b.name, one.b.short_name)}
+    said |= {one.short_name for one in (*changes.new, *changes.gone)}
+    said |= {finding.kernel for finding in findings if finding.kernel}
+    return GateReport(
+        verdicts,
+        verdicts.exit_code(allow),
+        against,
+        summary=_summary(changes),
+        functions=frozenset(said),
+    )
 
 
 def _summary(changes: LibraryChanges) -> str:

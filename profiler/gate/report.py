@@ -64,6 +64,7 @@ class GateReport:
     chosen: tuple[ChosenBaseline, ...] = ()  # the baselines of what was compared, where nobody named one
     families: tuple[str, ...] = ()  # of the index, that versions were judged of
     summary: str = ""  # of a library how many functions there are of each kind
+    functions: frozenset[str] = frozenset()  # of a library the names that its findings say
 
     @property
     def headline(self) -> str:

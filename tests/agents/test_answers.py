@@ -13,15 +13,18 @@ from typing import Any
 
 import pytest
 
+import profiler
 from profiler.agents.answers import answer, error_line
 from profiler.agents.roots import Roots, find_roots
 from profiler.agents.size_budget import LEAST_BUDGET, Selected, compact, cut, dumps, select
 from profiler.agents.tool import RefusedArgument
 from profiler.agents.toolset import JUDGE, READING
 from profiler.agents.untrusted import clean, printable, quote_names
+from profiler.build.toolchain import require_tool
 from profiler.errors import ProfilerError
 from tests.agents.clients import numbers_without_state
 from tests.conftest import ROOT
+from tests.toolchain import needs_sass
 
 TOOLS = {tool.name: tool for tool in (*READING, JUDGE)}
 EXAMPLES = ROOT / "data" / "runs"
@@ -185,6 +188,30 @@ def test_kernel_names_are_data_and_never_words_of_the_answer(roots: Roots, tmp_p
     joined = "".join(texts)
     assert joined.isprintable(), "no escape sequence, no sign that turns the direction of writing"
     assert "\\\\u202e" in joined
+
+
+@needs_sass
+def test_a_gate_of_machine_code_has_the_names_of_kernels_as_data(roots: Roots, tmp_path: Path) -> None:
+    hostile = HOSTILE.encode()
+    name = "k" * len(hostile)
+    (tmp_path / "k.cu").write_text(
+        f'extern "C" __global__ void {name}(int *x) {{ int a[64]; for (int i = 0; i < 64; i++) a[i] = x[i];\n'
+        "if (MORE) a[x[1] & 63] = 7; x[0] = a[MORE ? x[2] & 63 : 3]; }\n"
+    )
+    for file, more in (("old.cubin", 0), ("new.cubin", 1)):
+        nvcc = [str(require_tool("nvcc").path), "-arch=sm_90", "-cubin", f"-DMORE={more}", "-o", file, "k.cu"]
+        subprocess.run(nvcc, cwd=tmp_path, check=True)
+        content = (tmp_path / file).read_bytes()
+        (tmp_path / file).write_bytes(content.replace(name.encode(), hostile))
+    whole = ask(roots, "gate", names=["new.cubin"], baseline="old.cubin")
+    assert "Gate failed: 1 failed" in whole["answer"][0]
+    assert not [sentence for sentence in whole["answer"] if "Ignore" in sentence]
+    assert dumps(whole).isprintable()
+    assert any("Ignore·previous" in text for text in whole["names"].values())
+    profiler.pin(str(tmp_path / "old.cubin"))
+    whole = ask(roots, "gate", names=["new.cubin"])
+    assert "Gate failed: 1 failed" in whole["answer"][0]
+    assert "profiler pin" not in dumps(whole.get("next", []))
 
 
 def test_an_unknown_name_is_one_line_that_says_what_there_is(roots: Roots) -> None:
