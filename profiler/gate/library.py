@@ -7,6 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,11 +82,14 @@ def read_library(
     """
     if not path.exists():
         raise UnknownName(f"{path} does not exist: name a cubin, library, object, wheel or folder")
-    found = pinned_of(read_functions_of(path), (one.pinned for one in known))
+    functions = read_functions_of(path)
+    arches = sorted({one.arch for one in functions})
+    if arch is not None and arch not in arches:
+        raise UnknownName(f"{path} has no machine code for {arch}; there is {', '.join(arches)}")
+    of_arch = [one for one in functions if arch in (None, one.arch)]
+    found = pinned_of(of_arch, (one.pinned for one in known))
     selected = list(_selected(found, arch, kernel))
     if not selected:
-        if arch is not None and arch not in (arches := sorted({one.pinned.arch for one in found})):
-            raise UnknownName(f"{path} has no machine code for {arch}; there is {', '.join(arches)}")
         names = brief_list(sorted({one.pinned.short_name for one in found}))
         raise UnknownName(f"{path} has no kernel {kernel!r}; there are {names}", option="--kernel")
     return selected
@@ -270,8 +274,13 @@ class _Findings:
         self.library, self.against, self.changes, self.lines = library, against, changes, lines
         self.lock_option = f" --lock {shlex.quote(str(lock))}" if lock else ""
         self.is_pinned = is_pinned
-        shown = [*(pair.b.pinned for pair in changes.same if pair.b), *(one.b for one in changes.judged)]
-        self._names = Counter((one.arch, one.short_name) for one in shown)
+
+    @cached_property
+    def _names(self) -> Counter[tuple[str, str]]:
+        """How many functions have a plain name; asked where there is one to say."""
+        shown = [pair.b.pinned for pair in self.changes.same if pair.b]
+        shown += [one.b for one in self.changes.judged]
+        return Counter((one.arch, one.short_name) for one in shown)
 
     def __iter__(self) -> Iterator[Finding]:
         for one in self.changes.judged:
