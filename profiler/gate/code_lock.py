@@ -18,6 +18,7 @@ from profiler.build.kernel_names import function_name, stable_name, without_lamb
 from profiler.errors import ProfilerError
 from profiler.evidence.gpu_arch import FIRST_OF_128_BITS, arch_number
 from profiler.sass.binary_functions import BinaryFunction
+from profiler.sass.code_words import unscheduled_words
 from profiler.sass.loop_facts import LoopFacts, loop_facts
 
 LOCK_FILE = "kernels.lock"  # in the working folder, unless another is named
@@ -101,8 +102,7 @@ def pinned_of(
         code = function.code
         if not code.code:
             continue  # constants that functions share
-        symbols = tuple((offset, stable_name(symbol)) for offset, symbol in code.relocations)
-        whole = _digest((code.code, code.constants, symbols))
+        whole = _digest(code.code, code.constants, function.symbols)
         pinned = PinnedFunction(
             function.arch,
             stable_name(function.name),
@@ -123,24 +123,18 @@ def pinned_of(
 
 def _unscheduled(function: BinaryFunction, whole: str) -> str:
     """The hash without the schedule; of instructions of 64 bits, which have it elsewhere, the whole one."""
-    is_known = arch_number(function.arch) >= FIRST_OF_128_BITS
-    return _digest(function.unscheduled) if is_known else whole
+    if arch_number(function.arch) < FIRST_OF_128_BITS:
+        return whole
+    words: bytes = unscheduled_words(function).tobytes()
+    return _digest(words, function.code.constants, function.symbols)
 
 
-def _digest(parts: Hashable) -> str:
+def _digest(*parts: object) -> str:
     digest = blake2b(digest_size=_DIGEST_BYTES)
-
-    def add(part: Hashable) -> None:
-        if isinstance(part, tuple):
-            digest.update(b"(%d" % len(part))
-            for inside in part:
-                add(inside)
-        else:
-            content = part if isinstance(part, bytes) else str(part).encode()
-            digest.update(b"%d:" % len(content))
-            digest.update(content)
-
-    add(parts)
+    for part in parts:
+        content = part if isinstance(part, bytes) else repr(part).encode()
+        digest.update(b"%d:" % len(content))
+        digest.update(content)
     return digest.hexdigest()
 
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from profiler.errors import UnknownName
@@ -349,6 +349,7 @@ def _barrier_name(opcode: str) -> str:
     return base if base in _BARRIERS else ""
 
 
+@cache
 def counted_as(opcode: str) -> str:
     """What a count calls an opcode: of matrices all of it, of memory its width, of others its class."""
     return _matrix_name(opcode) or _memory_width(opcode) or _barrier_name(opcode) or opcode_class(opcode)
