@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from profiler.errors import CannotJudge
-from profiler.evidence.gpu_arch import ARCHITECTURES, Architecture, find_architecture
+from profiler.evidence.gpu_arch import ARCHITECTURES, Architecture, arch_number, find_architecture
 
 _FEWEST_REGISTERS = 16  # that ptxas limits a thread to
+# From which architecture on a kernel's section of shared memory begins with what the system takes.
+_RESERVED_SINCE = 90
 
 
 class Occupancy(NamedTuple):
@@ -44,6 +46,17 @@ def occupancy(
     blocks = min(fits.values())
     limiters = tuple(name for name, count in fits.items() if count == blocks)
     return Occupancy(blocks, 100.0 * blocks * warps / limits.max_warps, limiters, fits)
+
+
+def own_shared_bytes(arch: str, section_bytes: int) -> int:
+    """Static shared memory of a block by the size of its section, which may begin with what the system takes.
+
+    Of an architecture whose limits are not known it is that size.
+    """
+    limits = find_architecture(arch)
+    if limits is None or arch_number(limits.name) < _RESERVED_SINCE:
+        return section_bytes
+    return max(0, section_bytes - limits.reserved_shared_bytes)
 
 
 def no_block_words(

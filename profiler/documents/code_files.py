@@ -18,7 +18,14 @@ from profiler.build.code_images import (
     read_images,
 )
 from profiler.build.kernel_names import function_name
-from profiler.build.occupancy import NextBlock, Occupancy, next_block, no_block_words, occupancy
+from profiler.build.occupancy import (
+    NextBlock,
+    Occupancy,
+    next_block,
+    no_block_words,
+    occupancy,
+    own_shared_bytes,
+)
 from profiler.bundles.scratch import scratch_folder
 from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.document import Document
@@ -52,8 +59,6 @@ _REPORTS = (".ncu-rep", ".ncu-repz")
 # What is disassembled of a file unasked: 1.3 MB took 6 s of a processor, 98 MB here and 132 MB in nvdisasm.
 _MOST_CODE_BYTES = 4_000_000
 _MOST_NAMES = 10  # of functions with one thing not known
-# From which architecture on a kernel's section of shared memory begins with what the system takes.
-_RESERVED_SINCE = 90
 
 
 @dataclass(frozen=True)
@@ -395,10 +400,7 @@ def _function(
     triton: TritonFacts,
     why_no_code: str,
 ) -> CodeFunction:
-    static = image.static_shared_bytes if image else 0
-    limits = find_architecture(arch)
-    if limits and int(limits.name[3:]) >= _RESERVED_SINCE:
-        static = max(0, static - limits.reserved_shared_bytes)
+    static = own_shared_bytes(arch, image.static_shared_bytes if image else 0)
     threads = (image.block_threads if image else None) or triton.threads
     dynamic, plain = triton.shared_bytes, function_name(function.name)
     unknown = ["bytes spilled (count LDL and STL; the stack may also hold arrays)"]

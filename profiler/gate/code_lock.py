@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from profiler.build.kernel_names import function_name, stable_name, without_lambda_numbers
+from profiler.build.occupancy import own_shared_bytes
 from profiler.errors import ProfilerError
 from profiler.evidence.gpu_arch import FIRST_OF_128_BITS, arch_number
 from profiler.sass.binary_functions import BinaryFunction
@@ -109,7 +110,7 @@ def pinned_of(
             function.is_kernel,
             function.registers,
             function.stack_bytes,
-            function.shared_bytes,
+            own_shared_bytes(function.arch, function.shared_bytes),
             code.shared_spill_bytes,
             function.max_threads,
             function.instructions,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from profiler.build.occupancy import no_block_words, occupancy
+from profiler.build.occupancy import Occupancy, no_block_words, occupancy
 from profiler.evidence.gpu_arch import find_architecture
 from profiler.evidence.opcodes import is_matrix_multiply
 from profiler.gate.code_lock import PinnedFunction
@@ -135,13 +135,13 @@ def _blocks(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding]:
     moved = [one for one in differs if one[2] != one[3]]
     if not moved:
         return
-    concept, _, was, now = moved[0]
+    concept = moved[0][0]
+    effects = {name: _share(was, now) if was and now else None for name, _, was, now in moved}
     line = "; ".join(words for _, words, _, _ in moved)
-    effect = _share(was, now) if was is not None and now is not None else None
     if find_architecture(b.arch) is None:
         is_more = any((one[3] or 0) > (one[2] or 0) for one in moved)
         verdict = Verdict.UNCLEAR if is_more else Verdict.CHANGED
-        yield CodeFinding(concept, verdict, f"{line}; the limits of {b.arch} are not known", effect)
+        yield CodeFinding(concept, verdict, f"{line}; the limits of {b.arch} are not known", effects[concept])
         return
     is_known = a.max_threads is not None and a.max_threads == b.max_threads
     bounds = [one for one in (b.max_threads, a.max_threads) if one]
@@ -151,7 +151,7 @@ def _blocks(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding]:
     best = max(fits, key=lambda fit: fit[2] - fit[1])
     size, was_blocks, now_blocks = worst if worst[2] < worst[1] else best
     if now_blocks == was_blocks:
-        yield CodeFinding(concept, Verdict.CHANGED, f"{line}; as many blocks fit on an SM", effect)
+        yield CodeFinding(concept, Verdict.CHANGED, f"{line}; as many blocks fit on an SM", effects[concept])
         return
     line += (
         f"; {now_blocks} block{'s' * (now_blocks != 1)} of {size} threads on an SM instead of {was_blocks}"
@@ -160,10 +160,12 @@ def _blocks(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding]:
         line += "; its block size is not known"
     if not now_blocks and (why := no_block_words(b.arch, b.registers or 0, size, _shared(b))):
         line += f" ({why})"
+    tight = _occupancy(b if now_blocks < was_blocks else a, size).limiters
+    concept = next((name for name, _, _, _ in moved if name in tight), concept)
     verdict = Verdict.BETTER
     if now_blocks < was_blocks:
         verdict = Verdict.WORSE if is_known or all(fit[2] < fit[1] for fit in fits) else Verdict.UNCLEAR
-    yield CodeFinding(concept, verdict, line, effect)
+    yield CodeFinding(concept, verdict, line, effects[concept])
 
 
 def _shared(one: PinnedFunction) -> int:
@@ -176,7 +178,11 @@ def _bounds(one: PinnedFunction) -> str:
 
 def _fit(one: PinnedFunction, threads: int) -> int:
     """Blocks of one function on an SM, without dynamic shared memory, which the file does not say."""
-    return occupancy(one.arch, one.registers or 0, threads, one.shared_bytes).blocks
+    return _occupancy(one, threads).blocks
+
+
+def _occupancy(one: PinnedFunction, threads: int) -> Occupancy:
+    return occupancy(one.arch, one.registers or 0, threads, one.shared_bytes)
 
 
 def _total(loops: LoopFacts) -> Counter[str]:

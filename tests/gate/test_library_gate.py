@@ -185,3 +185,81 @@ def test_two_builds_are_judged_without_a_lock_and_the_library_has_the_same_answe
     assert main(["pin", new, "--lock", "no/folder.lock"]) == Exit.UNUSABLE_INPUT
     assert main(["pin", new, "--lock", "other.lock", "--kernel", "inner"]) == Exit.UNUSABLE_INPUT
     assert "pin all first" in capsys.readouterr().err
+
+
+# One kernel for a rule, named by what has to be said of the machine code of NEW.
+_RULES = r"""
+#ifdef NEW
+#define IF_NEW(a, b) a
+#else
+#define IF_NEW(a, b) b
+#endif
+extern "C" {
+__global__ void memory_width(const float4 *a, float4 *o, int n) {
+  float4 s = {};
+#pragma unroll 1
+  for (int i = threadIdx.x; i < n; i += 64) {
+    IF_NEW(volatile const float *v = (const float *)(a + i);
+           s.x += v[0]; s.y += v[1]; s.z += v[2]; s.w += v[3],
+           float4 v = a[i]; s.x += v.x; s.y += v.y; s.z += v.z; s.w += v.w);
+  }
+  o[threadIdx.x] = s;
+}
+__global__ void matrix_instructions(const unsigned *a, float *o, int n) {
+  float c[4] = {};
+  for (int k = 0; k < n; k++) {
+    unsigned x = a[k], y = a[k + 1];
+    IF_NEW(c[0] += x * y,
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+      "{%0,%1,%2,%3}, {%4,%5}, {%4}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(x), "r"(y)));
+  }
+  for (int i = 0; i < 4; i++) o[4 * threadIdx.x + i] = c[i];
+}
+__global__ void __launch_bounds__(256) shared_memory(float *x) {
+  __shared__ float t[IF_NEW(10000, 1000)];
+  for (int i = threadIdx.x; i < 1000; i += 256) t[i] = x[i];
+  __syncthreads();
+  x[threadIdx.x] = t[999 - threadIdx.x];
+}
+__global__ void __launch_bounds__(256) registers(const float *a, float *o, int n) {
+  float x[IF_NEW(96, 8)];
+  for (int i = 0; i < IF_NEW(96, 8); i++) x[i] = a[i * n + threadIdx.x];
+  for (int k = 0; k < n; k++)
+#pragma unroll
+    for (int i = 0; i < IF_NEW(96, 8); i++) x[i] = x[i] * a[k] + x[(i * 7) % IF_NEW(96, 8)];
+  for (int i = 0; i < IF_NEW(96, 8); i++) o[i * n + threadIdx.x] = x[i];
+}
+__global__ void spills(const int *a, int *o) {
+  int x[64];
+  for (int i = 0; i < 64; i++) x[i] = a[i];
+  IF_NEW(for (int i = 0; i < a[65]; i++) x[a[i] & 63] += i; o[0] = x[a[65] & 63], o[0] = x[5]);
+}
+__global__ void nothing_worse(float *x) { x[threadIdx.x] = IF_NEW(rsqrtf, __sinf)(x[threadIdx.x]); }
+}
+"""
+
+
+@needs_sass
+@pytest.mark.parametrize("arch", ["sm_80", "sm_120a"])
+def test_each_rule_finds_what_is_planted_and_its_way_back_is_better(
+    tmp_path: Path, arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rules.cu").write_text(_RULES)
+    nvcc = [str(require_tool("nvcc").path), f"-arch={arch}", "-cubin", "rules.cu"]
+    for name, flags in (("old.cubin", []), ("new.cubin", ["-DNEW"])):
+        subprocess.run([*nvcc, "-o", name, *flags], check=True)
+    profiler.pin("old.cubin")
+    worse, better = profiler.gate("new.cubin"), profiler.gate("old.cubin", baseline="new.cubin")
+    concepts = {"memory width", "matrix instructions", "shared memory", "registers", "spills"}
+    for document, outcome, verdict in ((worse, "failed", "worse"), (better, "passed", "better")):
+        found = {
+            one["concept"]
+            for one in document.to_dict()["findings"]
+            if one["kernel"] == (one["concept"] or "").replace(" ", "_")
+            and (one["outcome"], one["verdict"]) == (outcome, verdict)
+        }
+        assert found == concepts, document.to_markdown()
+    assert worse.exit_code is Exit.REGRESSION
+    assert profiler.gate("new.cubin", kernel="nothing_worse").exit_code is Exit.PASS
