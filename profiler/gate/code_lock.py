@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +19,11 @@ from profiler.build.occupancy import own_shared_bytes
 from profiler.errors import ProfilerError
 from profiler.evidence.gpu_arch import FIRST_OF_128_BITS, arch_number
 from profiler.sass.binary_functions import BinaryFunction
-from profiler.sass.code_words import unscheduled_words
 from profiler.sass.loop_facts import LoopFacts, loop_facts
 
 LOCK_FILE = "kernels.lock"  # in the working folder, unless another is named
 _FORMAT = "kernel lock 1"
-_DIGEST_BYTES = 8
+_DIGEST_LETTERS = 16
 _NUMBERS = ("registers", "stack", "shared", "shared_spill", "threads")
 _LARGEST = 1 << 30  # bytes of a lock
 
@@ -103,7 +102,8 @@ def pinned_of(
         code = function.code
         if not code.code:
             continue  # constants that functions share
-        whole = _digest(code.code, code.constants, function.symbols)
+        symbols = tuple((offset, stable_name(symbol)) for offset, symbol in code.relocations)
+        whole = _digest(code.code, code.constants, symbols)
         pinned = PinnedFunction(
             function.arch,
             stable_name(function.name),
@@ -126,17 +126,18 @@ def _unscheduled(function: BinaryFunction, whole: str) -> str:
     """The hash without the schedule; of instructions of 64 bits, which have it elsewhere, the whole one."""
     if arch_number(function.arch) < FIRST_OF_128_BITS:
         return whole
-    words: bytes = unscheduled_words(function).tobytes()
-    return _digest(words, function.code.constants, function.symbols)
+    parts = function.unscheduled
+    assert isinstance(parts, tuple)
+    return _digest(*parts)
 
 
 def _digest(*parts: object) -> str:
-    digest = blake2b(digest_size=_DIGEST_BYTES)
+    digest = sha256()  # with a processor's help twice as fast as blake2b
     for part in parts:
         content = part if isinstance(part, bytes) else repr(part).encode()
         digest.update(b"%d:" % len(content))
         digest.update(content)
-    return digest.hexdigest()
+    return digest.hexdigest()[:_DIGEST_LETTERS]
 
 
 def with_loops(
