@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 _SUFFIXES = (".csv", ".parquet", ".md", ".json")
 _FOR_TWO_NAMES = {"--top": "top", "--fail": "fail", "--all": "all"}  # options that a table does not take
 
+_OPTIONS_OF_LAUNCHES = {
+    "workload": "workload",
+    "across": "across",
+    "pairs": "pair",
+}  # and how each is written
+
 _DESCRIPTION = """\
 Compare B with A: latency of calls by mode, counters launch by launch. A and B are report files (no data
 folder is read then), run ids, family/version, or a version whose name is unique, looked up in this order.
@@ -139,6 +145,8 @@ def _run_code(arguments: argparse.Namespace, files: Sequence[Path]) -> int:
     from profiler.documents.gate import gate_versions
 
     a, b = arguments.names
+    if unused := [name for name in _OPTIONS_OF_LAUNCHES if getattr(arguments, name)]:
+        raise ProfilerError(f"--{_OPTIONS_OF_LAUNCHES[unused[0]]} does not go with machine code")
     document: Document
     if arguments.fail:
         document = ask(gate_versions, arguments, names=[b], baseline=a)

@@ -16,7 +16,7 @@ from profiler.build.code_images import is_code
 from profiler.compare.kernel_pairs import KernelPair, Pairing
 from profiler.documents.blocks import Block, Findings, Fold, Heading, Inline, Item, Line, Link, Name
 from profiler.documents.document import Document
-from profiler.errors import Exit, UnknownName
+from profiler.errors import Exit, ProfilerError, UnknownName
 from profiler.evidence.cell import CellFilter
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence
@@ -239,6 +239,10 @@ def gate_versions(
     """
     cells = CellFilter(workload, gpu, list(evidence))
     if lock is not None or any(map(is_code, names)):
+        others = {"workload": workload, "on": on, "across": across, "pair": pairs}
+        others["evidence"] = [kind for kind in evidence if kind is not Evidence.STATIC]
+        if unused := next((option for option, given in others.items() if given), ""):
+            raise ProfilerError(f"--{unused} does not go with machine code", option=f"--{unused}")
         return GateDocument(_judge_code(names, baseline, lock, gpu, kernel, allow), dashboard)
     report = run_gate(
         names,

@@ -182,6 +182,7 @@ def pair_pinned(a: Sequence[ReadFunction], b: Sequence[ReadFunction]) -> list[Pi
     keys: list[Callable[[PinnedFunction], Hashable]] = [
         lambda one: (one.arch, one.name, one.code, one.numbers),
         lambda one: (one.arch, one.name, one.unscheduled),
+        lambda one: (one.arch, without_lambda_numbers(one.name), one.code, one.numbers),
         lambda one: (one.arch, one.name),
         lambda one: (one.arch, one.code, one.numbers, one.is_kernel or one.name),
         lambda one: (one.arch, without_lambda_numbers(one.name)),

@@ -13,6 +13,7 @@ import profiler
 from profiler.build.toolchain import require_tool
 from profiler.cli import main
 from profiler.errors import Exit
+from profiler.sass.binary_functions import read_functions_of
 from tests.toolchain import needs_sass
 
 # With two blocks of 1024 threads wanted on an SM a thread has 32 registers: `inner` spills in its innermost
@@ -160,6 +161,8 @@ def test_two_builds_are_compared_as_they_change_and_fail_where_the_gate_does(
     assert main(["compare", old, new, "--kernel", "inner", "--fail", "--json"]) == Exit.REGRESSION
     assert json.loads(capsys.readouterr().out)["headline"] == "Gate failed: 1 failed, 1 passed"
     assert main(["compare", old, old]) == Exit.PASS
+    assert main(["compare", old, new, "--pair", "a=b"]) == Exit.UNUSABLE_INPUT
+    assert "--pair does not go with machine code" in capsys.readouterr().err
 
 
 @needs_sass
@@ -180,6 +183,10 @@ def test_two_builds_are_judged_without_a_lock_and_the_library_has_the_same_answe
     assert profiler.pin(old, lock="own.lock").sentences[0].startswith("4 functions pinned in own.lock")
     assert profiler.gate(new, lock="own.lock").exit_code is Exit.REGRESSION
     assert main(["gate", old, new]) == Exit.UNUSABLE_INPUT
+    for option, value in (("--on", "duration"), ("--workload", "a"), ("--evidence", "measured")):
+        assert main(["gate", new, "--baseline", old, option, value]) == Exit.UNUSABLE_INPUT
+        assert f"{option} does not go with machine code" in capsys.readouterr().err
+    assert main(["gate", new, "--baseline", old, "--evidence", "static"]) == Exit.REGRESSION
     assert main(["gate", new, "--lock", "own.lock", "--baseline", old]) == Exit.UNUSABLE_INPUT
     assert main(["gate", new, "--lock", "own.lock", "--kernel", "none_such"]) == Exit.UNUSABLE_INPUT
     assert main(["pin", new, "--lock", "no/folder.lock"]) == Exit.UNUSABLE_INPUT
@@ -263,3 +270,39 @@ def test_each_rule_finds_what_is_planted_and_its_way_back_is_better(
         assert found == concepts, document.to_markdown()
     assert worse.exit_code is Exit.REGRESSION
     assert profiler.gate("new.cubin", kernel="nothing_worse").exit_code is Exit.PASS
+
+
+_HIDDEN = r"""
+namespace { __global__ void hidden(float *x) { x[threadIdx.x] *= 2.f; } }
+static __global__ void own(float *x) { x[threadIdx.x] *= 3.f; }
+template <class F> __global__ void apply(float *x, F f) { x[threadIdx.x] = f(x[threadIdx.x]); }
+void launch(float *x) {
+#ifdef MORE
+  apply<<<1, 32>>>(x, [] __device__ (float y) { return y - 9.f; });
+#endif
+  hidden<<<1, 32>>>(x);
+  own<<<1, 32>>>(x);
+  apply<<<1, 32>>>(x, [] __device__ (float y) { return y + 1.f; });
+}
+"""
+
+
+@needs_sass
+def test_a_build_in_another_folder_and_with_a_lambda_before_the_others_is_as_pinned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = []
+    for folder, flags in (("one", []), ("another", ["-DMORE"])):
+        (tmp_path / folder).mkdir()
+        source = tmp_path / folder / "hidden.cu"
+        source.write_text(_HIDDEN)
+        nvcc = [str(require_tool("nvcc").path), "-arch=sm_90", "-cubin", "-rdc=true", "--extended-lambda"]
+        subprocess.run([*nvcc, *flags, "-o", str(source.with_suffix(".cubin")), str(source)], check=True)
+        functions = read_functions_of(source.with_suffix(".cubin"))
+        names.append({function.name for function in functions if function.is_kernel})
+    assert {name[:8] for name in names[0] & names[1]} == {"_Z5apply"}  # of another lambda in each
+    monkeypatch.chdir(tmp_path)
+    profiler.pin("one/hidden.cubin")
+    document = profiler.gate("another/hidden.cubin")
+    assert document.report.summary == "Functions: 3 unchanged, 1 new"
+    assert document.exit_code is Exit.PASS
