@@ -295,18 +295,25 @@ def read_lock(path: Path) -> list[PinnedFunction]:
         raise ProfilerError(f"{path} is no lock of `profiler pin`: {what}") from None
 
 
+def _whole(value: object, least: int = 0) -> int:
+    if type(value) is not int or not least <= value < _LARGEST:
+        raise ValueError(f"{value!r} is no whole number from {least}")
+    return value
+
+
 def _pinned(record: Mapping[str, Any]) -> PinnedFunction:
     registers, stack, shared, shared_spill, threads = (
-        None if (number := record.get(name)) is None else int(number) for name in _NUMBERS
+        None if name not in record else _whole(record[name], 1 if name == "threads" else 0)
+        for name in _NUMBERS
     )
     loops = None
     if "opcodes" in record:
         local = record.get("local_accesses")
         spills = local or record.get("spills") or ()
         loops = LoopFacts(
-            tuple({str(name): int(count) for name, count in part.items()} for part in record["opcodes"]),
-            tuple(map(int, spills)),
-            int(record.get("in_innermost", 0)),
+            tuple({name: _whole(count, 1) for name, count in part.items()} for part in record["opcodes"]),
+            tuple(map(_whole, spills)),
+            _whole(record.get("in_innermost", 0)),
             not local,
         )
     return PinnedFunction(
@@ -318,7 +325,7 @@ def _pinned(record: Mapping[str, Any]) -> PinnedFunction:
         shared or 0,
         shared_spill or 0,
         threads,
-        int(record["instructions"]),
+        _whole(record["instructions"]),
         str(record["code"]),
         str(record["unscheduled"]),
         loops,
