@@ -290,11 +290,12 @@ def text_of(blocks: Iterable[Block]) -> str:
 
 def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
     """The blocks with what a terminal has in place of folds and charts."""
-    from profiler.documents.blocks import Chart, Fold, Line
+    from profiler.documents.blocks import Chart, Fold, Heading, Line
 
     for block in blocks:
         if isinstance(block, Fold):
-            yield from [Line(block.instead)] if block.instead else _unfolded(block.blocks)
+            heading = [Heading(block.summary)] if block.is_section else []
+            yield from [Line(block.instead)] if block.instead else [*heading, *_unfolded(block.blocks)]
         else:
             yield block.table() if isinstance(block, Chart) else block
 

@@ -168,6 +168,7 @@ class Fold:
     summary: str
     blocks: Sequence[Block]
     instead: str = ""  # what a terminal prints in place of the blocks: how to get them there
+    is_section: bool = False  # whether a terminal prints the summary too, as a heading
 
 
 Block: TypeAlias = "Heading | Line | Notes | Table | Preformatted | Findings | Chart | Fold"

@@ -88,7 +88,7 @@ class GateDocument(Document):
         where = f" in {self.worse.family}" if self.worse.family else ""
         command = "profiler regressions"
         command += f" --family {shlex.quote(self.worse.family)}" if self.worse.family else ""
-        return f"{self.worse.words}{where}, by this change or an earlier one: `{command}`"
+        return f"{self.worse.words}{where}, from this change or an earlier one: `{command}`"
 
     @property
     def exit_code(self) -> Exit:
@@ -176,13 +176,13 @@ class GateDocument(Document):
             )
         if noted := verdicts.of(Outcome.NOTED):
             table = self._findings(noted, _MARKS[Outcome.NOTED], only, everything)
-            yield Fold(f"{len(noted)} {TITLES[Outcome.NOTED]}", [table])
+            yield Fold(f"{len(noted)} {TITLES[Outcome.NOTED]}", [table], is_section=True)
 
     def _chosen(self) -> Iterator[Inline]:
         """The baselines that nobody named, each with the reason and of how many versions it is."""
         chosen = self.report.chosen
         for place, one in enumerate(chosen[:BASELINES_SHOWN]):
-            count = f", of {one.versions} version{'s' * (one.versions > 1)}" if len(chosen) > 1 else ""
+            count = f"; for {one.versions} version{'s' * (one.versions > 1)}" if len(chosen) > 1 else ""
             yield from ("; " * (place > 0), _name_link(one.name, self.dashboard), f" ({one.why}{count})")
         if (left := len(chosen) - BASELINES_SHOWN) > 0:
             yield f"; and {left} more"

@@ -96,7 +96,7 @@ class Acknowledgement:
             if effect is not None:
                 size = f"this one is {change_text(effect)}"
             brief.append(f"ended: over {share_text(self.up_to)}")
-            reasons.append(f"it was for changes up to {share_text(self.up_to)}, and {size}")
+            reasons.append(f"it allows changes up to {share_text(self.up_to)}, and {size}")
         return LapsedAcknowledgement(self, "; ".join(reasons), brief[0]) if reasons else None
 
     def covers(self, family: str, version: str, workload: str, gpu: str, concept: str) -> bool:
@@ -120,7 +120,7 @@ class LapsedAcknowledgement:
     @property
     def words(self) -> str:
         """When and why it ended, and what it said."""
-        return f"not any more: {self.why} ({self.acknowledgement.words})"
+        return f"not covered: {self.why} ({self.acknowledgement.words})"
 
 
 def list_acknowledgements(records: Iterable[DecisionRecord]) -> list[Acknowledgement]:

@@ -35,10 +35,12 @@ class CellBaselines(NamedTuple):
     why_none: Mapping[Cell, str]  # why a cell has no baseline
     refused: Collection[Cell] = ()  # cells whose baseline is gone or unknown, and must not be replaced
     before: Collection[Cell] = ()  # cells whose baseline is the run before, which no person chose
+    is_pin: Collection[Cell] = ()  # of these, cells whose own results are what is pinned
     on_any_gpu: bool = True  # False: results on GPUs that the version was never run on are not missed
 
 
 _PLACE = ("workload", "gpu", "evidence")
+_IS_PIN = "these results are what is pinned"
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,10 @@ class BaselineLookup:
         why_none = {cell: pinned.why_none[cell] for cell in pinned.refused}
         why_none |= {cell: why for cell, why in why_tied.items() if cell not in pinned.by_cell}
         implied = by_cell.keys() - pinned.by_cell.keys()
-        return CellBaselines({**by_cell, **pinned.by_cell}, why_none, {*why_none}, implied, on_any_gpu=False)
+        is_pin = {cell for cell, why in pinned.why_none.items() if why == _IS_PIN}
+        return CellBaselines(
+            {**by_cell, **pinned.by_cell}, why_none, {*why_none}, implied, is_pin, on_any_gpu=False
+        )
 
     def _choose_by_cell(
         self,
@@ -107,7 +112,7 @@ class BaselineLookup:
                 continue
             for results in self._results_of(baseline, subject):
                 if name == PINNED and _are_same_results(results, subject, cell):
-                    why_none[cell] = "these results are what is pinned"
+                    why_none[cell] = _IS_PIN
                     continue
                 if cell in results.run_ids:
                     by_cell[cell] = CellBaseline(baseline.name, results)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 THIS_WORKLOAD = "this workload"  # in a reason, of one place; several are counted where they are merged
+_NOT_MISSED = ", so nothing is missing there"
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,10 @@ def find_pairs(
     pairs: dict[str, list[ComparisonPair]] = {}
     if files:
         if baseline is None:
+            if not Path(files[0]).exists():
+                raise UnknownName(f"{files[0]}: no such file")
             raise UnknownName(
-                f"{files[0]} is a file, which has no baseline: choose one with --baseline",
-                option="--baseline",
+                f"{files[0]} is a report file: name its baseline with --baseline", option="--baseline"
             )
         if len(files) == len(names):
             refuse_unused_filters((baseline, *files), cells.workload)
@@ -145,6 +147,11 @@ def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool
     return side.run_id is not None and opener().runs_with_reports([digest]).get(digest) == side.run_id
 
 
+def _why_dropped(subject: VersionResults) -> str:
+    """That a modelled cell is of a workload which was taken out of the family's problem."""
+    return f"no {subject.family} version is checked on {THIS_WORKLOAD} any more"
+
+
 def _same_results(pair: ComparisonPair, *, noted: bool) -> ComparisonPair:
     """The pair of two equal results; `noted`: it has no weight beside real comparisons."""
     why = f"compared with itself: {pair.baseline} is the same result"
@@ -172,15 +179,27 @@ class PairFinder:
             pairs = [replace(pair, noted=False) for pair in pairs]
         reported = compared | {pair.evidence for pair in pairs if not pair.noted}
         if not pairs:
-            that_is = f" that is {self.cells.words}" if self.cells.words else ""
-            why = f"nothing{that_is} of {name} was compared"
-            pairs.append(ComparisonPair(name, "", None, None, why=why))
+            pairs.append(ComparisonPair(name, "", None, None, why=self._why_nothing(name)))
         elif compared:
             for kind in self.cells.evidence:
                 if kind not in reported:
-                    why = f"nothing {kind} of {name} was compared, although it was requested"
+                    why = f"{name} has no {kind} results to compare, although --evidence {kind} was given"
                     pairs.append(ComparisonPair(name, "", None, None, evidence=kind, why=why))
         return pairs
+
+    def _why_nothing(self, name: str) -> str:
+        """Why no pair of a name is left: a filter that none of its results fits, with what there is."""
+        cells = self.cells
+        present = {cell for results in self.inventory.of_name(name) for cell in results.run_ids}
+        for option, asked, names in (
+            ("--evidence", " or ".join(cells.evidence), {cell.evidence.value for cell in present}),
+            ("--gpu", cells.gpu, {cell.gpu for cell in present}),
+            ("--workload", cells.workload, {cell.workload for cell in present}),
+        ):
+            if asked and not names & {*asked.split(" or ")}:
+                there = brief_list(sorted(names - {""}, key=natural_key)) or "none"
+                return f"{name} has no results for {option} {asked}; there are {there}"
+        return f"{name} has no results{f' for {cells.words}' * bool(cells.words)}"
 
     def _pairs(self, name: str) -> Iterator[ComparisonPair]:
         is_run = self.inventory.is_run(name)
@@ -249,8 +268,10 @@ class PairFinder:
             elif cell.evidence in kinds_shared and (
                 baselines.on_any_gpu or (cell.evidence, cell.gpu) in places
             ):
-                dropped = cell in baselines.before and self.inventory.is_dropped(subject, cell)
-                yield self._gap_pair(subject, cell, baseline.name, noted=dropped)
+                if self.inventory.is_dropped(subject, cell):
+                    yield self._dropped_pair(subject, cell, baseline, noted=cell in baselines.before)
+                else:
+                    yield self._gap_pair(subject, cell, baseline.name, noted=False)
         for workload, reason in subject.failures.items():
             if self.cells.workload in (None, workload):
                 why = f"{subject.name} gave no result: {reason}"
@@ -283,7 +304,10 @@ class PairFinder:
         """Why this is the baseline of a cell; "" where it was named."""
         if self.lookup.name is not None:
             return ""
-        return "nothing pinned: the run before" if cell in baselines.before else "pinned"
+        if cell not in baselines.before:
+            return "pinned"
+        is_pinned = cell in baselines.is_pin
+        return f"previous run; {'these results are what is pinned' if is_pinned else 'no baseline is pinned'}"
 
     def _outdated_pairs(self, subject: VersionResults) -> Iterator[ComparisonPair]:
         """Pairs for cells whose results are of an older build than the version's newest ones.
@@ -296,8 +320,7 @@ class PairFinder:
             newest = outdated[cell]
             is_dropped = self.inventory.is_dropped(subject, cell)
             why = (
-                f"the newest run ({newest}) has no {cell.evidence} results for {THIS_WORKLOAD}, "
-                f"for any {subject.family} version"
+                f"{_why_dropped(subject)}{_NOT_MISSED}"
                 if is_dropped
                 else f"its {cell.evidence} results there are of an older build ({subject.run_ids[cell]}): "
                 f"{newest} built it again and lacks them"
@@ -338,7 +361,7 @@ class PairFinder:
             why = f"{why}; available baselines: {brief_list(list(dict.fromkeys(places)))}"
         is_without = not baselines.by_cell and cell not in baselines.why_none
         if is_without:
-            why = f"{subject.name} has no baseline: nothing to compare with"
+            why = f"{subject.name} has no baseline"
             command = f"profiler decide baseline set {shlex.quote(subject.family)} RUN_OR_VERSION"
         if cell in baselines.why_none:
             why = f"{subject.name} has no baseline there: {baselines.why_none[cell]}"
@@ -357,10 +380,27 @@ class PairFinder:
 
     def _gap_pair(self, subject: VersionResults, cell: Cell, baseline: str, *, noted: bool) -> ComparisonPair:
         """The pair of a cell that only the baseline has."""
-        why = f"nothing {cell.evidence} of {subject.name}, where {baseline} has it"
+        why = f"{subject.name} has no {cell.evidence} results here; its baseline {baseline} has"
         command = self.rerun_command(subject, cell)
         return ComparisonPair(
             subject.name, baseline, None, None, *cell.place, why=why, noted=noted, next_command=command
+        )
+
+    def _dropped_pair(
+        self, subject: VersionResults, cell: Cell, baseline: CellBaseline, *, noted: bool
+    ) -> ComparisonPair:
+        """The pair of a cell that the baseline has, and on which nothing of the family is checked any more.
+
+        No command collects it. Of a baseline that somebody named it is undecided: its newest run lacks it.
+        """
+        results, command = baseline.results, ""
+        why = f"{_why_dropped(subject)}{_NOT_MISSED * noted}"
+        if results.run_id is None:
+            newest = max(results.created, key=lambda own: (results.created[own], results.run_ids[own]))
+            name = f"{results.name}~{results.run_ids[newest]}"
+            command = shlex.join(["profiler", "gate", subject.name, "--baseline", name])
+        return ComparisonPair(
+            subject.name, baseline.name, None, None, *cell.place, why=why, noted=noted, next_command=command
         )
 
     def _pair(

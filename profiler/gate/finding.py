@@ -41,9 +41,9 @@ class Outcome(StrEnum):
 # Titles of the findings of each outcome, in the order of a report; passed ones are only counted.
 TITLES = {
     Outcome.FAILED: "failed",
-    Outcome.UNJUDGED: "could not be judged",
+    Outcome.UNJUDGED: "undecided",
     Outcome.ACKNOWLEDGED: "acknowledged",
-    Outcome.NOTED: "informational",
+    Outcome.NOTED: "informational: reported, decides nothing",
 }
 
 
@@ -104,6 +104,8 @@ class Finding:
     @property
     def label(self) -> str:
         """What its line is about: only what got worse and counts is called a regression."""
+        if self.check is Check.MISSING:
+            return "not compared"
         if self.check is not Check.REGRESSION:
             return self.check.value
         if self.verdict is Verdict.WORSE and self.outcome is not Outcome.NOTED:

@@ -120,7 +120,7 @@ def _find_uncompared_concepts(
     for subject, concepts in compared.items():
         for concept in sorted({*on} - concepts):
             kind = table.by_concept[concept].evidence
-            line = f"{concept} was asked for, and nothing {kind} that could carry it was compared"
+            line = f"--on {concept}: no {kind} results were compared, so there is no {concept} to judge"
             yield Finding(
                 Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, subject, "", line, concept=concept
             )

@@ -76,6 +76,9 @@ class GateReport:
             # A version without a baseline is counted as such.
             if (count := sum(not finding.is_without_baseline for finding in self.verdicts.of(outcome)))
         ]
+        if counts:
+            number, word = counts[0].split(" ", 1)
+            counts[0] = f"{number} check{'s' * (number != '1')} {word}"
         if unmet:
             counts.append(f"{len(unmet)} version{'s' * (len(unmet) > 1)} without a baseline")
         if not self.verdicts.compared:

@@ -83,7 +83,9 @@ class PairRules:
             return
         # A baseline with wrong results has no speed, but its budget and facts can still be compared.
         if baseline_wrong:
-            line = f"right, where the baseline is wrong ({baseline_wrong}): no speed to hold it against"
+            line = (
+                f"correct, but the baseline is wrong ({baseline_wrong}), so there is no time to compare with"
+            )
             yield self._finding(Check.CORRECTNESS, Outcome.PASSED, Verdict.BETTER, line)
         if blocks := [item.words for item in comparison.blocked_by if item.field != CORRECTNESS]:
             line = f"not comparable: {'; '.join(blocks)}"
@@ -181,13 +183,14 @@ class PairRules:
     def _unmatched_launches(self, comparison: Comparison, timed: bool) -> Iterator[Finding]:
         """Findings of launches without a partner. A new one takes time, which only timed calls include."""
         for words, is_one in _by_kernel(comparison, comparison.only_in_a):
-            gone = "is missing: the baseline has it"
-            line = f"{words} {gone if is_one else 'are missing: the baseline has them'}"
+            are, them = ("is", "it") if is_one else ("are", "them")
+            line = f"{words} {are} missing: only the baseline has {them}"
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
         # Without timed calls nobody knows what a new launch costs.
         untimed = comparison.b.evidence is Evidence.MEASURED and not timed
         for words, is_one in _by_kernel(comparison, comparison.only_in_b):
-            line = f"{words} {'is' if is_one else 'are'} new: the baseline has no such launch"
+            are, them = ("is", "it") if is_one else ("are", "them")
+            line = f"{words} {are} new: the baseline does not have {them}"
             outcome = Outcome.UNJUDGED if untimed else Outcome.NOTED
             command = self.pair.rerun_command if untimed else ""
             yield self._finding(Check.MISSING, outcome, Verdict.MISSING, line, next_command=command)
@@ -273,7 +276,7 @@ class PairRules:
             yield self._finding(Check.BUDGET, Outcome.FAILED, Verdict.WORSE, line)
         for label in decision.missing:
             baseline_has = "says it" if label == BUDGET_LABEL else "has a number"
-            line = f"{label}: not known, where the baseline {baseline_has}"
+            line = f"{label}: not known, but the baseline {baseline_has}"
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
         judged = [change for change in launches.metrics if change.judged and change.metric not in reported]
         worse = [change for change in judged if change.verdict is Verdict.WORSE]
@@ -355,7 +358,7 @@ class PairRules:
         for state, changes in by_state.items():
             names = [change.concept for change in changes]
             more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            line = f"{', '.join(names[:NAMED])}{more}: {state.words}, where the baseline has a number"
+            line = f"{', '.join(names[:NAMED])}{more}: {state.words}, but the baseline has a number"
             concept = names[0] if len(names) == 1 else ""
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line, concept=concept)
 
@@ -380,13 +383,14 @@ class PairRules:
 
 
 def _by_kernel(comparison: Comparison, launches: Iterable[Launch]) -> Iterator[tuple[str, bool]]:
-    """Launches in words, those of one kernel together, and whether it is one alone: `28 launches of spmv`."""
+    """Launches in words, and whether it is one: `kernel spmv`; those of one kernel together, counted."""
     by_kernel: dict[str, list[Launch]] = {}
     for launch in launches:
         by_kernel.setdefault(launch.base_name, []).append(launch)
     for kernel, of_kernel in by_kernel.items():
         is_one = len(of_kernel) == 1
-        yield comparison.label(of_kernel[0]) if is_one else f"{len(of_kernel)} launches of {kernel}", is_one
+        one = f"kernel {comparison.label(of_kernel[0])}"
+        yield one if is_one else f"{len(of_kernel)} launches of kernel {kernel}", is_one
 
 
 def _outcome(verdict: Verdict) -> Outcome:

@@ -172,8 +172,9 @@ class WorseNow:
 
     @property
     def words(self) -> str:
-        """The count in words: `worse now: 3, on 19 rows`."""
-        return f"worse now: {self.count}" + (f", {len(self.rows)} rows" if self.count else "")
+        """The count in words: `worse now: 3 on 19 rows`."""
+        rows = len(self.rows)
+        return f"worse now: {self.count}" + (f" on {rows} row{'s' * (rows > 1)}" if self.count else "")
 
     def of_family(self, family: str | None) -> WorseNow:
         """What is worse of one family; None: of all."""

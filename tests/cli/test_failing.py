@@ -67,7 +67,7 @@ class TestReports:
         for form in ((), ("--markdown",)):
             assert main([*only, *form]) == Exit.UNJUDGED
             out = capsys.readouterr().out
-            assert "Gate could not judge: 1 undecided" in out
+            assert "Gate could not judge: 1 check undecided" in out
             assert "no A/A pairs say how far this counter moves by itself: import reports with 40" in out
 
     @pytest.mark.slow
@@ -107,7 +107,7 @@ class TestReports:
         less = write("less.csv", [head, units, *again[:-1]])
         assert agree(capsys, less, str(whole)) == (
             Exit.UNJUDGED,
-            ["Fused-GEMM/Kernel is new: the baseline has no such launch"],
+            ["kernel Fused-GEMM/Kernel is new: the baseline does not have it"],
         )
 
 
@@ -282,4 +282,4 @@ class TestFacts:
         lineages.dissected(data, tuple(fewer))
         code, lines = agree(capsys, "mine/alpha", "mine/zero", "--evidence", "static")
         assert code == Exit.UNJUDGED
-        assert "nothing static of mine/zero, where mine/alpha has it" in lines
+        assert "mine/zero has no static results here; its baseline mine/alpha has" in lines

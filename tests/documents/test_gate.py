@@ -64,7 +64,7 @@ def test_a_row_is_a_finding_and_its_interval_two_columns(document: GateDocument)
 
 
 def test_the_sentences_are_the_headline_and_what_has_weight(document: GateDocument) -> None:
-    assert document.title == "Gate failed: 1 failed, 1 informational"
+    assert document.title == "Gate failed: 1 check failed, 1 informational"
     assert document.sentences == ["f/<b>v2</b> · kernel gemm, against f/v1: latency: 3 % more"]
     assert_html_escapes(document, "<b>v2</b>", "<code>f/&lt;b&gt;v2&lt;/b&gt;</code>")
 
@@ -72,19 +72,19 @@ def test_the_sentences_are_the_headline_and_what_has_weight(document: GateDocume
 def test_markdown_names_the_only_baseline_once_and_folds_what_is_noted(document: GateDocument) -> None:
     lines = document.to_markdown().splitlines()
     assert lines[:3] == [f"### {document.title}", "", "**Baseline:** `f/v1`"]
-    assert "<details><summary>1 informational</summary>" in lines
+    assert "<details><summary>1 informational: reported, decides nothing</summary>" in lines
 
 
 def test_without_a_named_baseline_it_says_which_were_used_and_why(document: GateDocument) -> None:
     one = ChosenBaseline("f/v1", "pinned", 3)
     report = replace(document.report, baseline="", chosen=(one,))
     assert "**Baseline:** `f/v1` (pinned)" in GateDocument(report).to_markdown()
-    runs = [ChosenBaseline(f"2026010{day}T000000-f", "nothing pinned: the run before", 1) for day in range(4)]
+    runs = [ChosenBaseline(f"2026010{day}T000000-f", "previous run; no baseline is pinned", 1) for day in range(4)]
     told = GateDocument(replace(report, chosen=(one, *runs)), "http://h").to_markdown()
     assert (
-        "`f/v1` (pinned, of 3 versions); [`20260100T000000-f`](http://h/runs?run=20260100T000000-f)" in told
+        "`f/v1` (pinned; for 3 versions); [`20260100T000000-f`](http://h/runs?run=20260100T000000-f)" in told
     )
-    assert "(nothing pinned: the run before, of 1 version); and 2 more" in told
+    assert "(previous run; no baseline is pinned; for 1 version); and 2 more" in told
 
 
 def test_junit_has_a_failure_for_what_failed(document: GateDocument) -> None:

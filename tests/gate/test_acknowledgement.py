@@ -118,7 +118,7 @@ def test_the_newest_that_fits_is_named(root: Root, store: Store) -> None:
             "newer, of 2026-07-01 09:30",
         ),
         ({"until": "RUN"}, {"created": None}, "of unknown age"),
-        ({"up_to": 0.03}, {"effect": 0.05}, "for changes up to 3 %, and this one is +5.0 %"),
+        ({"up_to": 0.03}, {"effect": 0.05}, "it allows changes up to 3 %, and this one is +5.0 %"),
         ({"up_to": 0.03}, {"effect": None}, "the size of this one is unknown"),
     ],
 )
@@ -130,7 +130,7 @@ def test_one_that_ended_says_when_and_why(
     place = {"family": FAMILY, "version": "alpha", "concept": "latency"}
     one = find_acknowledgement(acknowledgements, **{**place, "now": NOW, **asked})
     assert isinstance(one, LapsedAcknowledgement)
-    assert one.words.startswith("not any more: ")
+    assert one.words.startswith("not covered: ")
     assert said in one.words
     assert one.words.endswith(": known)")
     later = let_pass(root, store, why="again")

@@ -141,6 +141,9 @@ class TestBaselineOfRunsAndVersions:
         for name in (after, "mine/alpha"):
             own = [pair for pair in workspace.pairs(name) if pair.subject == "mine/alpha"]
             assert {pair.baseline for pair in compared(own)} == {before}
+            assert {pair.baseline_choice for pair in own} == {
+                "previous run; these results are what is pinned"
+            }
         pairs = workspace.pairs("mine/alpha", against="pinned")
         assert compared(pairs) == []
         assert all("these results are what is pinned" in why for why in reasons(pairs))
@@ -175,7 +178,7 @@ class TestBaselineOfRunsAndVersions:
         workspace.run()
         pairs = workspace.pairs("mine/alpha")
         assert {pair.a for pair in pairs} == {None}
-        assert {pair.why for pair in pairs} == {"mine/alpha has no baseline: nothing to compare with"}
+        assert {pair.why for pair in pairs} == {"mine/alpha has no baseline"}
         assert {pair.next_command for pair in pairs} == {"profiler decide baseline set mine RUN_OR_VERSION"}
         assert not any(pair.noted for pair in pairs)
 
@@ -288,7 +291,7 @@ class TestWhatIsMissing:
         after = workspace.run(fewer, day=1)
         why = reasons(workspace.pairs(after, against=before))
         assert f"mine/zero is in {before}, not in {after}" in why
-        assert f"nothing static of mine/alpha, where {before} has it" in why
+        assert f"mine/alpha has no static results here; its baseline {before} has" in why
 
     def test_a_cell_that_the_pinned_baseline_has_is_missed(self, workspace: Workspace) -> None:
         before = workspace.run()
@@ -297,7 +300,7 @@ class TestWhatIsMissing:
         )
         workspace.pin(before)
         why = reasons(workspace.pairs(after, against="pinned"))
-        assert {*why} == {f"nothing static of mine/alpha, where {before} has it"}
+        assert {*why} == {f"mine/alpha has no static results here; its baseline {before} has"}
 
     def test_what_was_tried_and_gave_nothing_says_why(self, workspace: Workspace) -> None:
         workspace.run()
@@ -318,9 +321,9 @@ class TestWhatIsMissing:
         )
         pairs = workspace.pairs(workspace.run(left_out, day=1))
         assert {pair.subject for pair in compared(pairs) if not pair.rejected_in_run} == {"mine/zero"}
-        assert {why.partition(",")[0] for why in reasons(pairs)} == {
-            "nothing static of mine/alpha",
-            "nothing modelled of mine/alpha",
+        assert {why.partition(";")[0] for why in reasons(pairs)} == {
+            "mine/alpha has no static results here",
+            "mine/alpha has no modelled results here",
         }
 
     @pytest.mark.slow
@@ -329,7 +332,7 @@ class TestWhatIsMissing:
     ) -> None:
         before = workspace.run(results(measured=True), gpu="H100")
         after = workspace.run(day=1)
-        gap = f"nothing measured of mine/alpha, where {before} has it"
+        gap = f"mine/alpha has no measured results here; its baseline {before} has"
         assert gap in reasons(workspace.pairs(after, against=before), noted=True), "a machine without a GPU"
         for kinds in ([MEASURED], [MEASURED, STATIC]):
             assert gap in reasons(workspace.pairs(after, against=before, evidence=kinds))
@@ -339,14 +342,14 @@ class TestWhatIsMissing:
         before = workspace.run()
         after = workspace.run(without(lambda result: result.workload == CHECKED), day=1)
         why = reasons(workspace.pairs(after, against=before))
-        assert f"nothing modelled of mine/alpha, where {before} has it" in why
+        assert f"mine/alpha has no modelled results here; its baseline {before} has" in why
 
     @pytest.mark.slow
     def test_evidence_that_was_asked_for_and_is_of_nothing_is_missed(self, workspace: Workspace) -> None:
         run, again = workspace.run(), workspace.run(day=1)
         assert run != again
         why = reasons(workspace.pairs(again, evidence=[MEASURED, STATIC]))
-        assert f"nothing measured of {again} was compared, although it was requested" in why
+        assert f"{again} has no measured results to compare, although --evidence measured was given" in why
 
     @pytest.mark.slow
     def test_every_name_has_to_be_compared(self, workspace: Workspace) -> None:
@@ -357,8 +360,28 @@ class TestWhatIsMissing:
         assert {pair.subject for pair in pairs if not pair.noted and pair.same_results} == {"mine/alpha"}
         pairs = workspace.pairs("mine/alpha", "mine/zero", against="mine/alpha", workload="head dim 46")
         assert reasons(pairs) == [
-            f"nothing that is head dim 46 of mine/{name} was compared" for name in ("alpha", "zero")
+            f"mine/{name} has no results for --workload head dim 46; "
+            f"there are {CHECKED}, head dim 64, head dim 128"
+            for name in ("alpha", "zero")
         ]
+
+    def test_a_workload_that_no_version_is_checked_on_any_more_has_no_command_to_collect_it(
+        self, workspace: Workspace
+    ) -> None:
+        """Only a baseline that somebody named misses it, with the command that compares its newest run."""
+        gone = [replace(result, workload="gone") for result in results() if result.workload == CHECKED]
+        workspace.run((*results(), *(result for result in gone if is_alpha(result))))
+        after = workspace.run(day=1)
+        (pair,) = [pair for pair in workspace.pairs(after) if pair.workload == "gone"]
+        assert (pair.noted, pair.next_command) == (True, "")
+        assert pair.why == "no mine version is checked on this workload any more, so nothing is missing there"
+        (pair,) = [
+            pair for pair in workspace.pairs("mine/zero", against="mine/alpha") if pair.workload == "gone"
+        ]
+        command = f"profiler gate mine/zero --baseline 'mine/alpha~{after}'"
+        assert (pair.noted, pair.next_command) == (False, command)
+        named = workspace.pairs("mine/zero", against=f"mine/alpha~{after}")
+        assert all(pair.workload != "gone" for pair in named)
 
     @pytest.mark.slow
     def test_a_check_of_an_older_build_says_nothing_of_the_newest(self, workspace: Workspace) -> None:
@@ -471,8 +494,10 @@ class TestReports:
         assert {pair.subject for pair in pairs} == {report_paths[1], "mine/alpha"}
 
     def test_a_file_needs_a_baseline(self, workspace: Workspace, report_paths: tuple[str, str]) -> None:
-        with pytest.raises(UnknownName, match="has no baseline"):
+        with pytest.raises(UnknownName, match=r"\.ncu-rep is a report file: name its baseline with"):
             workspace.pairs(report_paths[1])
+        with pytest.raises(UnknownName, match=r"^mistyped\.ncu-rep: no such file$"):
+            workspace.pairs("mistyped.ncu-rep")
 
     @pytest.mark.parametrize("cells", [{"gpu": "NVIDIA L4"}, {"evidence": [STATIC]}])
     def test_a_filter_that_leaves_a_file_out_compares_nothing(

@@ -137,7 +137,7 @@ class TestAcknowledged:
 
     def test_one_that_ended_fails_again_and_says_when(self, table: MetricTable) -> None:
         ended = acknowledged(until_day=date(2001, 1, 1), why="known")
-        words = "not any more: its last day, 2001-01-01, is over (ada, until 2001-01-01: known)"
+        words = "not covered: its last day, 2001-01-01, is over (ada, until 2001-01-01: known)"
         assert self.outcomes(table, ended) == {"failed": words}
 
     def test_one_with_a_limit_lets_no_larger_change_pass(self, table: MetricTable) -> None:

@@ -73,7 +73,7 @@ def test_a_place_names_what_its_parts_are() -> None:
         (Verdict.BETTER, {}, "time"),
         (Verdict.BETTER, {"concept": "inst_executed"}, "counter"),
         (Verdict.UNCLEAR, {"concept": "duration"}, "time"),
-        (Verdict.MISSING, {"check": Check.MISSING}, "missing data"),
+        (Verdict.MISSING, {"check": Check.MISSING}, "not compared"),
     ],
 )
 def test_only_what_got_worse_and_counts_is_labelled_a_regression(
@@ -127,7 +127,9 @@ def test_one_failure_fails_and_only_what_is_allowed_passes_undecided() -> None:
 def test_the_headline_counts_each_outcome_and_what_passed() -> None:
     worse, same = finding(Verdict.WORSE, 0.1), finding(Verdict.SAME)
     noted = finding(Verdict.CHANGED, outcome=Outcome.NOTED)
-    assert report(worse, worse, same, noted).headline == ("Gate failed: 2 failed, 1 passed, 1 informational")
+    assert report(worse, worse, same, noted).headline == (
+        "Gate failed: 2 checks failed, 1 passed, 1 informational"
+    )
     assert report(compared=0).headline == "Gate could not judge: nothing was compared"
     alone = finding(
         Verdict.MISSING, check=Check.MISSING, outcome=UNJUDGED, is_without_baseline=True, concept=""
@@ -137,9 +139,11 @@ def test_the_headline_counts_each_outcome_and_what_passed() -> None:
     )
     others = [replace(alone, subject=f"mine/{name}", outcome=Outcome.NOTED) for name in ("beta", "gamma")]
     assert report(same, noted, *others, others[0]).headline == (
-        "Gate passed: 1 passed, 1 informational, 2 versions without a baseline"
+        "Gate passed: 1 check passed, 1 informational, 2 versions without a baseline"
     )
-    assert report(same, finding(Verdict.UNCLEAR)).headline == "Gate could not judge: 1 undecided, 1 passed"
+    assert (
+        report(same, finding(Verdict.UNCLEAR)).headline == "Gate could not judge: 1 check undecided, 1 passed"
+    )
 
 
 def test_the_line_of_times_counts_them_and_names_the_two_that_moved_most() -> None:

@@ -81,12 +81,12 @@ class TestFacts:
         self, table: MetricTable, number: str | None
     ) -> None:
         verdicts = judged(facts(), facts(static__spill_bytes=number), table)
-        assert lines(verdicts, UNJUDGED) == ["spills: not known, where the baseline has a number"]
+        assert lines(verdicts, UNJUDGED) == ["spills: not known, but the baseline has a number"]
         assert verdicts.exit_code(["unclear"]) is Exit.UNJUDGED, "missing is not unclear"
 
     def test_a_budget_that_is_not_known_any_more_is_missing(self, table: MetricTable) -> None:
         verdicts = judged(facts(), facts(**{BUDGET: None}), table)
-        assert lines(verdicts, UNJUDGED) == ["the budget: not known, where the baseline says it"]
+        assert lines(verdicts, UNJUDGED) == ["the budget: not known, but the baseline says it"]
 
     def test_facts_of_a_baseline_that_is_wrong_still_have_to_keep_the_budget(
         self, table: MetricTable
@@ -94,7 +94,7 @@ class TestFacts:
         """No speed is held against it; what was right and got wrong is another rule."""
         verdicts = judged(facts(wrong="a race"), facts(**{BUDGET: OVER}), table)
         assert any(
-            line.startswith("right, where the baseline is wrong (a race)") for line in lines(verdicts, PASSED)
+            line.startswith("correct, but the baseline is wrong (a race)") for line in lines(verdicts, PASSED)
         )
         assert {finding.check for finding in verdicts.of(FAILED)} == {Check.BUDGET}
 
@@ -191,20 +191,22 @@ class TestTime:
     def test_a_launch_more_is_work_that_nothing_is_held_against(self, table: MetricTable) -> None:
         one, two = side(launch(1e6)), side(launch(1e6), launch(1e6, "reduce", 1))
         assert lines(judged(one, two, table, rerun_command="again"), UNJUDGED) == [
-            "reduce is new: the baseline has no such launch"
+            "kernel reduce is new: the baseline does not have it"
         ]
-        assert lines(judged(two, one, table), UNJUDGED) == ["reduce is missing: the baseline has it"]
+        assert lines(judged(two, one, table), UNJUDGED) == [
+            "kernel reduce is missing: only the baseline has it"
+        ]
 
     def test_launches_that_are_gone_or_new_have_a_line_a_kernel(self, table: MetricTable) -> None:
         one = side(launch(1e6))
         more = side(launch(1e6), *(launch(1e6, "spmv", place) for place in (1, 2, 3)), launch(1e6, "sum", 4))
         assert lines(judged(more, one, table), UNJUDGED) == [
-            "3 launches of spmv are missing: the baseline has them",
-            "sum is missing: the baseline has it",
+            "3 launches of kernel spmv are missing: only the baseline has them",
+            "kernel sum is missing: only the baseline has it",
         ]
         assert lines(judged(one, more, table), UNJUDGED) == [
-            "3 launches of spmv are new: the baseline has no such launch",
-            "sum is new: the baseline has no such launch",
+            "3 launches of kernel spmv are new: the baseline does not have them",
+            "kernel sum is new: the baseline does not have it",
         ]
 
     def test_kernels_of_libraries_alone_name_the_options_that_ask_for_them(self, table: MetricTable) -> None:
@@ -217,7 +219,7 @@ class TestTime:
         a = side(launch(1e6), latencies=(calls(),), version="zero")
         b = side(launch(1e6), launch(1e6, "reduce", 1), latencies=(calls(seed=2),))
         verdicts = judged(a, b, table)
-        assert lines(verdicts, NOTED) == ["reduce is new: the baseline has no such launch"]
+        assert lines(verdicts, NOTED) == ["kernel reduce is new: the baseline does not have it"]
         assert verdicts.exit_code() is Exit.PASS
 
 
@@ -280,7 +282,7 @@ class TestCounters:
     def test_judged_counters_that_are_gone_are_missing_in_one_line(self, table: MetricTable) -> None:
         a, b = side(launch(1e6, **{EXECUTED: 1000, DRAM_READ: 1e9})), side(launch(1e6))
         (finding,) = judged(a, b, table).of(UNJUDGED)
-        assert finding.line.endswith("where the baseline has a number")
+        assert finding.line.endswith("but the baseline has a number")
         assert {"inst_executed", "dram_read"} <= {*finding.line.partition(":")[0].split(", ")}
         assert finding.concept == "", "it is about several"
         (one,) = judged(side(launch(1e6, **{EXECUTED: 1000})), b, table).of(UNJUDGED)
@@ -289,7 +291,7 @@ class TestCounters:
     def test_a_concept_asked_for_that_nothing_compared_carries_never_passes(self, table: MetricTable) -> None:
         verdicts = judged(facts(), facts(), table, on=("dram_read",))
         assert lines(verdicts, UNJUDGED) == [
-            "dram_read was asked for, and nothing measured that could carry it was compared"
+            "--on dram_read: no measured results were compared, so there is no dram_read to judge"
         ]
         assert judged(facts(), facts(), table, on=("static_spills",)).exit_code() is Exit.PASS
 

@@ -586,7 +586,7 @@ class TestAnswers:
         ended = f"it was for results up to run {first}, and these are newer, of 2026-03-02 12:00"
         assert cli.main(["regressions"]) == 0
         text = capsys.readouterr().out
-        assert f"acknowledged: not any more: {ended} (" in text
+        assert f"acknowledged: not covered: {ended} (" in text
         assert cli.main(["regressions", "--json"]) == 0
         (one,) = json.loads(capsys.readouterr().out)["regressions"]
         assert one["acknowledged"] is None

@@ -239,7 +239,7 @@ def test_an_acknowledgement_that_ended_says_when_and_why_and_the_row_is_open(
     shown = text(app)
     assert "Worse now ! 1 2 rows" in shown
     assert "acknowledgement ended: over 1 %" in shown, "in its row"
-    ended = r"acknowledged not any more: it was for changes up to 1 %, and this one is \+[23]\.\d % \("
+    ended = r"acknowledged not covered: it allows changes up to 1 %, and this one is \+[23]\.\d % \("
     assert re.search(ended, shown)
     assert "without an end, up to 1 %: known)" in shown
 

@@ -123,4 +123,4 @@ def test_a_gate_that_passes_says_what_an_earlier_run_made_worse(
     assert cli.main(["gate", "flash"]) == 0
     shown = capsys.readouterr().out
     assert "Gate passed" in shown
-    assert "worse now: 2, 4 rows in flash, by this change or an earlier one:" in shown
+    assert "worse now: 2 on 4 rows in flash, from this change or an earlier one:" in shown
