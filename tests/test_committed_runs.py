@@ -188,3 +188,34 @@ def test_the_same_code_in_two_runs_differs_in_nothing(
     code, text = asked(capsys, "sass", version("v1", before), version("v1", after), "--arch", ARCH)
     assert code == 0
     assert text.endswith(" equal: no difference\n")
+
+
+def test_a_comparison_that_fails_by_an_exact_count_says_so_in_its_head(data: Path, capsys: Caught) -> None:
+    code, told = asked(capsys, "compare", "before", "after", "--fail")
+    assert code == 1
+    assert "; the gate fails by executed: 127 G inst → 128 G inst (+1.2 %)" in told.splitlines()[0]
+    assert "\nncu duration, not latency; a change of one launch a side is unreplicated" in told
+    assert "ncu 2021.2.2.0)" in told, "the export does not say it, the run does"
+    head = asked(capsys, "compare", "before", "after")[1].splitlines()[0]
+    assert head.endswith("? unclear: kernel durations 1 better, 1 unclear")
+
+
+def test_causes_within_the_error_of_computed_counters_are_not_certain(data: Path, capsys: Caught) -> None:
+    told = asked(capsys, "explain", "before", "after")[1]
+    assert "; no cause is certain: each is below 111.4 ms, the error of computed counters." in told
+    assert re.search(r"^balance +\+13\.0 ms \? ", told, re.MULTILINE)
+    advice = asked(capsys, "insights", "after", "--against", "before")[1]
+    assert "4, 5: not certain: computed counters are off by up to 111.4 ms" in advice
+    assert "even out the blocks" not in advice, "no lever rests on such a cause"
+
+
+def test_a_gate_of_all_says_which_results_are_not_missed_and_lists_them_apart(
+    data: Path, capsys: Caught
+) -> None:
+    code, told = asked(capsys, "gate")
+    assert code == 0
+    assert "\n\n26 informational: reported, decides nothing\n" in told
+    assert (
+        told.count("no attention version is checked on these 6 workloads any more, so nothing is mis") == 11
+    )
+    assert "profiler static --check" not in told, "no command can collect them"

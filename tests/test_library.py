@@ -172,7 +172,7 @@ def test_an_explanation_of_a_comparison_is_that_of_its_sides(files: tuple[str, s
     explanation = profiler.explain(profiler.compare(*files))
     assert isinstance(explanation, ExplanationDocument)
     assert explanation.to_dict() == profiler.explain(*files).to_dict()
-    assert "46 µs faster, mainly by waiting" in explanation.sentence
+    assert "46 µs faster, mainly from less waiting" in explanation.sentence
     with pytest.raises(TypeError, match="two subjects"):
         profiler.explain(files[0])
 

@@ -22,13 +22,13 @@ from profiler.evidence import formatting
 from profiler.evidence.metric_table import Metric
 from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
 from profiler.explain.explanation import Explanation
-from profiler.explain.sentence import format_change, format_time
+from profiler.explain.sentence import format_change, format_noise, format_time
 from profiler.explain.time_identity import BALANCE, CLOCK, CYCLES, FULL, PARALLELISM, WAITING, WORK, Term
 from profiler.statistics.decision import Decision, share_text
 from profiler.statistics.noise_floor import STORED_BASELINE
 from profiler.statistics.verdict import Verdict
 
-_OF_LONGER = "the longer side's time"  # what the share of a change is of
+_OF_LONGER = "the slower side's time"  # what the share of a change is of
 MIN_CAUSE_SHARE = 0.1  # of the change: a cause below it gets no statement
 _UNCHANGED_WEIGHT = 0.05  # the rank of what did not change
 _ONE_PAIR = "unreplicated: one launch a side, under the profiler"
@@ -73,7 +73,7 @@ def change_statements(
         yield from _causes(explanation, metrics, stalls)
     if explanation.verdict.traits.moved and explanation.missing:
         missing = tuple(_missing_input(counter.concept, metrics) for counter in explanation.missing)
-        yield OpenQuestion("split", "all causes of the change", missing)
+        yield OpenQuestion("split", "the full split of the change into causes", missing)
     yield from _other_launches(explanation, of_report)
 
 
@@ -197,29 +197,37 @@ def _cause(
     words = _opcode_changes(pair) if kind == WORK else advice.words
     inputs = (*factors, *(metric for metric in advice.inputs if metric not in factors))
     # With counters missing, part of what this cause added may belong to another one.
-    lever = advice.lever if is_whole and advice.lever and all_valid(inputs) else None
+    split = explanation.split
+    is_noise = split is not None and split.is_noise(term.us)
+    lever = advice.lever if is_whole and advice.lever and all_valid(inputs) and not is_noise else None
     details = f"{_factor_change(factors)}{f'; {words}' if words else ''}"
-    text = f"{format_change(term.us)} by {_cause_words(kind, reason)}{details}."
-    by_pairs = f"the change {_BY_PAIRS}; its split of one launch a side"
+    text = f"{format_change(term.us)} from {_cause_words(term)}{details}."
+    confidence = _ONE_PAIR
+    if _is_judged_by_pairs(pair):
+        confidence = f"the change {_BY_PAIRS}; its split of one launch a side"
+    if split is not None and is_noise:
+        confidence += f"; not certain: computed counters are off by up to {format_noise(split)}"
     return Statement(
         f"cause:{term.cause}",
         CHANGE,
         text,
         inputs,
         Evidence.MEASURED,
-        by_pairs if _is_judged_by_pairs(pair) else _ONE_PAIR,
+        confidence,
         lever,
         _share_of_time(explanation, term.us),
         share_of=_OF_LONGER,
     )
 
 
-def _cause_words(kind: str, reason: str) -> str:
+def _cause_words(term: Term) -> str:
+    kind, _, reason = term.cause.partition(":")
     if kind != WAITING:
         return _CAUSE_WORDS[kind]
+    more = "more" if term.us > 0 else "less"
     if reason in STALL_REASONS:
-        return f"waiting for {STALL_REASONS[reason].meaning}"
-    return f"waiting ({reason or 'the rest'})"
+        return f"{more} waiting for {STALL_REASONS[reason].meaning}"
+    return f"{more} waiting ({reason or 'stall reason unknown'})"
 
 
 def _factor_change(factors: Sequence[MetricInput]) -> str:

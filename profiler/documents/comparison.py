@@ -38,6 +38,7 @@ from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.side import Latency, Side
 from profiler.evidence.values import NCU_DURATION, Evidence, State, Value
+from profiler.gate.finding import Outcome
 from profiler.history.without_results import versions_without_results_explained
 from profiler.statistics.verdict import Verdict, heaviest
 
@@ -102,7 +103,16 @@ class ComparisonDocument(Document):
     def sentence(self) -> str:
         """The verdict, what it is taken from and how many there are of each."""
         what, verdicts = self._deciding()
-        return f"{self.verdict.label}: {what} {tally(verdicts)}{self._uncompared()}"
+        counts = f"{what} {tally(verdicts)}" if verdicts else tally(verdicts)
+        return f"{self.verdict.label}: {counts}{self._uncompared()}{self._why_failed()}"
+
+    def _why_failed(self) -> str:
+        """What the gate fails by where the verdict does not, such as an exact count; else empty."""
+        if not self.gate or self.gate.exit_code is not Exit.REGRESSION or self.verdict.traits.fails:
+            return ""
+        first, *others = self.gate.report.verdicts.of(Outcome.FAILED)
+        more = f" and {len(others)} more" if others else ""
+        return f"; the gate fails by {first.line.partition(', worse:')[0]}{more}"
 
     def _uncompared(self) -> str:
         """That the kernel with most time is in no pair, where durations decide."""

@@ -30,7 +30,7 @@ def time_blocks(comparison: Comparison) -> Iterator[Block]:
         yield Table(text.LATENCY_HEAD, text.latency_rows(comparison), right=(1, 2, 3, 4))
         yield Notes(text.latency_notes(comparison))
     if comparison.pairs:
-        yield Line(text.NOT_LATENCY)
+        yield Line(text.about_durations(comparison))
         rows = [(Name(kernel), *cells) for kernel, *cells in text.duration_rows(comparison)]
         yield Table(text.DURATION_HEAD, rows, right=(1, 2, 3))
     elif comparison.a.launches or comparison.b.launches or not comparison.latency:

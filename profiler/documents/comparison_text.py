@@ -18,7 +18,6 @@ from profiler.evidence.values import NCU_DURATION, Value
 from profiler.statistics.decision import change_text, share_text
 from profiler.statistics.verdict import Verdict
 
-NOT_LATENCY = "ncu duration (not latency); one launch per side, so not replicated unless A/A pairs exist"
 _NO_PARTNER = "no launch of A has a partner in B"
 _SAY_WHICH = "--pair A=B says which kernels are one under two names"
 LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
@@ -89,6 +88,14 @@ def _floor_notes(comparison: Comparison) -> list[str]:
 def _with_mode(modes_by_words: dict[str, list[str]]) -> list[str]:
     """Words that hold for one mode alone begin with it."""
     return [words if len(modes) > 1 else f"{modes[0]}: {words}" for words, modes in modes_by_words.items()]
+
+
+def about_durations(comparison: Comparison) -> str:
+    """What the durations are, and what a change of one launch a side lacks."""
+    words = "ncu duration, not latency"
+    if any(len(a) == len(b) == 1 for a, b in (pair.launches for pair in comparison.pairs)):
+        words += "; a change of one launch a side is unreplicated unless there are A/A pairs"
+    return words
 
 
 def duration_rows(comparison: Comparison) -> list[tuple[str, ...]]:
@@ -163,9 +170,7 @@ def undecided_reasons(comparison: Comparison) -> list[str]:
             lines.append(f"{pair.kernel}: {words}")
     if doubted := next((pair for pair in comparison.pairs if pair.workload_change), None):
         option = shlex.quote(f"{doubted.a.base_name}={doubted.b.base_name}")
-        lines.append(
-            f"to judge them all the same: --pair {option}, or a workload declared for both at import"
-        )
+        lines.append(f"to compare them anyway: --pair {option}, or a workload declared for both at import")
     return lines
 
 
@@ -245,7 +250,7 @@ def pair_commands(comparison: Comparison) -> list[str]:
         ("not declared to be one kernel", keep, proposed - of_launchers),
         ("not declared to run one function", compare, of_launchers),
         ("if they are one kernel", keep, {(a, b) for a, b in _only_names(comparison) if a != b}),
-        ("to judge them all the same", compare, doubted - proposed),
+        ("to compare them anyway", compare, doubted - proposed),
         ("to pair in order what is ambiguous", compare, ambiguous),
         (
             "to pair in order what ran in other NVTX ranges",
@@ -298,7 +303,9 @@ def hidden_pairs(comparison: Comparison) -> str:
 def tally(verdicts: Iterable[Verdict]) -> str:
     """How many of each verdict, in the order of the vocabulary."""
     counts = Counter(verdicts)
-    return ", ".join(f"{counts[word]} {word.words}" for word in Verdict if counts[word]) or "nothing matched"
+    return (
+        ", ".join(f"{counts[word]} {word.words}" for word in Verdict if counts[word]) or "no kernel matched"
+    )
 
 
 def unmatched(comparison: Comparison) -> list[str]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"
 CAUSES_HEAD = ("cause", "change", "% of A")
+UNCERTAIN = " ?"  # after a term that may be noise
 COLLECT_HEAD = ("what", "ncu metric", "why it is missing")
 
 
@@ -285,11 +286,13 @@ def cause_blocks(explanations: Iterable[Explanation]) -> Iterator[Block]:
         if split := explanation.split:
             rows = cause_rows(explanation)
             notes = list(split_notes(split, bool(explanation.causes)))
+            if any(UNCERTAIN in change for _, change, _ in rows):
+                notes.append(f"{UNCERTAIN.strip()} marks terms that may be noise")
             yield Fold(f"{len(rows) - 2} causes", [Table(CAUSES_HEAD, rows, right=(1, 2)), Notes(notes)])
 
 
 def cause_rows(explanation: Explanation) -> list[tuple[str, str, str]]:
-    """From A's time through the causes to B's, all in one unit, under CAUSES_HEAD."""
+    """From A's time through the causes to B's, the causes in one unit, under CAUSES_HEAD."""
     a_us, b_us = explanation.a_us, explanation.b_us
     if explanation.split is None or a_us is None or b_us is None:
         return []
@@ -297,10 +300,11 @@ def cause_rows(explanation: Explanation) -> list[tuple[str, str, str]]:
     steps = waterfall_steps(a_us, explanation.split)
     causes = []
     for step in steps:
-        change = format_change(step.us, largest, largest_step_us(steps))
+        change = format_change(step.us, largest_step_us(steps))
         # What is nothing beside the largest step may be much of an A that is far shorter than B.
         share = 0.0 if change == NO_CHANGE else 100 * step.us / a_us
-        causes.append((step.words, change, formatting.percent_change(share)))
+        is_noise = change != NO_CHANGE and explanation.split.is_noise(step.us)
+        causes.append((step.words, f"{change}{UNCERTAIN * is_noise}", formatting.percent_change(share)))
     change = formatting.percent_change(100 * (explanation.delta_us or 0) / a_us)
     return [
         ("A", format_side(a_us, largest), ""),

@@ -41,7 +41,7 @@ def facts_sections(
 def wrong_sides(comparison: Comparison) -> list[str]:
     """A line for each side whose results are wrong."""
     return [
-        f"⊘ {name} is wrong: {side.wrong}. It has no speed and no verdict"
+        f"⊘ {name} is wrong: {side.wrong}. It is not judged"
         for name, side in (("A", comparison.a), ("B", comparison.b))
         if side.wrong
     ]
@@ -55,7 +55,7 @@ def facts_blocks(comparisons: Sequence[Comparison], *, everything: bool) -> Iter
         for table in tables:
             yield Line(table.cells)
             yield Table(FACTS_HEAD, table.rows, right=(1, 2, 3)) if table.rows else Line("nothing moved")
-            same = [f"{table.same} metrics the same: --all"] if table.same and not everything else []
+            same = [f"{table.same} metrics the same: compare --all"] if table.same and not everything else []
             yield Notes([*same, *table.notes])
 
 

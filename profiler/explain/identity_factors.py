@@ -25,7 +25,7 @@ class StandIn:
 
     factor: str  # "instructions", "latency", "active cycles"
     concepts: tuple[str, ...]  # of metrics.txt
-    words: str  # "instructions executed stand for issued"
+    words: str  # "instructions issued ≈ executed"
     median_off_pct: float = (
         0.0  # how far it lay from the factor where both were measured: 0 where it is equal
     )
@@ -99,7 +99,7 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
             CLOCK_FROM_TIME,
             (0.03, 1.4),
         ),
-        _plain("roof_sm_clock", "the clock of the SMs stands for that of the GPCs", (0.002, 7.5)),
+        _plain("roof_sm_clock", "clock of the GPCs ≈ that of the SMs", (0.002, 7.5)),
     ),
     "S": (_Form(("sm_count",), lambda numbers: numbers["sm_count"] * _schedulers_per_sm(numbers)),),
     "E": (
@@ -119,7 +119,7 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
         _issued("issue_elapsed", "sm_cycles_elapsed"),
         _issued("issue_elapsed", "cycles", (0.14, 8.1)),
         _issued("issue_active", "sm_cycles_active", (0.5, 8.2)),
-        _plain("inst_executed", "instructions executed stand for issued", (1.2, 9.7)),
+        _plain("inst_executed", "instructions issued ≈ executed", (1.2, 9.7)),
         _executed("cycles_elapsed"),
         _executed("sm_cycles_elapsed"),
         _executed("cycles"),
@@ -133,7 +133,7 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
     ),
     "A": (
         _plain("cycles_active"),
-        _plain("sm_cycles_active", "active cycles of an SM stand for a scheduler's", (0.5, 8.2)),
+        _plain("sm_cycles_active", "active cycles of a scheduler ≈ those of its SM", (0.5, 8.2)),
         _Form(
             ("I", "S", "issue_active"),
             lambda numbers: 100 * numbers["I"] / (numbers["S"] * numbers["issue_active"]),
@@ -152,7 +152,7 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
         _Form(
             ("sm_warps_active",),
             lambda numbers: numbers["sm_warps_active"] / _schedulers_per_sm(numbers),
-            "active warps of an SM, over its schedulers, stand for a scheduler's",
+            "active warps per scheduler ≈ those of its SM / schedulers",
             (0.6, 9.6),
         ),
         _Form(

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
-from profiler.explain.time_identity import CLOCK, CYCLES, CYCLES_ONLY, FULL, WAITING, TimeSplit
+from profiler.explain.time_identity import (
+    BALANCE,
+    CLOCK,
+    CYCLES,
+    CYCLES_ONLY,
+    FULL,
+    PARALLELISM,
+    WAITING,
+    WORK,
+    TimeSplit,
+)
 from profiler.explain.what_moved import WhatMoved
 from profiler.statistics.verdict import Verdict
 
@@ -16,6 +26,15 @@ NOTHING_MOVED = "no counter beyond its threshold"
 NO_CHANGE = "±0"  # a time that rounds to nothing beside what it stands with
 _MAIN_SHARE = 0.5  # a cause is the main one from this share of the change on
 _OFFSET_SHARE = 0.1  # a cause against the change is worth a clause from this share on
+# What happened to a cause that saves time, and to one that adds time.
+_DIRECTIONS = {
+    WORK: ("less", "more"),
+    WAITING: ("less", "more"),
+    PARALLELISM: ("higher", "lower"),
+    BALANCE: ("better", "worse"),
+    CLOCK: ("a higher", "a lower"),
+    CYCLES: ("fewer", "more"),
+}
 
 
 @dataclass(frozen=True)
@@ -23,7 +42,7 @@ class SentenceParts:
     """The sentence that answers why, in its parts; as text, the parts joined."""
 
     headline: str  # what changed: "1.04 ms faster", or why there is no answer
-    causes: str = ""  # what it is due to: "mainly by waiting (+1.04 ms)", or why no cause is named
+    causes: str = ""  # what it is due to: "mainly from more waiting (+1.04 ms)", or why no cause is named
     remainder: str = ""  # what no cause explains: "Residue +3.2 µs, 0.2 % of the change."
     moved: str = ""  # where the split is not full, what moved most: "Moved most: instructions issued …"
     collect: str = ""  # where nothing divides the cycles, what would, and the command: "Collect …"
@@ -127,15 +146,24 @@ def split_notes(split: TimeSplit, causes: bool) -> Iterator[str]:
 
 def _stand_in_notes(split: TimeSplit) -> Iterator[str]:
     """What stands for counters that a side lacks, and what that leaves uncertain."""
-    yield f"derived because one report lacks the counter: {'; '.join(s.words for s in split.stand_ins)}"
+    yield f"computed from other counters (not collected in A, B or both): {_words_of_stand_ins(split)}"
     most = max(stand_in.most_off_pct for stand_in in split.stand_ins)
     if most:
-        smallest = format_time(most / 100 * split.longer_us, _largest_us(split))
         yield (
-            f"these substitutes were off by up to {most:g} % elsewhere: treat terms below {smallest} as noise"
+            f"in reports that have the real counters these were off by up to {most:g} %: "
+            f"terms below {format_noise(split)} are noise"
         )
     if split.residue_is_made_zero:
         yield "residue is zero by construction; replay skew ends up in the 'balance' term"
+
+
+def _words_of_stand_ins(split: TimeSplit) -> str:
+    return "; ".join(stand_in.words for stand_in in split.stand_ins)
+
+
+def format_noise(split: TimeSplit) -> str:
+    """What a term may be off by, in the unit of the largest."""
+    return format_time(split.noise_us, _largest_us(split))
 
 
 def _causes(split: TimeSplit, busy_pipe: str) -> str:
@@ -153,32 +181,48 @@ def _causes(split: TimeSplit, busy_pipe: str) -> str:
         main, words = "", "which none of its counters explains"
     else:
         is_main = abs(sums[main]) >= _MAIN_SHARE * abs(delta)
-        words = f"{'mainly' if is_main else 'most of all'} by {_cause(main, sums, split, largest, busy_pipe)}"
+        words = (
+            f"{'mainly' if is_main else 'most of all'} from {_cause(main, sums, split, largest, busy_pipe)}"
+        )
     against = [kind for kind, us in sums.items() if us * delta < 0 and abs(us) >= _OFFSET_SHARE * abs(delta)]
     rest = [kind for kind in sums if kind != main and kind not in against]
     against.sort(key=lambda kind: -abs(sums[kind]))
     if against:
         others = " and ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in against)
         words += f", partly offset by {others}"
-    if rest:
-        others = ", ".join(_cause(kind, sums, split, largest, busy_pipe) for kind in rest)
-        is_nothing = all(format_change(sums[kind], largest) == NO_CHANGE for kind in rest)
-        verb = "contributes" if len(rest) == 1 else "contribute"
-        words += f"; {others}" if is_nothing else f"; {others} {verb} too"
+    small = [kind for kind in rest if format_change(sums[kind], largest) != NO_CHANGE]
+    if small:
+        others = ", ".join(_cause(kind, sums, split, largest, busy_pipe, is_small=True) for kind in small)
+        words += f"; also {others}"
+    if all(map(split.is_noise, sums.values())):
+        words += f"; no cause is certain: each is below {format_noise(split)}, the error of computed counters"
     return words
 
 
-def _cause(kind: str, sums: Mapping[str, float], split: TimeSplit, largest: float, busy_pipe: str) -> str:
-    """`waiting (+1.04 ms, most: long_scoreboard)`, or waiting for a pipe that has no more to give."""
-    words = format_change(sums[kind], largest)
+def _cause(
+    kind: str,
+    sums: Mapping[str, float],
+    split: TimeSplit,
+    largest: float,
+    busy_pipe: str,
+    *,
+    is_small: bool = False,
+) -> str:
+    """`more waiting (+1.04 ms, most: long_scoreboard)`, or waiting for a pipe that has no more to give.
+
+    `is_small`: one of several beside the main cause, `waiting +0.02 ms (most: barrier)`.
+    """
+    change, name, details = format_change(sums[kind], largest), kind, []
     if kind == WAITING:
         reasons = [term for term in split.terms if term.cause.startswith(f"{WAITING}:")]
         chief = max(reasons, key=lambda term: term.us * sums[kind], default=None)
         if chief and chief.us * sums[kind] > 0 and not split.reasons_flagged:
-            words += f", most: {chief.cause.partition(':')[2]}"
-        if busy_pipe:
-            return f"{kind} for a busy pipe ({words}; {busy_pipe})"
-    return f"{kind} ({words})"
+            details.append(f"most: {chief.cause.partition(':')[2]}")
+        name += " for a busy pipe" if busy_pipe else ""
+    if is_small:
+        return f"{name} {change}{f' ({details[0]})' if details else ''}"
+    words = "; ".join(filter(None, (", ".join((change, *details)), busy_pipe * (kind == WAITING))))
+    return f"{_DIRECTIONS[kind][sums[kind] > 0]} {name} ({words})"
 
 
 def _percent(ratio: float) -> str:

@@ -113,6 +113,16 @@ class TimeSplit:
         """Whether factors were computed from one another, so that no residue can show passes that differ."""
         return bool(self.stand_ins) and abs(self.residue_us) <= _NOTHING_LEFT * self.longer_us
 
+    @property
+    def noise_us(self) -> float:
+        """What a term may be off by, since factors were computed from counters of another meaning; else 0."""
+        most = max((stand_in.most_off_pct for stand_in in self.stand_ins), default=0.0)
+        return most / 100 * self.longer_us
+
+    def is_noise(self, us: float) -> bool:
+        """Whether a term is smaller than what it may be off by."""
+        return abs(us) < self.noise_us
+
     def total(self, kind: str) -> float:
         """The sum of the terms of one kind; "waiting" includes every reason."""
         return math.fsum(term.us for term in self.terms if term.cause.partition(":")[0] == kind)

@@ -69,15 +69,14 @@ def judge_samples(a: Floats, b: Floats, *, better: str, margin: float) -> Decisi
         verdict = Verdict.SAME
     else:
         verdict = Verdict.UNCLEAR
+    counts = f"{len(a)} launches each" if len(a) == len(b) else f"{len(a)} and {len(b)} launches"
     reason = (
-        f"{change_text(effect)} ({interval}) by the medians of {len(a)} and {len(b)} launches, "
-        f"{'over' if abs(effect) > margin else 'within'} {share_text(margin)}"
+        f"{change_text(effect)} (99 % interval {interval}), medians of {counts}; the interval "
+        f"{_place_of(interval, margin)}; noise between runs is not in it"
     )
-    if verdict is Verdict.UNCLEAR:
-        reason += ": the interval does not decide"
     return Decision(
         verdict,
-        f"{reason}; one process per side, without the noise between runs",
+        reason,
         LAUNCH_SAMPLES,
         effect=effect,
         interval=interval,
@@ -85,6 +84,16 @@ def judge_samples(a: Floats, b: Floats, *, better: str, margin: float) -> Decisi
         rounds=min(len(a), len(b)),
         fails_gate=verdict.traits.fails,
     )
+
+
+def _place_of(interval: Interval, margin: float) -> str:
+    """How the interval lies to the threshold and to no change, which decides."""
+    if -margin <= interval.low and interval.high <= margin:
+        return f"is within {share_text(margin)}"
+    if interval.low <= 0 <= interval.high:
+        return "includes 0"
+    is_beyond = interval.low > margin or interval.high < -margin
+    return "excludes 0" if is_beyond else f"excludes 0, but includes {share_text(margin)}"
 
 
 def _level(logs: Floats) -> _Level:

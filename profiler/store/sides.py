@@ -24,6 +24,7 @@ from profiler.store.statements import ResultSelection, capped, moment, narrow_by
 _EARLIER_RUNS = 12  # with counters, among which one of the same code is looked for
 _MAX_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
 # Which evidence a side consists of where none is asked for: the first that exists.
+
 _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
 
 
@@ -206,7 +207,19 @@ def _origin(
     if report_key is not None:
         session, capability = connection.execute(_SELECT_SESSION, {"report": report_key}).one()
         of_gpu = capabilities(row.gpus).get(chosen.gpu or "")
-        return packing.parse_session(session), of_gpu or capability or row.compute_capability
+        made, of_run = packing.parse_session(session), json.loads(row.provenance)
+        # An export as CSV does not say them, but its run may.
+        ncu, driver, cuda = (
+            text if isinstance(text := of_run.get(name), str) else None
+            for name in ("ncu_version", "driver", "cuda")
+        )
+        made = replace(
+            made,
+            ncu_version=made.ncu_version or ncu,
+            driver=made.driver or driver,
+            cuda=made.cuda or cuda,
+        )
+        return made, of_gpu or capability or row.compute_capability
     session = Session(
         ncu_version=row.ncu_version,
         driver=row.driver,

@@ -79,7 +79,9 @@ def test_why_b_is_slower_than_a_of_two_public_reports(server: Session) -> None:
     a, b = (str(REPORTS / "ncar" / f"MW_{name}.ncu-rep") for name in ("DivToMult", "Baseline"))
     text = _ask_why(server, a, b)
     # The edit was a division that became a multiplication, in one kernel of five.
-    assert '\\"compute_tendencies_x_279_gpu\\" (worse): 2.71 ms slower, mainly by work (+3.71 ms)' in text
+    assert (
+        '\\"compute_tendencies_x_279_gpu\\" (worse): 2.71 ms slower, mainly from more work (+3.71 ms)' in text
+    )
     assert "miniWeather_mpi_openacc.F90:288" in text
     assert "stencil(4)/12" in text
 
@@ -89,7 +91,7 @@ def test_why_b_is_slower_than_a_of_the_committed_runs(server: Session) -> None:
     names = [item["name"] for item in found]
     assert names == ["example-gemm/ee5ce738", "example-gemm/17f278cb"]
     text = _ask_why(server, names[1], names[0])
-    assert '\\"one_warptiling\\" (worse): 104 µs slower, mainly by waiting (+170 µs)' in text
+    assert '\\"one_warptiling\\" (worse): 104 µs slower, mainly from more waiting (+170 µs)' in text
 
 
 def test_why_versions_that_nobody_ran_differ_is_answered_as_modelled(server: Session) -> None:

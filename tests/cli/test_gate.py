@@ -125,7 +125,7 @@ def test_a_slower_kernel_of_a_report_fails_and_says_why(
     slower = next(finding for finding in answer["findings"] if finding["concept"] == "duration")
     assert slower["outcome"] == "failed"
     assert slower["effect"] == pytest.approx(0.778, abs=0.001)
-    assert "mainly by work (+3.71 ms)" in slower["cause"]
+    assert "mainly from more work (+3.71 ms)" in slower["cause"]
     # The other way it is better, though one launch of 13 µs is unclear: noted, unless it is asked for.
     answer = gate(capsys, after, "--baseline", before, code=Exit.PASS)
     assert "unclear" in {

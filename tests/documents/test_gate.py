@@ -79,7 +79,8 @@ def test_without_a_named_baseline_it_says_which_were_used_and_why(document: Gate
     one = ChosenBaseline("f/v1", "pinned", 3)
     report = replace(document.report, baseline="", chosen=(one,))
     assert "**Baseline:** `f/v1` (pinned)" in GateDocument(report).to_markdown()
-    runs = [ChosenBaseline(f"2026010{day}T000000-f", "previous run; no baseline is pinned", 1) for day in range(4)]
+    why = "previous run; no baseline is pinned"
+    runs = [ChosenBaseline(f"2026010{day}T000000-f", why, 1) for day in range(4)]
     told = GateDocument(replace(report, chosen=(one, *runs)), "http://h").to_markdown()
     assert (
         "`f/v1` (pinned; for 3 versions); [`20260100T000000-f`](http://h/runs?run=20260100T000000-f)" in told

@@ -117,7 +117,7 @@ def test_a_stand_in_names_itself_its_concepts_and_how_far_off_it_may_be() -> Non
     values = holding(WAYS["executed for issued"])
     (stand_in,) = read_factors(values, values).stand_ins
     assert (stand_in.factor, stand_in.concepts) == ("instructions", ("inst_executed",))
-    assert stand_in.words == "instructions executed stand for issued"
+    assert stand_in.words == "instructions issued ≈ executed"
     assert (stand_in.median_off_pct, stand_in.most_off_pct) == (1.2, 9.7)
     values = holding(WAYS["issued of active cycles"])
     issued, latency = read_factors(values, values).stand_ins
@@ -131,12 +131,12 @@ def test_every_stand_in_says_how_far_off_it_was_seen_to_be() -> None:
     found = [stand_in for values in ways for stand_in in read_factors(values, values).stand_ins]
     assert {(one.words, one.median_off_pct, one.most_off_pct) for one in found} == {
         ("active cycles = instructions / issue rate", 0.0, 0.0),
-        ("active cycles of an SM stand for a scheduler's", 0.5, 8.2),
-        ("active warps of an SM, over its schedulers, stand for a scheduler's", 0.6, 9.6),
+        ("active cycles of a scheduler ≈ those of its SM", 0.5, 8.2),
+        ("active warps per scheduler ≈ those of its SM / schedulers", 0.6, 9.6),
         ("clock = elapsed cycles / time", 0.03, 1.4),
         ("elapsed cycles = time × clock", 0.15, 8.1),
         ("instructions executed = elapsed cycles × the share of issue slots used, for issued", 0.9, 9.7),
-        ("instructions executed stand for issued", 1.2, 9.7),
+        ("instructions issued ≈ executed", 1.2, 9.7),
         ("instructions issued = active cycles × active warps / latency", 0.0, 0.0),
         ("instructions issued = active cycles × the share of them that issue", 0.0, 0.0),
         ("instructions issued = active cycles × the share of them that issue", 0.5, 8.2),
@@ -144,7 +144,7 @@ def test_every_stand_in_says_how_far_off_it_was_seen_to_be() -> None:
         ("instructions issued = elapsed cycles × the share of them that issue", 0.14, 8.1),
         ("latency = active warps / instructions per active cycle", 0.3, 6.1),
         ("latency = active warps / issue rate", 0.0, 0.0),
-        ("the clock of the SMs stands for that of the GPCs", 0.002, 7.5),
+        ("clock of the GPCs ≈ that of the SMs", 0.002, 7.5),
     }
 
 
@@ -260,12 +260,14 @@ def test_a_split_says_what_it_computed_and_where_no_residue_can_be_left() -> Non
     assert split.depth == "waiting undivided"
     assert split.residue_is_made_zero
     computed, uncertain, no_residue = notes(split)
-    assert computed.startswith("derived because one report lacks the counter: elapsed cycles = time × clock")
-    assert uncertain.endswith("off by up to 9.6 % elsewhere: treat terms below 1.9 µs as noise")
+    assert computed.startswith(
+        "computed from other counters (not collected in A, B or both): elapsed cycles = time × clock"
+    )
+    assert uncertain.endswith("were off by up to 9.6 %: terms below 1.9 µs are noise")
     assert no_residue.startswith("residue is zero by construction")
     counted = split_time(*read_identities(LAUNCH, {**LAUNCH, "duration": Value(10_100, "ns")}, {}))
     assert notes(counted)[0].startswith("residue flagged")
-    assert not any("lacks the counter" in line for line in notes(counted))
+    assert not any("computed from" in line for line in notes(counted))
 
 
 def test_every_concept_of_a_form_is_asked_for() -> None:

@@ -160,7 +160,7 @@ def test_reasons_whose_skew_is_most_of_the_change_are_flagged_though_the_residue
     assert "and were rescaled; effect 3.88 µs" in note
     assert note.endswith("waiting holds as a whole, its reasons do not")
     parts = compose_sentence(Verdict.WORSE, "", 70.5, 74.6, split)
-    assert "waiting (" in parts.causes
+    assert "waiting −0.39 µs" in parts.causes
     assert "most:" not in parts.causes, "no single reason is named"
 
 

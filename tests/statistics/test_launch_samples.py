@@ -104,9 +104,12 @@ def test_a_change_is_judged_by_its_direction_margin_and_interval() -> None:
     for factor in (0.97, 1.03):  # over the margin, and an interval that has both 0 and the margin in it
         unclear = judged(np.array([1e5, 1.1e5, 0.9e5]), factor * np.array([1e5, 1.1e5, 0.9e5]))
         assert unclear.verdict is Verdict.UNCLEAR
-        assert "over 2 %: the interval does not decide" in unclear.reason
+        assert "medians of 3 launches each; the interval includes 0; noise between" in unclear.reason
     for factor in (0.985, 1.015):  # one end of the interval lies beyond the margin
-        assert judged(FIVE, factor * FIVE).verdict is Verdict.UNCLEAR
+        unclear = judged(FIVE, factor * FIVE)
+        assert unclear.verdict is Verdict.UNCLEAR
+        assert "; the interval excludes 0, but includes 2 %; " in unclear.reason
+    assert "; the interval excludes 0; " in judged(FIVE, 1.1 * FIVE).reason
 
 
 def test_launches_that_lie_orders_of_magnitude_apart_have_an_interval_that_is_a_number() -> None:

@@ -482,6 +482,14 @@ def test_a_side_is_the_newest_run_of_a_version_whole(store: Store) -> None:
     assert [info.result_id for info in store.results(run_id=side.run_id)] == list(side.result_ids)
 
 
+def test_a_side_says_what_its_report_leaves_to_its_run(store: Store) -> None:
+    run, reports = imported("v1", session=Session(driver="550.1"))
+    provenance = {**run.provenance, "ncu_version": "2023.1.1.0", "driver": "9", "cuda": 12}
+    store.add(replace(run, provenance=provenance), reports)
+    session = store.side(family="gemms", version="v1").session
+    assert (session.ncu_version, session.driver, session.cuda) == ("2023.1.1.0", "550.1", None)
+
+
 def test_a_side_that_means_several_things_names_them(store: Store) -> None:
     store.add(*imported("v1", workload="small"))
     store.add(*imported("v1", workload="big", minute=1))

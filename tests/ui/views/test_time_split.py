@@ -175,7 +175,7 @@ class TestPage:
     @pytest.mark.slow
     def test_the_diff_says_why_and_draws_it(self, made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page("diff", made_data, monkeypatch, **NCAR)
-        assert "2.71 ms faster, mainly by work" in " ".join(text(app).replace("\t", " ").split())
+        assert "2.71 ms faster, mainly from less work" in " ".join(text(app).replace("\t", " ").split())
         (shown,) = [element.value for element in app.html if "time by cause" in element.value]
         assert "work" in bars(shown)
         assert "drill=work" in bars(shown)["work"].leads_to
