@@ -302,8 +302,8 @@ def gate(
     run of the same version. `on` names concepts to judge besides time and exact counts, `allow` lets
     "unclear" pass; `pairs`, `guess` and `kernel` are as for `compare`, the baseline's kernel first. A cubin,
     library or wheel is judged against `lock`, kernels.lock where None, or another build as `baseline`.
-    `exit_code` is 0 where nothing got worse, 1 where something did, 3 where nothing could be judged. Raises
-    as `compare`.
+    `exit_code` is 0 where nothing got worse, 1 where something did, 3 where something could not be judged and
+    nothing got worse. Raises as `compare`.
 
         g = profiler.gate(["attention/v2d_c"], baseline="parent")
         g.exit_code, g.title

@@ -219,3 +219,24 @@ def test_a_gate_of_all_says_which_results_are_not_missed_and_lists_them_apart(
         told.count("no attention version is checked on these 6 workloads any more, so nothing is mis") == 11
     )
     assert "profiler static --check" not in told, "no command can collect them"
+
+
+def test_two_versions_that_nobody_measured_name_the_command_with_their_modelled_times(
+    data: Path, capsys: Caught
+) -> None:
+    command = "profiler predict v2d_b --against v2d_a"
+    assert asked(capsys, "compare", "v2d_a", "v2d_b")[1].splitlines()[1] == f"modelled times: {command}"
+    assert f"`{command}` has modelled times" in asked(capsys, "explain", "v2d_a", "v2d_b")[1]
+    assert "modelled times" not in asked(capsys, "compare", "v2d_a", "v2e")[1], "there is no model of v2e"
+
+
+def test_a_table_of_versions_has_the_facts_that_the_gate_fails_by(data: Path, capsys: Caught) -> None:
+    told = asked(capsys, "compare", "v2d_a", "v2d_b", "v2d_c")[1]
+    assert "attention/v2d_c against attention/v2d_a: of 38 judged facts 6 same, 4 worse, 28 better" in told
+    assert "1 ! worse −1" in told, "blocks per SM"
+    assert (
+        asked(capsys, "compare", "v2d_a", "v2d_c")[1]
+        .splitlines()[0]
+        .endswith("! worse: facts 28 better, 4 worse, 141 same, 31 changed")
+    )
+    assert "over 43 public launches" in told, "as predict says: the ranges are the same"

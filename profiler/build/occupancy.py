@@ -62,7 +62,7 @@ def own_shared_bytes(arch: str, section_bytes: int) -> int:
 def no_block_words(
     arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
 ) -> str:
-    """Why no block fits on an SM: `576.0 KB of shared memory per block, of 227.0 KB`; "" where one does.
+    """Why no block fits on an SM: `576.0 KiB of shared memory per block, of 227.0 KiB`; "" where one does.
 
     Raises CannotJudge as occupancy does.
     """
@@ -71,8 +71,8 @@ def no_block_words(
     words = {
         "warps": f"{threads} threads per block, of {32 * limits.max_warps}",
         "registers": f"{threads} threads with {registers} registers each, of {most_registers}",
-        "shared memory": f"{shared_bytes / 1024:.1f} KB of shared memory per block, of "
-        f"{limits.block_shared_bytes / 1024:.1f} KB",
+        "shared memory": f"{shared_bytes / 1024:.1f} KiB of shared memory per block, of "
+        f"{limits.block_shared_bytes / 1024:.1f} KiB",
         "tensor memory": f"{tensor_columns} columns of tensor memory a block, of {limits.tensor_columns}",
     }
     return "; ".join(words[name] for name, blocks in found.fits.items() if not blocks)
@@ -102,7 +102,7 @@ class NextBlock(NamedTuple):
             parts.append(f"at most {self.registers} registers per thread instead of {self.registers_now}")
         if self.shared_bytes < self.shared_bytes_now:
             room, now = self.shared_bytes / 1024, self.shared_bytes_now / 1024
-            parts.append(f"at most {room:.1f} KB of shared memory per block instead of {now:.1f}")
+            parts.append(f"at most {room:.1f} KiB of shared memory per block instead of {now:.1f}")
         return " and ".join(parts)
 
     @property
@@ -112,7 +112,7 @@ class NextBlock(NamedTuple):
         if fewer := self.registers_now - self.registers:
             parts.append(f"{fewer} fewer register{'s' if fewer > 1 else ''} per thread")
         if less := self.shared_bytes_now - self.shared_bytes:
-            amount = f"{less / 1024:.1f} KB" if less >= 103 else f"{less} bytes"
+            amount = f"{less / 1024:.1f} KiB" if less >= 103 else f"{less} bytes"
             parts.append(f"{amount} less shared memory per block")
         give = "gives" if self.registers == self.registers_now else "give"
         blocks = f"{self.blocks} block{'s' if self.blocks > 1 else ''}"

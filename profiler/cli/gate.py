@@ -37,8 +37,8 @@ Correctness and budgets need no baseline. The catalogue calls a version good, or
 of a known fault. A good version fails if its results are wrong, also if they were wrong before; a rejected
 one fails if it is no longer caught, that is, if the CPU check finds nothing wrong with it. Measured results
 may be missing unless --evidence measured is given. Results compared with themselves, or with a copy of the
-same report, do not count as a comparison. Beside other versions that were compared, a version without a
-baseline passes and is counted as such.
+same report, do not count as a comparison. If at least one version was compared, versions without a baseline
+do not change the exit code; the headline counts them.
 
 A cubin, library, object, wheel or folder of these is held against its lock, kernels.lock or --lock FILE,
 which `profiler pin` wrote, or against other machine code as --baseline: spills in innermost loops, fewer
@@ -48,11 +48,12 @@ A regression that `profiler decide acknowledge` recorded passes until its end, a
 acknowledgement is reported with its date and reason."""
 
 _EPILOG = """\
-exit codes: 0 nothing got worse · 1 something did (one launch a side is enough), is wrong, over its budget, or
-was tried and gave no result · 2 input that cannot be read or used · 3 could not judge: unclear, missing, not
-comparable, or nothing was compared. --allow unclear lets unclear results pass, and nothing else. Unclear
-launches decide only where together they may have lost more than half of what the others gained and more
-than 2 % of the time."""
+exit codes: 0 nothing got worse · 1 something got worse (one launch a side is enough), is wrong, is over its
+budget, or was collected and failed · 2 input that cannot be read or used · 3 something could not be judged
+and nothing got worse: unclear, missing, not comparable, or nothing was compared. --allow unclear lets unclear
+results pass, and nothing else. Unclear launches decide only if, at the bad end of their intervals, they lose
+more than half of the time that the others gained, and more than 2 % of all paired time; else they are only
+reported."""
 
 
 def add(commands: Commands) -> None:

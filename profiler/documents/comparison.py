@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -40,6 +41,7 @@ from profiler.evidence.side import Latency, Side
 from profiler.evidence.values import NCU_DURATION, Evidence, State, Value
 from profiler.gate.finding import Outcome
 from profiler.history.without_results import versions_without_results_explained
+from profiler.model.stored_predictions import find_predictions
 from profiler.statistics.verdict import Verdict, heaviest
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class ComparisonDocument(Document):
     comparisons: tuple[Comparison, ...]
     top: int | None = None  # how many pairs were asked for; None: all, in Markdown PAIRS_SHOWN
     gate: GateDocument | None = None  # where it was asked for
+    predict: str = ""  # of two versions that nobody measured: the command that has their modelled times
 
     columns = (
         "workload",
@@ -179,6 +182,8 @@ class ComparisonDocument(Document):
         shown = self.shown(PAIRS_SHOWN)
         a, b = map(Name, head_names(self.comparison))
         yield Heading((a, " → ", b, f": {self.sentence}"), 1)
+        if self.predict:
+            yield Line(self.predict, label="modelled times")
         yield from (
             _measured_blocks(shown[0], everything)
             if self.is_measured
@@ -234,8 +239,9 @@ def compare_names(
     check_asked(pairs, sides)
     judge = Judge.of_data(table, store_opener, data, pairs=pairs, guess=guess, across=across, kernel=kernel)
     comparisons = tuple(judge.sides(side_a, side_b) for side_a, side_b in sides)
+    predict = predict_command(*sides[0], store_opener, data) if every_cell else ""
     if not with_gate:
-        return ComparisonDocument(comparisons, top)
+        return ComparisonDocument(comparisons, top, predict=predict)
     cells = None
     if every_cell and not kernel:  # what only A has is then missed in B
         cells = CellFilter(workload, gpu, [evidence] if evidence else [])
@@ -254,7 +260,7 @@ def compare_names(
         across=across,
         pairing=judge.pairing,
     )
-    return ComparisonDocument(comparisons, top, GateDocument(gate))
+    return ComparisonDocument(comparisons, top, GateDocument(gate), predict)
 
 
 def resolve_pairs(
@@ -290,6 +296,17 @@ def labels_of(sides: Sequence[tuple[Side, Side]], a: Subject, b: Subject) -> tup
     """What two subjects are called: the names as they were given, else the labels of the sides."""
     side_a, side_b = sides[0]
     return a if isinstance(a, str) else side_a.label, b if isinstance(b, str) else side_b.label
+
+
+def predict_command(a: Side, b: Side, store_opener: StoreOpener, data: str | None) -> str:
+    """The command that has the modelled times of two versions; "" where no run keeps those of both."""
+    if a.family is None or a.family != b.family or a.version is None or b.version in (None, a.version):
+        return ""
+    stored = find_predictions(location.open_root(data), store_opener(), a.family)
+    timed = {one.version for one in stored.predictions if one.time_ns is not None} if stored else set()
+    if not {a.version, b.version} <= timed:
+        return ""
+    return shlex.join(["profiler", "predict", str(b.version), "--against", a.version])
 
 
 def latency_dict(latency: LatencyComparison) -> dict[str, object]:

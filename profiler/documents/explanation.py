@@ -11,7 +11,7 @@ from profiler.compare.comparison import Comparison
 from profiler.compare.judged import Judge
 from profiler.compare.kernel_pairs import KernelPair, check_asked
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
-from profiler.documents.comparison import labels_of, latency_dict, resolve_pairs
+from profiler.documents.comparison import labels_of, latency_dict, predict_command, resolve_pairs
 from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks
 from profiler.documents.comparison_text import PAIRS_SHOWN, unmatched, warnings
 from profiler.documents.document import Document
@@ -165,6 +165,7 @@ class UnmeasuredDocument(Document):
     b: str
     kinds: tuple[str, ...]  # of evidence that there is
     is_gated: bool = False  # a gate cannot judge them
+    predict: str = ""  # the command that has their modelled times; "" where there are none
 
     columns = ("a", "b", "reason")
     gate = None
@@ -183,7 +184,8 @@ class UnmeasuredDocument(Document):
     @property
     def sentence(self) -> str:
         """Why there is no answer, and which command has one."""
-        return f"{self.reason}. `profiler compare {self.a} {self.b}` shows what differs"
+        modelled = f"; `{self.predict}` has modelled times" if self.predict else ""
+        return f"{self.reason}. `profiler compare {self.a} {self.b}` shows what differs{modelled}"
 
     @property
     def sentences(self) -> Sequence[str]:
@@ -233,7 +235,8 @@ def explain_names(
     names = labels_of(sides, a, b)
     if are_facts or sides[0][0].evidence is not Evidence.MEASURED:
         kinds = dict.fromkeys(side.evidence.value for side, _ in sides)
-        return UnmeasuredDocument(*names, tuple(kinds), with_gate)
+        predict = predict_command(*sides[0], store_opener, data)
+        return UnmeasuredDocument(*names, tuple(kinds), with_gate, predict)
     judge = Judge.of_data(table, store_opener, data, pairs=pairs, guess=guess, across=across, kernel=kernel)
     comparison = judge.sides(*sides[0])
     if not with_gate:

@@ -540,12 +540,12 @@ def limiter_words(launch: LaunchPrediction) -> str:
     """What limits a launch, and what it would save without."""
     share = 100 * launch.limiter_saves
     if launch.limiter == "waiting":
-        return "no unit is busy: warps wait"
+        return "limited by latency: no unit is busy, warps wait"
     if launch.limiter == "balanced":
         name, used = max(launch.utilisation.items(), key=lambda item: item[1])
-        return f"balanced: {name} is {100 * used:.0f} % busy, {share:.0f} % faster if it were free"
+        return f"balanced: {name} is {100 * used:.0f} % busy, {share:.0f} % less time if it were free"
     used = launch.utilisation[launch.limiter]
-    return f"limited by {launch.limiter}, {100 * used:.0f} % busy: {share:.0f} % faster if it were free"
+    return f"limited by {launch.limiter}, {100 * used:.0f} % busy: {share:.0f} % less time if it were free"
 
 
 def time_words(ns: float | None) -> str:
@@ -585,8 +585,9 @@ def _limiter(call: PredictedCall) -> str:
         return call.no_model
     name, share = max(longest.utilisation.items(), key=lambda item: item[1])
     if longest.limiter in ("waiting", "balanced"):
-        return f"{longest.limiter}: {name} {100 * share:.0f} % busy"
-    return f"{longest.limiter} ({100 * longest.limiter_saves:.0f} % faster if it were free)"
+        word = "latency" if longest.limiter == "waiting" else longest.limiter
+        return f"{word} (busiest unit: {name}, {100 * share:.0f} %)"
+    return f"{longest.limiter} ({100 * longest.limiter_saves:.0f} % less time if it were free)"
 
 
 def _what_if_blocks(call: PredictedCall) -> Iterator[Block]:
@@ -602,7 +603,8 @@ def _inside_blocks(launch: LaunchPrediction) -> Iterator[Block]:
     yield Heading(Name(launch.kernel))
     yield Line(
         f"{inputs.blocks} blocks of {inputs.threads} threads, {inputs.registers} registers, "
-        f"{inputs.shared_bytes / 1024:.1f} KB; {inputs.resident_blocks} blocks on an SM, {inputs.gpu.sms} SMs"
+        f"{inputs.shared_bytes / 1024:.1f} KiB of shared memory; {inputs.resident_blocks} blocks on an SM, "
+        f"{inputs.gpu.sms} SMs"
     )
     rows = [
         (
@@ -613,7 +615,7 @@ def _inside_blocks(launch: LaunchPrediction) -> Iterator[Block]:
         for name, share in sorted(launch.utilisation.items(), key=lambda item: -item[1])
         if share >= 0.005
     ]
-    yield Table(("resource", "busy", "alone"), rows, right=(1, 2))
+    yield Table(("resource", "busy", "time if only this"), rows, right=(1, 2))
 
 
 def _row(call: PredictedCall) -> tuple[object, ...]:

@@ -203,7 +203,7 @@ def _cells(function: FunctionResources, opcodes: Sequence[str]) -> tuple[str, ..
         str(usage.registers),
         str(usage.spill_bytes),
         str(usage.stack_bytes),
-        "unknown" if shared is None else f"{shared / 1024:.1f} KB",
+        "unknown" if shared is None else f"{shared / 1024:.1f} KiB",
         "unknown" if occupancy is None else f"{occupancy.pct:.1f} %",
         "" if occupancy is None else ", ".join(occupancy.limiters),
         *("?" if code is None else str(code.classes[opcode]) for opcode in opcodes),

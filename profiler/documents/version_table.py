@@ -237,16 +237,13 @@ class VersionTableDocument(Document):
         counts = self.verdict_counts(best)
         total = sum(counts.values())
         what = "workload" if self.time_columns else "judged fact"
-        parts = [
-            f"{verdict.label} in {count}" for verdict, count in sorted(counts.items(), key=_decided_first)
-        ]
-        words = f"{best.short_name} against {self.baseline.short_name}: {', '.join(parts)} of {total}"
+        parts = [f"{count} {verdict.label}" for verdict, count in sorted(counts.items(), key=_decided_first)]
+        names = f"{best.short_name} against {self.baseline.short_name}"
+        words = f"{names}: of {total} {what}{'s' * (total != 1)} {', '.join(parts)}"
         modelled = self._modelled_words(best)
         behind = list(filter(None, (self._behind(best, at) for at in self.time_columns)))
         more = f" and on {len(behind) - 1} more" if len(behind) > 1 else ""
-        return f"{words} {what}{'s' * (total != 1)}{modelled}" + (
-            f"; it lies behind {behind[0]}{more}" if behind else ""
-        )
+        return f"{words}{modelled}" + (f"; it lies behind {behind[0]}{more}" if behind else "")
 
     def _modelled_words(self, row: TableRow) -> str:
         """On how many workloads and GPUs a row's modelled time is shorter, longer or unclear; "" without."""
@@ -256,7 +253,7 @@ class VersionTableDocument(Document):
                 moved = "faster" if cell.change_pct < 0 else "slower"
                 counts["unclear" if cell.verdict is Verdict.UNCLEAR else moved] += 1
         parts = [f"{word} on {count}" for word, count in counts.most_common()]
-        return f"; by the model {', '.join(parts)}, not measured" if parts else ""
+        return f"; modelled time, not measured: {', '.join(parts)} of {counts.total()}" if parts else ""
 
     def lead(self, row: TableRow) -> tuple[int, float]:
         """A sort key: by how many more verdicts are better than worse, then by the mean change of times."""
@@ -299,8 +296,9 @@ class VersionTableDocument(Document):
             return f"{row.name} is not measured: `{row.command}`"
         counts = self.verdict_counts(row)
         total = sum(counts.values())
-        words = ", ".join(f"{verdict.words} in {count}" for verdict, count in counts.items())
-        return f"{row.name} against {self.baseline.name}: {words or 'nothing to judge'} of {total} {what}s"
+        words = ", ".join(f"{count} {verdict.words}" for verdict, count in counts.items())
+        of_all = f"of {total} {what}{'s' * (total != 1)} {words}" if words else "nothing to judge"
+        return f"{row.name} against {self.baseline.name}: {of_all}"
 
     def rows(self) -> list[tuple[object, ...]]:
         """The long form: a row a version and column. Numbers are in base units, changes in per cent."""
@@ -362,8 +360,8 @@ class VersionTableDocument(Document):
             shown = len(sections) if evidence is Evidence.MEASURED else FACTS_SHOWN
             yield from chain.from_iterable(map(_section_blocks, sections[:shown]))
             if more := sections[shown:]:
-                summary = f"{evidence} on {len(more)} more"
-                instead = "" if everything else f"and {summary}: --workload, --gpu, or --out FILE"
+                summary = f"{len(more)} more table{'s' * (len(more) > 1)} of {evidence} facts"
+                instead = "" if everything else f"{summary}: --workload or --gpu; all with --out FILE"
                 yield Fold(summary, [*chain.from_iterable(map(_section_blocks, more))], instead)
 
     def sections(self) -> list[TableSection]:

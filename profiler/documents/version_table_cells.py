@@ -508,7 +508,31 @@ class _TableCell:
             metric = self.judge.table.by_concept[_DURATION]
             columns.append((self._column(metric, kernel, is_time=True), metric))
         shown = [metric for metric in self.metrics if asked or self._has_number(metric)]
+        if not asked:
+            shown += self._failing_facts()
         return [*columns, *((self._column(metric, kernel), metric) for metric in shown)]
+
+    def _failing_facts(self) -> list[Metric]:
+        """The facts beside the chosen ones that a gate fails by: by these a version is worse, too."""
+        chosen = {metric.concept for metric in self.metrics}
+        worse = {
+            change.concept
+            for comparison in self.comparisons.values()
+            for pair in comparison.pairs
+            for change in pair.metrics
+            if pair.facts is not None and change.verdict is Verdict.WORSE
+        }
+        return [metric for metric in self.judge.table.metrics if metric.concept in worse - chosen]
+
+    def _failures_without_column(self) -> list[str]:
+        """What a gate fails by and no column shows: of another kernel, or over the budget."""
+        return [
+            f"{name} is worse on {self.cell.workload} {self.cell.gpu}, kernel {pair.kernel}: {failure.words}"
+            for name, whole in self.whole.items()
+            for pair in whole.pairs
+            for failure in (pair.facts.failures if pair.facts else ())
+            if not pair.holds(self.launch) or failure in pair.failures_without_metric
+        ]
 
     def _column(self, metric: Metric, kernel: str, *, is_time: bool = False) -> TableColumn:
         place = (self.cell.workload, self.cell.gpu, self.cell.evidence)
@@ -611,10 +635,12 @@ class _TableCell:
         return TableCell(value, state, verdict=verdict, reason=reason, run_id=side.launch_run_id)
 
     def notes(self) -> list[str]:
-        """Which of several launches the counters are of, and how many of each subject's moved."""
+        """Which of several launches the counters are of, how many moved; of facts what has no column."""
         base = self.sides[self.baseline.name]
-        if base is None or self.launch is None or self.cell.evidence is not Evidence.MEASURED:
+        if base is None or self.launch is None:
             return []
+        if self.cell.evidence is not Evidence.MEASURED:
+            return self._failures_without_column()
         others = len(base.launches) - 1
         if not others:
             return []

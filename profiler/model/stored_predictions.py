@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import product
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +18,10 @@ from profiler.bundles import bundle
 from profiler.bundles.location import Root, open_root
 from profiler.errors import BadBundle
 from profiler.evidence.values import Evidence
+from profiler.model.error_table import ErrorTable, load_errors
 from profiler.sass.listing import FileLine
 
 if TYPE_CHECKING:  # a page that shows predictions loads nothing of the model that made them
-    from profiler.model.error_table import ErrorTable
     from profiler.model.prediction import LaunchPrediction
     from profiler.model.version_prediction import VersionPrediction
     from profiler.store.index import Store
@@ -150,13 +152,33 @@ def pack_predictions(predictions: Sequence[VersionPrediction], errors: ErrorTabl
 def range_note(errors: ErrorTable, launches: Sequence[LaunchPrediction]) -> str:
     """What the ranges of these launches are, by how their traffic is known: a sentence without its stop."""
     is_known = all(launch.hits is not None for launch in launches)
+    is_modelled = any(launch.traffic is not None for launch in launches)
+    return _range_words(errors, is_known=is_known, is_modelled=is_modelled)
+
+
+def _range_words(errors: ErrorTable, *, is_known: bool, is_modelled: bool) -> str:
     count = errors.launches_behind(has_traffic=is_known)
     note = (
-        f"Modelled, not measured: a range is the middle 80 % of measured/modelled over {count} public "
+        f"Modelled, not measured: a range is the middle 80 % of measured/modelled time over {count} public "
         f"launches {'with measured' if is_known else 'without known'} traffic that the model was not tuned on"
     )
-    is_modelled = any(launch.traffic is not None for launch in launches)
-    return f"{note}; traffic here is modelled, so expect worse" if is_known and is_modelled else note
+    is_wider = is_known and is_modelled
+    return f"{note}; here traffic is modelled too, so expect larger errors" if is_wider else note
+
+
+def _note_of(stored: StoredPredictions) -> str:
+    """Where the ranges of a run come from: older words in those of now where its ranges are now's."""
+    errors = load_errors()
+    of_now = (_range_words(errors, is_known=a, is_modelled=b) for a, b in product((True, False), repeat=2))
+    if stored.note in of_now:
+        return stored.note
+    low, high = errors.cycles_range(1.0, has_traffic=True, has_controls=True, has_addresses=True)
+    is_of_now = any(
+        math.isclose(one.low_ns, low * one.time_ns) and math.isclose(one.high_ns, high * one.time_ns)
+        for one in stored.predictions
+        if one.time_ns is not None and one.low_ns is not None and one.high_ns is not None
+    )
+    return _range_words(errors, is_known=True, is_modelled=True) if is_of_now else stored.note
 
 
 def _packed(prediction: VersionPrediction) -> dict[str, Any]:
@@ -229,7 +251,7 @@ def _find(url: str, store: Store, _data_version: str, family: str) -> StoredPred
     if not found:
         return None
     most_first = sorted(found, key=lambda stored: -len(stored.predictions))
-    notes = dict.fromkeys(stored.note for stored in most_first if stored.predictions)
+    notes = dict.fromkeys(_note_of(stored) for stored in most_first if stored.predictions)
     return StoredPredictions(
         found[0].run_id,
         found[0].created,

@@ -126,7 +126,7 @@ def _occupancy(record: SearchRecord) -> Iterator[Insight]:
                 kind,
                 f"{limiter} let an SM hold {found.blocks} block{'s' * (found.blocks != 1)} of {threads:.0f} "
                 f"threads, {found.pct:.0f} % of its warps ({registers:.0f} registers per thread, "
-                f"{shared / 1024:.0f} KB per block)",
+                f"{shared / 1024:.0f} KiB per block)",
                 techniques,
                 _linked(record, "registers", "threads", "shared_bytes"),
                 0.3 * (1 - found.pct / 100),

@@ -113,7 +113,7 @@ def test_an_unknown_architecture_cannot_be_judged() -> None:
             128,
             56,
             (2, 99, 49),
-            "7.0 KB less shared memory per block gives 2 blocks on an SM instead",
+            "7.0 KiB less shared memory per block gives 2 blocks on an SM instead",
         ),
         (
             "sm_89",
@@ -121,7 +121,7 @@ def test_an_unknown_architecture_cannot_be_judged() -> None:
             256,
             56,
             (2, 128, 49),
-            "72 fewer registers per thread and 7.0 KB less shared memory per block",
+            "72 fewer registers per thread and 7.0 KiB less shared memory per block",
         ),
         # more than a block may have: the first block is what is missing
         (
@@ -130,7 +130,7 @@ def test_an_unknown_architecture_cannot_be_judged() -> None:
             256,
             302,
             (1, 40, 227),
-            "75.0 KB less shared memory per block gives 1 block on an SM",
+            "75.0 KiB less shared memory per block gives 1 block on an SM",
         ),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_measured_report_has_table_histories_and_the_diffs_that_moved(
     assert html.count("<polyline") == 3
     assert '<td align="left" class="better">✓ better −10 %</td>' in html
     assert "| v2 | 3 | 180" in report.to_markdown()  # in place of the chart
-    assert report.to_dict()["headline"] == "v2 against v1: ✓ better in 1 of 1 workload"
+    assert report.to_dict()["headline"] == "v2 against v1: of 1 workload 1 ✓ better"
     named = report_of(data, "v1", "v2", "v3", diffs=["v3"])
     assert [diff.name for diff in named.diffs] == ["flash/v3"]
     with pytest.raises(UnknownName, match="no version of this report"):
@@ -143,7 +143,7 @@ def test_the_command_writes_the_file(
     monkeypatch.setenv("PROFILER_DATA", str(data))
     out = tmp_path / "report.html"
     assert main(["report", "v1", "v2", "--out", str(out)]) == 0
-    assert "v2 against v1: ✓ better in 1 of 1 workload" in capsys.readouterr().out
+    assert "v2 against v1: of 1 workload 1 ✓ better" in capsys.readouterr().out
     assert_stands_alone(out.read_text("utf-8"))
     assert main(["report", "v1", "v2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["table"]["baseline"] == "flash/v1"

@@ -76,7 +76,7 @@ def test_one_more_block_says_what_it_needs() -> None:
         change.change: change for change in what_ifs(predict_counted("k", LaunchModel(large), HITS, ERRORS))
     }
     assert changes["3 blocks on an SM instead of 2"].needs == (
-        "at most 53.6 KB of shared memory per block instead of 80.0"
+        "at most 53.6 KiB of shared memory per block instead of 80.0"
     )
     full = replace(conflicting(1), threads=1024)
     assert full.resident_blocks == 2

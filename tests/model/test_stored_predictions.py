@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -122,6 +123,24 @@ def test_a_run_of_a_few_versions_leaves_the_others_their_times(packed: bytes, tm
     assert found.predictions == (slow, unknown, alone)
     assert found.run_id == "few", "the newest"
     assert found.note == range_note(ERRORS, prediction("v2d_b", 4).launches), "both runs say the same"
+
+
+def test_the_note_of_an_older_run_has_the_words_of_now_where_its_ranges_are_nows(tmp_path: Path) -> None:
+    """The same ranges are not said to rest on two numbers of launches."""
+    root = LocalRoot(tmp_path / "data")
+    low, high = ERRORS.cycles_range(1.0, has_traffic=True, has_controls=True, has_addresses=True)
+    for version, width in (("v2d_a", 1.0), ("v2d_b", 2.0)):
+        content = json.loads(gzip.decompress(pack_predictions([prediction(version, 4)], ERRORS)))
+        (one,) = content["predictions"]
+        one |= {"time_ns": 100.0, "low_ns": 100 * low / width, "high_ns": 100 * high * width}
+        older = gzip.compress(json.dumps({**content, "note": f"older words, {width}"}).encode())
+        sealed(root, tmp_path, version, CREATED, older, version)
+    found = find_predictions(root, open_store(str(tmp_path / "data")), "attention")
+    assert found is not None
+    now = f"over {ERRORS.launches_behind(has_traffic=True)} public launches with measured traffic"
+    assert now in found.note
+    assert "older words, 1.0" not in found.note
+    assert "older words, 2.0" in found.note, "its ranges are of other errors"
 
 
 def test_the_fastest_are_those_that_the_model_cannot_tell_apart(stored: StoredPredictions) -> None:

@@ -308,7 +308,9 @@ def limiter_words(prediction: StoredPrediction) -> str:
     if prediction.limiter not in prediction.utilisation:
         name, share = max(prediction.utilisation.items(), key=lambda item: item[1], default=("", 0.0))
         return f"{prediction.limiter}, busiest: {name} {100 * share:.0f} %"
-    return f"limited by {prediction.limiter}: {100 * prediction.limiter_saves:.0f} % faster if it were free"
+    return (
+        f"limited by {prediction.limiter}: {100 * prediction.limiter_saves:.0f} % less time if it were free"
+    )
 
 
 def _latency(status: VersionStatus, choice: FactChoice) -> Html:
