@@ -240,3 +240,8 @@ def test_a_table_of_versions_has_the_facts_that_the_gate_fails_by(data: Path, ca
         .endswith("! worse: facts 28 better, 4 worse, 141 same, 31 changed")
     )
     assert "over 43 public launches" in told, "as predict says: the ranges are the same"
+
+
+def test_a_report_says_on_which_places_it_judges_facts(data: Path, capsys: Caught) -> None:
+    told = json.loads(asked(capsys, "report", "v2d_b", "v2d_c", "--json")[1])["table"]["sentences"]
+    assert told[-1].startswith("Facts are judged on head dim 64 on sm_90a and 1x")

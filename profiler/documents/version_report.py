@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -206,7 +206,22 @@ def report_versions(
         places=places,
         data=data,
     )
+    if places is not None:
+        document = replace(document, notes=(*document.notes, *_places_note(document)))
     return report_of_table(document, table, store_opener, diffs=diffs, data=data)
+
+
+def _places_note(document: VersionTableDocument) -> list[str]:
+    """On which places facts are judged, where nobody chose any: a gate judges every place."""
+    facts = [place for place in document.positions_by_place if place.evidence is not Evidence.MEASURED]
+    words = [
+        " on ".join(filter(None, (place.workload, place.gpu)))
+        for place in facts
+        if not place.is_modelled_time
+    ]
+    if not words:
+        return []
+    return [f"Facts are judged on {' and '.join(words)} alone here: `profiler compare` has every place"]
 
 
 def report_of_table(
