@@ -112,7 +112,7 @@ def test_what_is_accepted_keeps_its_reason_and_passes_until_its_code_changes(
     capsys.readouterr()
     assert main(["gate", "lib.so", "--kernel", "outside"]) == Exit.PASS
     text = capsys.readouterr().out
-    assert "Gate passed: 1 acknowledged, 1 passed" in text
+    assert "Gate passed: 1 check acknowledged, 1 passed" in text
     assert "acknowledged: two blocks are faster" in text
     assert main(["gate", "lib.so", "--kernel", "inner"]) == Exit.REGRESSION
     assert main(["pin", "lib.so"]) == Exit.PASS  # of what is unchanged the reason stays
@@ -159,7 +159,7 @@ def test_two_builds_are_compared_as_they_change_and_fail_where_the_gate_does(
     changes = {one["function"]: one["kind"] for one in json.loads(capsys.readouterr().out)["changes"]}
     assert changes == {"inner": "spills", "outside": "spills", "gone": "gone"}
     assert main(["compare", old, new, "--kernel", "inner", "--fail", "--json"]) == Exit.REGRESSION
-    assert json.loads(capsys.readouterr().out)["headline"] == "Gate failed: 1 failed, 1 passed"
+    assert json.loads(capsys.readouterr().out)["headline"] == "Gate failed: 1 check failed, 1 passed"
     assert main(["compare", old, old]) == Exit.PASS
     assert main(["compare", old, new, "--pair", "a=b"]) == Exit.UNUSABLE_INPUT
     assert "--pair does not go with machine code" in capsys.readouterr().err
