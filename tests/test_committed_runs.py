@@ -194,7 +194,7 @@ def test_a_comparison_that_fails_by_an_exact_count_says_so_in_its_head(data: Pat
     code, told = asked(capsys, "compare", "before", "after", "--fail")
     assert code == 1
     assert "; the gate fails by executed: 127 G inst → 128 G inst (+1.2 %)" in told.splitlines()[0]
-    assert "\nncu duration, not latency; a change of one launch a side is unreplicated" in told
+    assert "\nncu duration, not latency; a change of one launch per side is unreplicated" in told
     assert "ncu 2021.2.2.0)" in told, "the export does not say it, the run does"
     head = asked(capsys, "compare", "before", "after")[1].splitlines()[0]
     assert head.endswith("? unclear: kernel durations 1 better, 1 unclear")
@@ -205,7 +205,7 @@ def test_causes_within_the_error_of_computed_counters_are_not_certain(data: Path
     assert "; no cause is certain: each is below 111.4 ms, the error of computed counters." in told
     assert re.search(r"^balance +\+13\.0 ms \? ", told, re.MULTILINE)
     advice = asked(capsys, "insights", "after", "--against", "before")[1]
-    assert "4, 5: not certain: computed counters are off by up to 111.4 ms" in advice
+    assert "statements 4 and 5: not certain: computed counters are off by up to 111.4 ms" in advice
     assert "even out the blocks" not in advice, "no lever rests on such a cause"
 
 

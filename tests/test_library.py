@@ -198,7 +198,7 @@ def test_a_report_that_was_read_has_levers_with_their_line_as_long_as_its_file_i
 
     by_name = [one.lever for one in profiler.insights(path, kernel=kernel).insights.statements]
     assert levers() == by_name
-    place = "; worst: the access of miniWeather_mpi_openacc.F90:400 (16 sectors a request, 8 would do"
+    place = "; worst: the access of miniWeather_mpi_openacc.F90:400 (16 sectors per request, 8 would do"
     assert any(place in (lever or "") for lever in by_name)
     path.write_bytes((public_reports / "ncar/MW_DivToMult.ncu-rep").read_bytes())
     replaced = levers()

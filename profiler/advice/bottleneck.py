@@ -10,6 +10,7 @@ from profiler.advice.levers import FEWER_INSTRUCTIONS_LEVER, MORE_BYTES_IN_FLIGH
 from profiler.advice.quantities import Reading, quantity_text, read_quantity
 from profiler.advice.rules import (
     DEBUG_BUILD,
+    LEFT_IDLE,
     LIMIT_PCT,
     NEAR_PP,
     Advised,
@@ -46,14 +47,14 @@ ROOF_PCT = 88.0  # of DRAM's peak: good kernels reach 88 to 92 %
 EXCESS_SHARE = 0.05  # of sectors: below it none is worth a word
 LOCAL_SHARE, _LITTLE_LOCAL = 0.1, 0.01  # of local and global sectors: with a lever, and worth a word
 _DRAM_LIMIT_PCT = 85.0  # of its peak: below it more bytes in flight help
-_NO_BOUND = "no upper bound: what is removed takes its instructions and their latency with it"
+_NO_BOUND = "no upper bound: removing the cause also removes its instructions and their latency"
 _WAITING_ALONE = "no upper bound: removing instructions along with the waiting saves more"
 # Stall reasons whose levers change instructions, and leave what L2 and DRAM move.
 _LEAVE_TRAFFIC = ("barrier", "membar", "sleeping", "branch_resolving", "no_instruction", "imc_miss")
 # Units whose work is traffic; that of all others is instructions.
 _OF_TRAFFIC = ("sol_memory", "sol_dram", "sol_l2", "sol_l1", "l1_requests", "l1_wavefronts", "l2_atomics")
 # What a share is of, in words that follow "of".
-_OF_PEAK, _LEFT_IDLE = "peak", "the time (the busiest unit idle)"
+_OF_PEAK = "peak"
 _OF_LATENCY, _NO_ISSUE = "the cycles between two issues", "the cycles (those without an issue)"
 _MAX_WAITS = 2  # stall reasons with a statement
 _STALL_SLACK = 0.1  # of the latency: how far the stalls' sum and the latency may lie apart
@@ -128,7 +129,7 @@ def _statement(
     reservations = (
         f"{confidence}; " if confidence else "",
         "one launch under the profiler",
-        ", shorter than 50 µs: its start and end weigh" if is_short else "",
+        ", shorter than 50 µs, so launch overhead counts" if is_short else "",
     )
     return Statement(
         name,
@@ -170,7 +171,7 @@ def _limiting_unit(metrics: LaunchMetrics) -> _Answers:
             metrics,
             "limit:compute",
             BOTTLENECK,
-            f"Compute limits it: {shares}{text}",
+            f"Compute limits this launch: {shares}{text}",
             (*inputs, *pipes),
             share=share,
             share_of=_OF_PEAK,
@@ -217,7 +218,7 @@ def _latency_or_one_unit(
         shares += f", {most.label} at {most.text}"
     text = f"No unit is near its peak ({shares}): the time goes into waiting."
     return _statement(
-        metrics, "limit:latency", BOTTLENECK, text, inputs, share=busiest.leaves, share_of=_LEFT_IDLE
+        metrics, "limit:latency", BOTTLENECK, text, inputs, share=busiest.leaves, share_of=LEFT_IDLE
     )
 
 
@@ -246,13 +247,15 @@ def _limiting_level(
         number = near[name].text
         inputs = tuple({metric.name: metric for metric in (*inputs, near[name])}.values())
     else:
-        text = f"Memory limits it: {memory.text} of its peak ({shares}); which level of it is unknown."
+        text = f"Memory limits this launch: {memory.text} of its peak ({shares}); which level is unknown."
         yield _limited_by_memory(metrics, memory, text, inputs)
         missing = tuple(level for level in (*levels, *metrics.of("l1_wavefronts")) if not level.valid)
-        yield OpenQuestion("level", "which level of memory limits it", missing)
+        yield OpenQuestion("level", "which level of memory limits the launch", missing)
         return
-    verb = "limits it" if name != "DRAM" or dram.number >= _DRAM_LIMIT_PCT else "is the busiest unit"
-    text = f"{name} {verb}: {number} of its peak ({shares})."
+    verb = "limit this launch" if name == _L1 else "limits this launch"
+    if name == "DRAM" and dram.number < _DRAM_LIMIT_PCT:
+        verb = "is the busiest unit"
+    text = f"{name} {verb}: {number} of {'their' if name == _L1 else 'its'} peak ({shares})."
     yield _limited_by_memory(metrics, memory, text, inputs)
 
 

@@ -44,7 +44,7 @@ _MAX_LEVERS = 3  # where there is more to say than finds room
 _MAX_NAMES = 3  # of metrics in a command; for more it asks `profiler list metrics`
 _OF_NO_GPU = ("static__", "modelled__")  # how the names of such metrics begin
 _OF_THE_CHANGE = ("change", "split")  # questions that come first
-_NEVER_MEASURED = "what its time goes into: no counters of it from a GPU are here"
+_NEVER_MEASURED = "where its time goes (never measured on a GPU)"
 _CORRECTNESS_LEVERS = {  # by how the kind of defect that the check found begins
     "race:global": "order the two there: threads by __syncthreads, blocks by __threadfence and an atomic",
     "race": "order the write and the read there: __syncthreads where the block meets, __syncwarp in a warp",

@@ -20,28 +20,28 @@ SWIZZLE = "swizzle or pad the shared-memory tile"
 LESS_DRAM = (
     "move fewer bytes through DRAM: fuse passes, narrower types, reuse tiles; prefetching will not help"
 )
-MORE_BYTES_IN_FLIGHT = "more bytes in flight: 16 bytes a lane (float4), several independent elements a thread"
+MORE_BYTES_IN_FLIGHT = "more bytes in flight: 16 bytes per lane (float4), independent elements per thread"
 LESS_L2 = "ask L2 for less: larger tiles, more reuse in shared memory; prefetching will not help"
-SHARED_TILE = "tile in shared memory: load each value once a block, reuse it from there"
+SHARED_TILE = "tile in shared memory: load each value once per block, reuse it from there"
 SHARED_EXCHANGE = "exchange values through shared memory (or __shfl_sync within a warp), not through global"
-THREAD_TILE = "tile in registers: several results a thread, so that each loaded value is used for all of them"
-WIDER_ACCESSES = "wider accesses: 16 bytes a lane (float4, ldmatrix)"
+THREAD_TILE = "tile in registers: several results per thread, so that all of them use each loaded value"
+WIDER_ACCESSES = "wider accesses: 16 bytes per lane (float4, ldmatrix)"
 MORE_BLOCKS = "more blocks: smaller tiles, or the inner dimension split over several blocks (split-K)"
 FUSE_LAUNCHES = "do it in the launch before or after, or launch a CUDA graph: this one is mostly overhead"
 INDEPENDENT_WORK = (
-    "give each warp more independent work: several results a thread, unroll, interleave two tiles"
+    "give each warp more independent work: several results per thread, unroll, interleave two tiles"
 )
 EVEN_BLOCKS = "even out the blocks: a persistent grid, smaller blocks, or the longest first"
-FEWER_REGISTERS = "fewer live registers: a smaller tile a warp, or another __launch_bounds__"
+FEWER_REGISTERS = "fewer live registers: a smaller tile per warp, or another __launch_bounds__"
 LESS_SHARED = "smaller tiles or fewer stages in shared memory"
 LARGER_BLOCKS = "larger blocks: more threads in each, since no more blocks fit"
 SMALLER_BLOCKS = "smaller blocks: fewer warps in each, so that another one fits"
-FEWER_BARRIERS = "fewer named barriers a block"
+FEWER_BARRIERS = "fewer named barriers per block"
 LOCAL_ARRAYS = "keep arrays in registers: index them with constants only (unroll), fewer live registers"
 FEWER_INSTRUCTIONS_LEVER = (
     "fewer instructions: skip work that is not needed, unroll, address arithmetic out of the loop"
 )
-REDUCE_FIRST = "fewer atomics: reduce in the warp and the block first, then one atomic a block"
+REDUCE_FIRST = "fewer atomics: reduce in the warp and the block first, then one atomic per block"
 SECOND_PRODUCT = "the products that are still scalar on the tensor cores too"
 WGMMA = "wgmma on tiles that TMA loads, in place of mma.sync"
 IN_REGISTERS = "keep intermediate results in registers: mma.sync and ldmatrix, whose layout is documented"
@@ -58,7 +58,7 @@ CONSTANTS_BY_THREAD = "constants that threads index apart in shared memory or re
 FEWER_INDIRECT_BRANCHES = (
     "fewer indirect branches: a switch as predicates or selects, no calls through pointers"
 )
-FEWER_BLOCK_BARRIERS = "fewer barriers: several elements a thread before each __syncthreads"
+FEWER_BLOCK_BARRIERS = "fewer barriers: several elements per thread before each __syncthreads"
 _OF_ADU = dict(
     zip(ADU_OPCODES, (CONSTANTS_BY_THREAD, FEWER_BLOCK_BARRIERS, FEWER_INDIRECT_BRANCHES), strict=True)
 )
@@ -143,7 +143,7 @@ def block_limits(metrics: LaunchMetrics) -> dict[str, MetricInput]:
 
 
 def next_register_step(metrics: LaunchMetrics) -> tuple[str, tuple[MetricInput, ...]]:
-    """The registers a thread with which one more block fits, in words, and what they are computed from.
+    """The registers per thread with which one more block fits, in words, and what they are computed from.
 
     "" where registers are not what limits, or the model disagrees with ncu.
     """

@@ -109,7 +109,7 @@ def worst_access(detail: LaunchDetail, counts: AccessNames) -> str:
     each, enough = (_count(float(column[bad].sum()) / requests) for column in (taken, ideal))
     share = format_share(float(excess[positions].sum() / excess.sum()))
     kind = _kind(detail.sass[heaviest])
-    return f"{kind} {worst} ({each} {counts.unit} a request, {enough} would do; {share} of the excess)"
+    return f"{kind} {worst} ({each} {counts.unit} per request, {enough} would do; {share} of the excess)"
 
 
 def _by_place(detail: LaunchDetail) -> dict[str, NDArray[np.int64]]:

@@ -176,27 +176,27 @@ QUANTITIES = {
         ("sol_memory", "l1_requests", "l1_wavefronts"),
         lambda a, b, c: a - max(b, c),
     ),
-    # As many per cent of wavefronts as of requests are two wavefronts a request.
+    # As many per cent of wavefronts as of requests are two wavefronts per request.
     "wavefronts_per_request": RuleQuantity(
-        "wavefronts a request",
+        "wavefronts per request",
         ("l1_wavefronts", "l1_requests"),
         lambda a, b: 2 * a / b if b else None,
         counted=("wavefront", "wavefronts"),
     ),
     "scattered_part": RuleQuantity(
-        "wavefronts beyond four a request",
+        "wavefronts beyond four per request",
         ("l1_wavefronts", "l1_requests"),
         lambda a, b: max(1 - 2 * b / a, 0.0) if a else None,
         "share",
     ),
     "scattered_wavefronts": RuleQuantity(
-        "the time that four wavefronts a request would save",
+        "the time saved at four wavefronts per request",
         ("l1_wavefronts", "l1_requests"),
         lambda a, b: a / 100 * max(1 - 2 * b / a, 0.0) if a else None,
         "share",
     ),
     "shared_bytes": RuleQuantity(
-        "shared memory a block", ("shared_static", "shared_dynamic"), lambda a, b: a + b
+        "shared memory per block", ("shared_static", "shared_dynamic"), lambda a, b: a + b
     ),
     # instructions
     "issue_slots": RuleQuantity("issue slots", ("issue_slots",), unit="%"),
@@ -374,7 +374,7 @@ QUANTITIES = {
         "share",
     ),
     "block": RuleQuantity(
-        "threads a block", ("block_size",), lambda threads: threads or None, counted=("thread", "threads")
+        "threads per block", ("block_size",), lambda threads: threads or None, counted=("thread", "threads")
     ),
     "partial_warp": RuleQuantity("lanes without a thread", ("block_size",), _partial_warp, "share"),
 }

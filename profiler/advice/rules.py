@@ -64,6 +64,7 @@ from profiler.advice.techniques import (
 from profiler.advice.track_record import HELPED
 from profiler.evidence.gpu_arch import ARCHITECTURES
 
+LEFT_IDLE = "the time (when the busiest unit is idle)"  # what a share is of, in words that follow "of"
 BUSY_PCT = 30.0  # of its peak: a unit below it is not what a kernel's time goes into
 LIMIT_PCT = 60.0  # of its peak: from here on a unit limits; NVIDIA's own rules say so too
 # Throughputs of elapsed time: what a launch with the same work takes at least.
@@ -129,7 +130,7 @@ _L1_BUSIEST = (
     below("l1_below_memory", NEAR_PP),
     at_least("memory_over_compute", -1.0),
 )
-# Wavefronts a request: accesses of 16 bytes a lane take 4; within a sixteenth of that none is to widen.
+# Wavefronts a request: accesses of 16 bytes per lane take 4; within a sixteenth of that none is to widen.
 _WIDE = 3.75
 _NO_SHARED_MEMORY = below("shared_bytes", 1.0)
 _SHARED_MEMORY = at_least("shared_bytes", 1.0)
@@ -203,7 +204,7 @@ _DECLARED = (
         (*_NO_UNIT_LIMITS, below("occupancy", 50.0), below("waves", 1.0)),
         "Achieved occupancy {occupancy}, {waves}, with compute at {compute} and memory at {memory} of their "
         "peaks.",
-        "more warps for the same tile: more threads a block, less work for each",
+        "more warps for the same tile: more threads per block, less work for each",
         "missing_warps",
         "the same tile by twice the threads takes as long",
         idle=True,
@@ -218,7 +219,7 @@ _DECLARED = (
         "their peaks.",
         room_lever,
         "room_for_warps",
-        "a build with more warps an SM takes as long",
+        "a build with more warps per SM takes as long",
         idle=True,
         leaves_work=True,
     ),
@@ -247,7 +248,7 @@ _DECLARED = (
         "more warps would not hide what they wait for.",
         INDEPENDENT_WORK,
         "free_units",
-        "two results a thread take twice as long as one",
+        "two results per thread take twice as long as one",
         0.5,  # two results at a time
         asks=False,
         idle=True,
@@ -261,7 +262,7 @@ _DECLARED = (
         "A request to L1 takes {wavefronts_per_request}, where 1 to 4 are normal.",
         "coalesce global accesses: neighbouring lanes at neighbouring addresses",
         "scattered_wavefronts",
-        "the wavefronts a request fall to 4 and the time does not",
+        "wavefronts per request fall to 4 and the time stays",
     ),
     Rule(
         "memory:scattered",
@@ -278,7 +279,7 @@ _DECLARED = (
         "busier than compute ({memory} of its peak).",
         "coalesce global accesses: neighbouring lanes at neighbouring addresses",
         "scattered_part",
-        "the wavefronts a request fall to 4 and the time does not",
+        "wavefronts per request fall to 4 and the time stays",
     ),
     Rule(
         "l1:scattered_shared",
@@ -288,7 +289,7 @@ _DECLARED = (
         "A request to L1 or shared memory takes {wavefronts_per_request}; 1 to 4 are normal.",
         "mend the scattered access: swizzle or pad the shared-memory tile, coalesce global accesses",
         "scattered_wavefronts",
-        "the wavefronts a request fall to 4 and the time does not",
+        "wavefronts per request fall to 4 and the time stays",
         asks=False,
     ),
     Rule(
@@ -311,7 +312,7 @@ _DECLARED = (
         THREAD_TILE,
         "l1_limit",
         "the accesses for each result fall and the time does not",
-        7 / 8,  # eight results a thread
+        7 / 8,  # eight results per thread
     ),
     Rule(
         "l1:narrow_shared",
@@ -319,10 +320,10 @@ _DECLARED = (
         (VECTORISED,),
         (*_L1_BUSIEST, below("wavefronts_per_request", _WIDE), _SHARED_MEMORY),
         "L1 is at {l1_limit} of its peak, no unit is much busier, with {wavefronts_per_request} a "
-        "request: one of 16 bytes a lane takes 4.",
+        "request: one of 16 bytes per lane takes 4.",
         WIDER_ACCESSES,
         "l1_limit",
-        "accesses of 16 bytes a lane take as long",
+        "accesses of 16 bytes per lane take as long",
         3 / 4,  # 16 bytes in place of 4
     ),
     Rule(
@@ -331,10 +332,10 @@ _DECLARED = (
         (VECTORISED,),
         (*_L1_BUSIEST, below("wavefronts_per_request", 2.0), _NO_SHARED_MEMORY),
         "L1 is at {l1_limit} of its peak, no unit is much busier, with {wavefronts_per_request} a "
-        "request: one of 16 bytes a lane takes 4.",
+        "request: one of 16 bytes per lane takes 4.",
         WIDER_ACCESSES,
         "l1_limit",
-        "accesses of 16 bytes a lane take as long",
+        "accesses of 16 bytes per lane take as long",
         3 / 4,
     ),
     # --- L2 and DRAM
@@ -775,7 +776,7 @@ def apply_rule(rule: Rule, metrics: LaunchMetrics) -> Advised | OpenQuestion | N
     busiest = busiest_unit(metrics, for_bound=False)
     share_of = f"the time ({QUANTITIES[rule.at_stake].words.removeprefix('the time ')})"
     if busiest and rule.idle and busiest.leaves < stake:
-        stake, share_of = busiest.leaves, "the time (the busiest unit idle)"
+        stake, share_of = busiest.leaves, LEFT_IDLE
         inputs.update((metric.name, metric) for metric in busiest.inputs)
     bounding = busiest_unit(metrics) if rule.leaves_work else None
     if bounding:
@@ -837,8 +838,8 @@ def _digest(declared: object) -> str:
 
 
 def known_steps_words(name: str) -> str:
-    """`helped in 7 of 9 known steps`, by the id of a statement; or that no known step had it."""
+    """`helped in 7 of 9 recorded optimisation steps`, by the id of a statement; or that none tried it."""
     helped, given = HELPED.get(name, (0, 0))
     if not given:
-        return "in no known step yet"
-    return f"helped in {helped} of {given} known step{'s' if given != 1 else ''}"
+        return "not tried in any recorded optimisation step"
+    return f"helped in {helped} of {given} recorded optimisation step{'s' if given != 1 else ''}"

@@ -75,9 +75,8 @@ def _wait_for_data(metrics: LaunchMetrics) -> Advice:
         how = "the next tile (cp.async) while this one is computed"
     else:
         how = "the next tile into registers before computing on this one"
-    return Advice(
-        f"prefetch: load {how}; several independent loads a thread", f"{busy}: latency, not bandwidth", inputs
-    )
+    lever = f"prefetch: load {how}; several independent loads per thread"
+    return Advice(lever, f"{busy}: latency, not bandwidth", inputs)
 
 
 def _wait_for_shared_memory(metrics: LaunchMetrics) -> Advice:
@@ -94,7 +93,7 @@ def _wait_for_shared_memory(metrics: LaunchMetrics) -> Advice:
         return Advice(SWIZZLE, words, inputs)
     if not wavefronts.number:
         return _wait_for_functions(metrics, inputs)
-    lever = "wider shared-memory accesses (ldmatrix, 16 bytes a lane), more results a thread from each"
+    lever = "wider shared-memory accesses (ldmatrix, 16 bytes per lane), more results per thread from each"
     return Advice(lever, "the access pattern is right", inputs)
 
 
@@ -136,7 +135,7 @@ def _full_queue_to_memory(metrics: LaunchMetrics) -> Advice:
         return Advice("", "whether the accesses are coalesced is unknown", inputs)
     if excess.number >= _MOSTLY_EXCESS:
         return Advice("", "the accesses are not coalesced", inputs)
-    return Advice("wider loads and stores: 16 bytes a lane, fewer of them", "", inputs)
+    return Advice("wider loads and stores: 16 bytes per lane, fewer of them", "", inputs)
 
 
 def _full_queue_to_textures(metrics: LaunchMetrics) -> Advice:
@@ -166,7 +165,7 @@ STALL_REASONS = {
     ),
     "barrier": StallReason(
         "the other warps of the block at a barrier",
-        "fewer barriers: several elements a thread before each __syncthreads, __shfl_sync within a warp",
+        "fewer barriers: several elements per thread before each __syncthreads, __shfl_sync within a warp",
     ),
     "math_pipe_throttle": StallReason(
         "a busy arithmetic pipe",

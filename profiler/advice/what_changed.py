@@ -31,7 +31,7 @@ from profiler.statistics.verdict import Verdict
 _OF_LONGER = "the slower side's time"  # what the share of a change is of
 MIN_CAUSE_SHARE = 0.1  # of the change: a cause below it gets no statement
 _UNCHANGED_WEIGHT = 0.05  # the rank of what did not change
-_ONE_PAIR = "unreplicated: one launch a side, under the profiler"
+_ONE_PAIR = "unreplicated: one launch per side, under the profiler"
 _BY_PAIRS = "by A/A pairs, under the profiler"
 _MAX_OPCODES, _MAX_LAUNCHES = 3, 3  # how many a statement names
 _FACTORS = {  # the concepts that each cause is read from, the most telling one first
@@ -103,7 +103,7 @@ def _unknown_change(sentence: str, inputs: tuple[MetricInput, ...], confidence: 
 
 
 def _confidence(pair: PairComparison) -> str:
-    """What the verdict on the duration rests on: A/A pairs of the index, else one launch a side."""
+    """What the verdict on the duration rests on: A/A pairs of the index, else one launch per side."""
     change, basis = pair.headline, _ONE_PAIR
     if change is not None and change.interval is not None and change.noise_share is not None:
         basis = f"{change.interval} {_BY_PAIRS}; {share_text(change.noise_share)} would have shown"
@@ -204,7 +204,7 @@ def _cause(
     text = f"{format_change(term.us)} from {_cause_words(term)}{details}."
     confidence = _ONE_PAIR
     if _is_judged_by_pairs(pair):
-        confidence = f"the change {_BY_PAIRS}; its split of one launch a side"
+        confidence = f"the change {_BY_PAIRS}; its split of one launch per side"
     if split is not None and is_noise:
         confidence += f"; not certain: computed counters are off by up to {format_noise(split)}"
     return Statement(

@@ -58,7 +58,7 @@ REFUTED_BY = {
     "tensor:partly": "the remaining products on tensor cores take as long",
     "tensor:wgmma": "wgmma in place of mma.sync takes as long",
     "registers": "shared-memory wavefronts fall and the time does not",
-    "narrow": "loads of 16 bytes a lane take as long",
+    "narrow": "loads of 16 bytes per lane take as long",
     "stages": "an extra stage does not reduce copy stalls",
     "copies": "copies past the registers take as long",
     "local": "without local memory the time is the same",
@@ -159,8 +159,7 @@ def _worst(facts: Sequence[tuple[ComparedSide, _Fact]]) -> Iterator[Statement | 
             by_id.setdefault(answer.id, []).append((severity, compared, answer))
     for entries in by_id.values():
         _, compared, statement = max(entries, key=lambda entry: entry[0])
-        more = len(entries) - 1
-        where = compared.place + (f" and {more} more place{'s' * (more > 1)}" if more else "")
+        where = f"worst of {len(entries)}: {compared.place}" if len(entries) > 1 else compared.place
         yield replace(statement, text=f"{statement.text} ({where})")
     yield from (question for name, question in questions.items() if name not in by_id)
 
@@ -206,7 +205,7 @@ def _spills(metrics: LaunchMetrics) -> Iterator[_Fact]:
     if not spills.valid:
         yield _Fact(OpenQuestion("spills", "whether registers spill", (spills,)))
     elif spills.number:
-        text = f"{spills.text} of registers spill at {registers.text} a thread"
+        text = f"{spills.text} of registers spill at {registers.text} per thread"
         yield _Fact(_static("spills", LEVER, text, inputs, 0.8, FEWER_REGISTERS), spills.number)
 
 
@@ -234,7 +233,7 @@ def _room_for_a_block(metrics: LaunchMetrics) -> Iterator[_Fact]:
     elif less := _less_shared(block, fits.blocks):
         text += f"; {_in_place_of(less, block.shared_bytes, 'bytes of shared memory')}"
         lever = LESS_SHARED
-    confidence = "exact for the room; whether more warps help only a measurement tells"
+    confidence = "the occupancy limit is exact; whether more warps help needs a measurement"
     kind = LEVER if lever else BOTTLENECK
     yield _Fact(_static("room", kind, text, inputs, 0.3, lever, confidence), -share.number)
 
@@ -315,7 +314,7 @@ def _through_shared_memory(metrics: LaunchMetrics) -> Iterator[_Fact]:
 
 
 def _narrow_loads(metrics: LaunchMetrics) -> Iterator[_Fact]:
-    """Global loads of fewer than 16 bytes a lane, where nothing is copied asynchronously."""
+    """Global loads of fewer than 16 bytes per lane, where nothing is copied asynchronously."""
     copies, loads = metrics.opcodes(*_ASYNC_COPIES), metrics.opcodes("LDG")
     chip = find_architecture(metrics.chip)
     wide = [metrics.named("static__opcode_LDG.128", "LDG of 16 bytes")]
@@ -323,7 +322,7 @@ def _narrow_loads(metrics: LaunchMetrics) -> Iterator[_Fact]:
         wide.append(metrics.named("static__opcode_LDG.256", "LDG of 32 bytes"))
     inputs = (copies, loads, *wide)
     if all_valid(inputs) and loads.number and not copies.number and not any(one.number for one in wide):
-        text = f"LDG in {loads.number:.0f} places, none of 16 bytes a lane or more"
+        text = f"LDG in {loads.number:.0f} places, none of 16 bytes per lane or more"
         yield _Fact(_static("narrow", LEVER, text, inputs, 0.4, WIDER_ACCESSES), loads.number)
 
 
@@ -340,7 +339,7 @@ def _few_stages(metrics: LaunchMetrics) -> Iterator[_Fact]:
     more = int(shared.number * _ONE_MORE_STAGE)
     if occupancy(metrics.chip, int(registers.number), int(threads.number), more).blocks:
         text = f"Occupancy is {share.text} at most, so copies in flight have to hide the latency"
-        confidence = "a guess: whether copies are waited for only a measurement tells"
+        confidence = "a guess: whether warps wait for copies needs a measurement"
         statement = _static("stages", LEVER, text, inputs, 0.25, ONE_MORE_STAGE, confidence)
         yield _Fact(statement, -share.number)
 

@@ -192,7 +192,7 @@ def _again(name: str) -> dict[str, Any]:
         return _command(
             "on a machine with a GPU: the noise to judge by", f"profiler collect --noise {_quoted(name)}"
         )
-    return _command("one launch a side judges little: profile both again", "ncu --set full PROGRAM")
+    return _command("one launch per side judges little: profile both again", "ncu --set full PROGRAM")
 
 
 def _is_collected(name: str) -> bool:

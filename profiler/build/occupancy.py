@@ -73,7 +73,7 @@ def no_block_words(
         "registers": f"{threads} threads with {registers} registers each, of {most_registers}",
         "shared memory": f"{shared_bytes / 1024:.1f} KiB of shared memory per block, of "
         f"{limits.block_shared_bytes / 1024:.1f} KiB",
-        "tensor memory": f"{tensor_columns} columns of tensor memory a block, of {limits.tensor_columns}",
+        "tensor memory": f"{tensor_columns} columns of tensor memory per block, of {limits.tensor_columns}",
     }
     return "; ".join(words[name] for name, blocks in found.fits.items() if not blocks)
 

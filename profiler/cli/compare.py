@@ -65,7 +65,7 @@ _EPILOG = """\
 exit codes: 0; 2 if an input cannot be read or used; 3 for a version without results, or if a side has only
 kernels of libraries. With --fail, the answer of `profiler gate B
 --baseline A` for these two sides, with the reason and what would settle it: 0 nothing got worse · 1
-something did (one launch a side is enough) · 3 could not judge: unclear, missing, not comparable, or
+something did (one launch per side is enough) · 3 could not judge: unclear, missing, not comparable, or
 nothing was compared. Time decides, then exact counts and facts; a noisy counter decides only if --on names
 it, and is unclear there without A/A pairs. --top does not change the exit code."""
 

@@ -48,7 +48,7 @@ A regression that `profiler decide acknowledge` recorded passes until its end, a
 acknowledgement is reported with its date and reason."""
 
 _EPILOG = """\
-exit codes: 0 nothing got worse · 1 something got worse (one launch a side is enough), is wrong, is over its
+exit codes: 0 nothing got worse · 1 something got worse (one launch per side is enough), is wrong, is over its
 budget, or was collected and failed · 2 input that cannot be read or used · 3 something could not be judged
 and nothing got worse: unclear, missing, not comparable, or nothing was compared. --allow unclear lets unclear
 results pass, and nothing else. Unclear launches decide only if, at the bad end of their intervals, they lose

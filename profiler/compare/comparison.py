@@ -561,7 +561,7 @@ class _MetricJudge:
 def _samples(pair: LaunchPair, a: tuple[str, Value], b: tuple[str, Value]) -> Samples | None:
     """The numbers of all launches of a pair, by the names and units of the two in the middle.
 
-    None where the pair has one launch a side, or a number of one of them is derived or missing.
+    None where the pair has one launch per side, or a number of one of them is derived or missing.
     """
     if pair.samples is None:
         return None

@@ -46,7 +46,7 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 def doubt_equal_code(pairs: Sequence[PairComparison], a: Side, b: Side) -> list[PairComparison]:
     """The pairs, those unclear that executed a quarter more or fewer instructions of equal machine code.
 
-    Or as many, in one launch a side: a time that moved then is not the code's, and single launches of one
+    Or as many, in one launch per side: a time that moved then is not the code's, and single launches of one
     program were seen 27 % apart where clocks are free. Of report files, which hold the code, and of pairs
     that all else leaves better or worse, or unclear for a time too short to tell. Where no code is held, what
     was counted has to show a change of it.
@@ -66,7 +66,7 @@ def doubt_equal_code(pairs: Sequence[PairComparison], a: Side, b: Side) -> list[
             pair = _doubted(pair, len(code_a))
         elif not (code_a and code_b) and _is_near(pair, _FAR_BY_COUNTS) and _shows_no_change(pair.a, pair.b):
             words = "registers, instructions and accesses are those of A"
-            pair = pair.undecided(f"{words}: one launch a side does not decide")
+            pair = pair.undecided(f"{words}: one launch per side does not decide")
         judged.append(pair)
     return judged
 
@@ -105,7 +105,7 @@ def _is_asked(pair: PairComparison) -> bool:
 
 
 def _is_near(pair: PairComparison, limit: float = _FAR) -> bool:
-    """Whether the duration of one launch a side moved by less than the limit, and no noise is known."""
+    """Whether the duration of one launch per side moved by less than the limit, and no noise is known."""
     change = pair.headline
     if change is None or not change.unreplicated or not change.a.number or not change.b.number:
         return False
@@ -147,7 +147,7 @@ def _doubted(pair: PairComparison, instructions: int) -> PairComparison:
     if _is_time_alone(pair, work):
         did = "did the same work" if work else "ran"
         words = f"the same {instructions} instructions of machine code {did}"
-        return pair.undecided(f"{words}: one launch a side does not decide")
+        return pair.undecided(f"{words}: one launch per side does not decide")
     reason = f"{work.words if work else ''} by the same machine code: perhaps other arguments or data"
     code = CodeChange(SAME, f"{instructions} instructions are equal")
     return pair.doubted(WorkloadChange(Verdict.UNCLEAR, reason, "", code, whatever_the_code=True))

@@ -153,7 +153,7 @@ class Judged:
         """What the verdict rests on, in words."""
         if isinstance(self.by, Decision):
             return latency_words.rests_on(self.by)
-        return self.by.reason if self.by.interval else "unreplicated: one launch a side"
+        return self.by.reason if self.by.interval else "unreplicated: one launch per side"
 
     @property
     def effect(self) -> float | None:

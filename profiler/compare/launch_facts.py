@@ -58,7 +58,7 @@ Settled = tuple["LaunchClass", "LaunchClass"]
 class LaunchFacts(NamedTuple):
     """What is known of a launch besides its name and size; None where not collected."""
 
-    build: tuple[float | None, ...]  # registers a thread, static and dynamic shared memory a block
+    build: tuple[float | None, ...]  # registers per thread, static and dynamic shared memory per block
     instructions: float | None
     stores: float | None
     loads: float | None = None
@@ -122,7 +122,7 @@ def is_named_by_line(name: str) -> bool:
 
 
 def build_facts(launch: Launch) -> tuple[float | None, ...]:
-    """Registers a thread, static and dynamic shared memory a block; None where not collected."""
+    """Registers a thread, static and dynamic shared memory per block; None where not collected."""
     return tuple(map(launch.values.number, _BUILD))
 
 

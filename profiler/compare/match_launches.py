@@ -110,7 +110,7 @@ class LaunchPair(NamedTuple):
     a: Launch
     b: Launch
     by: PairedBy = PairedBy.NAME
-    samples: tuple[tuple[Launch, ...], tuple[Launch, ...]] | None = None  # None: one launch a side
+    samples: tuple[tuple[Launch, ...], tuple[Launch, ...]] | None = None  # None: one launch per side
 
     @property
     def launches(self) -> tuple[Launch, ...]:

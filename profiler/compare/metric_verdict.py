@@ -19,14 +19,14 @@ from profiler.statistics.decision import MIN_SAMPLES, Decision, Interval, share_
 from profiler.statistics.launch_samples import judge_samples
 from profiler.statistics.verdict import Verdict
 
-SHORT_NS = 50_000  # of shorter launches, one a side cannot tell a change from noise
+SHORT_NS = 50_000  # of shorter launches, one per side cannot tell a change from noise
 # Equal launches of one report were seen up to 14 % apart at 2 µs; those of a sort, by their data, 69 %.
 _NOISE_OF_SHORT_PCT = 50.0
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
 # Launches of one report share clocks and session, so their noise says nothing about two runs.
 SESSION_GROUPS = ("time", "clock")
 
-# The numbers of several launches a side: of A's and of B's, in their order.
+# The numbers of several launches per side: of A's and of B's, in their order.
 Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -38,7 +38,7 @@ class Judgement(NamedTuple):
     change_pct: float | None = None  # of A; None without two numbers, or where A is 0 and B is not
     limit: float | None = None  # share of A that learned noise allows; None: not used, or A is 0
     p: float | None = None  # the chance that equal builds differ as much; None: noise was not used
-    sampled: Interval | None = None  # of several launches a side; None where they did not judge
+    sampled: Interval | None = None  # of several launches per side; None where they did not judge
 
     @property
     def interval(self) -> Interval | None:
@@ -62,7 +62,7 @@ def judge(
     `whole` is what the metric is a part of, by its threshold; None where that is not known: the threshold
     then holds alone. `noise` looks up the learned noise of a metric, from its ncu name and whether only pairs
     of two runs count. It is called only for metrics that do not repeat exactly. Without enough of it the
-    `samples` of several launches a side judge, whose medians a and b then are.
+    `samples` of several launches per side judge, whose medians a and b then are.
     """
     if a.number is None or b.number is None:
         return Judgement(Verdict.MISSING, missing_reason(a, b))
@@ -120,7 +120,7 @@ def judge(
         counts = " and ".join(str(len(side)) for side in samples)
         return Judgement(Verdict.UNCLEAR, f"over {threshold}, but {counts} launches overlap", change_pct)
     verdict = Verdict.BETTER if (difference < 0) == (metric.better == "lower") else Verdict.WORSE
-    few = " and ".join(str(len(side)) for side in samples) + " launches" if samples else "one launch a side"
+    few = " and ".join(str(len(side)) for side in samples) + " launches" if samples else "one launch per side"
     certainty = f"unreplicated: {few}" if metric.evidence is Evidence.MEASURED else "exact"
     return Judgement(verdict, f"over {threshold}, {metric.better} is better; {certainty}", change_pct)
 

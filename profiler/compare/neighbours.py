@@ -162,7 +162,7 @@ def _doubt_memory(pairs: Sequence[PairComparison]) -> list[PairComparison]:
 
 
 def _doubt_noise(pairs: Sequence[PairComparison], table: MetricTable) -> list[PairComparison]:
-    """The durations of one launch a side that their siblings show to be noise, as unclear.
+    """The durations of one launch per side that their siblings show to be noise, as unclear.
 
     Siblings are launches of a kernel whose code is not known to have changed and that executed as much. Of
     one size they are one measurement: their sum has to move by more than the threshold. Of any size, a time
@@ -199,7 +199,7 @@ def _doubt_noise(pairs: Sequence[PairComparison], table: MetricTable) -> list[Pa
     for index, why in reasons.items():
         pair = judged[index]
         if pair.verdict.traits.moved:
-            judged[index] = pair.undecided(f"{why}: one launch a side does not decide")
+            judged[index] = pair.undecided(f"{why}: one launch per side does not decide")
     return judged
 
 

@@ -29,14 +29,14 @@ class MetricChange:
     change_pct: float | None  # of a; None where a side has no number, or a is 0 and b is not
     verdict: Verdict
     reason: str
-    unreplicated: bool  # better or worse by one launch a side, without learned noise
+    unreplicated: bool  # better or worse by one launch per side, without learned noise
     judged: bool = True  # whether metrics.txt says which direction is better
     noise_share: float | None = None  # share of a that a change must exceed, from A/A pairs; None: not known
     p: float | None = None  # the chance that equal builds differ as much, from A/A pairs; None: not known
     judged_by: str = (
         ""  # the concept that decides where another does: cycles or a clock, where it alone moved
     )
-    # Of several launches a side, as shares of a; None where they did not judge.
+    # Of several launches per side, as shares of a; None where they did not judge.
     sampled: Interval | None = None
 
     @property
@@ -85,7 +85,7 @@ class PairComparison:
     differs: tuple[str, ...]  # those of template, grid, block and NVTX range that differ
     paired_by: PairedBy = PairedBy.NAME
     workload_change: WorkloadChange | None = None  # why the two did other work, or may have; None: compared
-    samples: tuple[tuple[Launch, ...], tuple[Launch, ...]] | None = None  # of A and of B; None: one a side
+    samples: tuple[tuple[Launch, ...], tuple[Launch, ...]] | None = None  # of A and of B; None: one per side
     facts: FactsDecision | None = None  # what the rules say of static or modelled facts; None: measured
 
     @property

@@ -101,7 +101,7 @@ def same_build_lookup(data: str | None = None) -> SameBuildLookup:
 
 
 def run_code_loader(root: Root) -> Callable[[str], Run | None]:
-    """A function that loads runs by id, reduced to what identifies their machine code, each once a process.
+    """A function that loads runs by id, reduced to what identifies their machine code, each once per process.
 
     It returns None for a run that cannot be read: nothing is known about its code.
     """

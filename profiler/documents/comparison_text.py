@@ -91,10 +91,10 @@ def _with_mode(modes_by_words: dict[str, list[str]]) -> list[str]:
 
 
 def about_durations(comparison: Comparison) -> str:
-    """What the durations are, and what a change of one launch a side lacks."""
+    """What the durations are, and what a change of one launch per side lacks."""
     words = "ncu duration, not latency"
     if any(len(a) == len(b) == 1 for a, b in (pair.launches for pair in comparison.pairs)):
-        words += "; a change of one launch a side is unreplicated unless there are A/A pairs"
+        words += "; a change of one launch per side is unreplicated unless there are A/A pairs"
     return words
 
 

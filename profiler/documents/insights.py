@@ -99,7 +99,7 @@ class InsightsDocument(Document):
         yield Findings([_item(*numbered, shared) for numbered in enumerate(insights.statements, 1)])
         yield Notes([f"{_numbers_words(numbers)}: {words}" for words, numbers in shared.items()])
         if insights.hidden:
-            yield Line(f"and {insights.hidden} more that concern less")
+            yield Line(f"left out: {insights.hidden} smaller")
         rows = [
             (str(number), Name(metric.name), *_value_and_baseline(metric))
             for number, statement in enumerate(insights.statements, 1)
@@ -258,11 +258,11 @@ def _shared_reservations(statements: Sequence[Statement]) -> dict[str, list[int]
 
 
 def _numbers_words(numbers: Sequence[int]) -> str:
-    """`1 to 3`, `2, 4`."""
-    first, last = numbers[0], numbers[-1]
-    if len(numbers) > 2 and last - first == len(numbers) - 1:
-        return f"{first} to {last}"
-    return ", ".join(map(str, numbers))
+    """`statements 1 to 3`, `statement 4`."""
+    if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"statements {numbers[0]} to {numbers[-1]}"
+    *others, last = map(str, numbers)
+    return f"statements {', '.join(others)} and {last}" if others else f"statement {last}"
 
 
 def _numbers(statement: Statement) -> str:

@@ -57,7 +57,7 @@ def _plain(concept: str, words: str = "", off_pct: tuple[float, float] = _EQUAL)
 
 
 def _issued(share: str, cycles: str, off_pct: tuple[float, float] = _EQUAL) -> _Form:
-    """Instructions issued, from the share of cycles that issue: a scheduler issues at most one a cycle."""
+    """Instructions issued, from the share of cycles that issue: a scheduler issues at most one per cycle."""
     kind = "active" if share == "issue_active" else "elapsed"
     return _Form(
         (share, "S", cycles),

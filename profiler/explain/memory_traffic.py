@@ -40,7 +40,7 @@ class MemoryLink:
     source: str  # one of KERNEL, L1, SHARED, L2, DRAM
     target: str
     moved: LaunchNumber  # bytes; of shared memory wavefronts
-    rate: LaunchNumber | None = None  # bytes a second
+    rate: LaunchNumber | None = None  # bytes per second
     share: LaunchNumber | None = None  # % of the link's peak
     details: tuple[LaunchNumber, ...] = ()
 
@@ -244,7 +244,7 @@ def _ratio(sectors: LaunchNumber, requests: LaunchNumber) -> LaunchNumber:
     if sectors.baseline is not None and requests.baseline is not None:
         baseline = _quotient(sectors.baseline, requests.baseline, name)
     value = _quotient(sectors.value, requests.value, name)
-    return LaunchNumber("sectors a request", name, value, baseline)
+    return LaunchNumber("sectors per request", name, value, baseline)
 
 
 def _quotient(above: Value, below: Value, formula: str) -> Value:

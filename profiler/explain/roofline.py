@@ -280,7 +280,7 @@ def _has_run(instruction: _Instruction, launch: Launch) -> bool:
 
 
 def _instruction_rate(rates: CounterRates, instruction: _Instruction, launch: Launch) -> Rate:
-    """Thread instructions a second; none where nobody counted them and the launch executed none of them."""
+    """Thread instructions per second; none where nobody counted them and the launch executed none of them."""
     rate = rates.rate("smsp" + _THREAD_INSTRUCTIONS.format(instruction.name))
     if rate.number is not None or not launch.opcodes or _has_run(instruction, launch):
         return rate

@@ -67,12 +67,12 @@ def test_compute_that_limits_where_there_is_work_says_for_how_long_that_is() -> 
 @pytest.mark.parametrize(
     ("dram", "l2", "text"),
     [
-        (90.0, 40.0, "DRAM limits it: 90.0 % of its peak"),
-        (40.0, 90.0, "L2 limits it: 90.0 % of its peak"),
-        (85.0, 40.0, "DRAM limits it: 85.0 % of its peak"),
-        (84.0, 40.0, "L1/TEX and shared memory limits it: 90.0 % of its peak"),
-        (40.0, 40.0, "L1/TEX and shared memory limits it: 90.0 % of its peak"),
-        (86.0, 88.0, "L2 limits it: 88.0 % of its peak"),
+        (90.0, 40.0, "DRAM limits this launch: 90.0 % of its peak"),
+        (40.0, 90.0, "L2 limits this launch: 90.0 % of its peak"),
+        (85.0, 40.0, "DRAM limits this launch: 85.0 % of its peak"),
+        (84.0, 40.0, "L1/TEX and shared memory limit this launch: 90.0 % of their peak"),
+        (40.0, 40.0, "L1/TEX and shared memory limit this launch: 90.0 % of their peak"),
+        (86.0, 88.0, "L2 limits this launch: 88.0 % of its peak"),
     ],
 )
 def test_the_level_of_memory_that_limits_is_the_one_near_the_whole(dram: float, l2: float, text: str) -> None:

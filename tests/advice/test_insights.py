@@ -194,7 +194,7 @@ def test_without_any_counter_all_is_unknown_and_names_the_command_that_collects_
 
 def test_a_kernel_at_drams_peak_is_not_told_to_prefetch(reports: Path) -> None:
     statements = by_id(of(reports / "llm.c/adamw_coalsecing_shared.ncu-rep"))
-    assert statements["limit:memory"].text.startswith("DRAM limits it: 91.5 %")
+    assert statements["limit:memory"].text.startswith("DRAM limits this launch: 91.5 %")
     waiting = statements["waiting:long_scoreboard"]
     assert waiting.share is not None
     assert 0.8 < waiting.share <= 0.89
@@ -393,18 +393,18 @@ def test_the_cause_of_a_change_is_said_with_the_opcodes_and_what_undoes_it(repor
 
 @pytest.mark.slow
 def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> None:
-    """One launch a side is unreplicated; not so where A/A pairs say how far equal builds lie apart."""
+    """One launch per side is unreplicated; not so where A/A pairs say how far equal builds lie apart."""
     a, b = (side(reports / f"ncar/MW_{name}.ncu-rep") for name in ("DivToMult", "Baseline"))
     asked = {"change", "cause:work"}
     for noise, wanted in (
-        (UNKNOWN_NOISE, {"unreplicated: one launch a side, under the profiler"}),
+        (UNKNOWN_NOISE, {"unreplicated: one launch per side, under the profiler"}),
         (
             NoiseModel(
                 counter_noise=lambda _key, kernel, *_: CounterNoise(Wobble((math.log(1.1),) * 120), kernel)
             ),
             {
                 "+68 % to +88 % by A/A pairs, under the profiler; 10 % would have shown",
-                "the change by A/A pairs, under the profiler; its split of one launch a side",
+                "the change by A/A pairs, under the profiler; its split of one launch per side",
             },
         ),
     ):

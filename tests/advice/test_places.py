@@ -41,13 +41,13 @@ def detail(
 
 def test_the_worst_line_is_named_with_what_a_request_takes_and_what_would_do() -> None:
     code = detail({GLOBAL.taken: [800, 3200, 0, 0], GLOBAL.ideal: [400, 400, 0, 0]})
-    words = "the store of transpose.cu:18 (32 sectors a request, 4 would do; 88 % of the excess)"
+    words = "the store of transpose.cu:18 (32 sectors per request, 4 would do; 88 % of the excess)"
     assert worst_access(code, GLOBAL) == words
 
 
 def test_without_line_info_the_instruction_is_named_by_its_offset() -> None:
     code = detail({SHARED.taken: [0, 0, 400, 0], SHARED.ideal: [0, 0, 50, 0]}, lines=(-1, -1, -1, -1))
-    words = "the shared load at +0x0020 (8 wavefronts a request, 1 would do; 100 % of the excess)"
+    words = "the shared load at +0x0020 (8 wavefronts per request, 1 would do; 100 % of the excess)"
     assert worst_access(code, SHARED) == words
 
 

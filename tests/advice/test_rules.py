@@ -471,7 +471,7 @@ def test_every_lever_says_how_often_it_helped_and_what_refutes_it(issue_active: 
     for statement in advised.values():
         assert statement.refuted_by
         assert f"refuted if {statement.refuted_by}" in statement.confidence
-        assert "known step" in statement.confidence
+        assert "recorded optimisation step" in statement.confidence
 
 
 def test_levers_are_of_the_chip() -> None:
@@ -541,7 +541,7 @@ def test_an_idle_share_that_cannot_be_true_makes_no_pipe_busy() -> None:
 
 @pytest.mark.parametrize(("wavefronts", "advised"), [(60, True), (111, True), (118, False), (150, False)])
 def test_accesses_as_wide_as_they_can_be_are_not_made_wider(wavefronts: float, advised: bool) -> None:
-    """As many per cent of requests as of wavefronts are two wavefronts a request: 118 of 60 are 3.93."""
+    """As many per cent of requests as of wavefronts are two wavefronts per request: 118 of 60 are 3.93."""
     shares = {"sol_memory": wavefronts / 2, "l1_wavefronts": wavefronts / 2, "l1_requests": 30}
     numbers = {**PLAIN, **shares, "sol_compute": 20}
     rules = {rule for rule, _ in levers(launch_metrics({**numbers, "shared_static": 99}, OPCODES, "sm_80"))}

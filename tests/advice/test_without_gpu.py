@@ -377,5 +377,5 @@ def test_every_lever_on_facts_says_its_known_steps_and_its_refutation(opcodes: d
     for name, statement in levers.items():
         assert statement.refuted_by == REFUTED_BY[name]
         assert f"refuted if {statement.refuted_by}" in statement.confidence
-        assert "known step" in statement.confidence
+        assert "recorded optimisation step" in statement.confidence
     assert not any(one.refuted_by for name, one in statements.items() if name not in levers)

@@ -7,7 +7,7 @@ from profiler.build.lower_bounds import PeakRates
 from profiler.catalog.attention import ACCEPTANCE, ATTENTION
 from profiler.evidence.values import State
 
-# kernels.md 1c: H100 SXM at 790 TFLOP/s, 3.0 TB/s, 132 SMs, 16 ex2 a clock and SM at 1.755 GHz
+# kernels.md 1c: H100 SXM at 790 TFLOP/s, 3.0 TB/s, 132 SMs, 16 ex2 per clock and SM at 1.755 GHz
 NOTED = PeakRates(790e12, 16 * 132 * 1.755e9, 3.0e12, 132)
 H100 = {
     "compute_capability": "9.0",

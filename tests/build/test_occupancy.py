@@ -97,7 +97,7 @@ def test_an_unknown_architecture_cannot_be_judged() -> None:
 @pytest.mark.parametrize(
     ("arch", "registers", "threads", "shared_kb", "needs", "words"),
     [
-        # 65536 registers over 4 blocks of 4 warps are 4096 a warp: 128 a thread
+        # 65536 registers over 4 blocks of 4 warps are 4096 per warp: 128 per thread
         (
             "sm_90a",
             165,

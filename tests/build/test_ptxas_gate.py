@@ -181,7 +181,7 @@ def test_a_setmaxnreg_that_ptxas_ignores_is_over_the_budget(examined: dict[str, 
 def test_warpgroups_claim_no_more_registers_than_the_launch_gave(
     declared: tuple[int, ...], moved: tuple[int, ...], threads: int, says: list[str]
 ) -> None:
-    """Of a launch with 162 registers a thread: they are given in steps of 8, 168."""
+    """Of a launch with 162 registers per thread: they are given in steps of 8, 168."""
     exceeded = RegisterPool(declared, moved, 162, threads).exceeded
     assert [words for words, _ in exceeded] == says
     assert all(is_known is bool(declared) for _, is_known in exceeded)

@@ -11,7 +11,7 @@ from profiler.errors import Exit
 from tests.reportfiles.ncu_rep import LaunchResult, ReportFile, SessionDetails
 
 DRAM_SHARE = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
-# A GPU of CC 8.0 whose DRAM moves 5120 / 4 bytes a cycle; SMs and their clock give the peak of L1.
+# A GPU of CC 8.0 whose DRAM moves 5120 / 4 bytes per cycle; SMs and their clock give the peak of L1.
 GPU = {
     "device__attribute_display_name": "Test GPU",
     "device__attribute_compute_capability_major": 8,

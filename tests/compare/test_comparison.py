@@ -144,7 +144,7 @@ def test_higher_can_be_better_and_points_are_absolute(table: metric_table.Metric
     [
         (1050.0, Verdict.UNCLEAR, "over 1 %, but by a stand-in that may be 10 % off"),
         (900.0, Verdict.UNCLEAR, "over 1 %, but by a stand-in that may be 10 % off"),
-        (1200.0, Verdict.WORSE, "over 1 %, lower is better; unreplicated: one launch a side"),
+        (1200.0, Verdict.WORSE, "over 1 %, lower is better; unreplicated: one launch per side"),
         (1005.0, Verdict.SAME, "within 1 %"),
     ],
 )

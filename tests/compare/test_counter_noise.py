@@ -191,7 +191,7 @@ class TestSessions:
         by_threshold = find_regressions(store, TABLE)
         assert by_pairs.regressions == ()
         assert [regression.basis for regression in by_threshold.regressions] == [
-            "unreplicated: one launch a side"
+            "unreplicated: one launch per side"
         ]
         self.collected(store, data, ["cc"], [1.5 * LEVEL], "v3", 50)
         (regression,) = find_regressions(store, TABLE, noise=NoiseModel.of_store(lambda: store)).regressions

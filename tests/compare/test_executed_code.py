@@ -104,7 +104,7 @@ def test_more_of_the_same_machine_code_is_other_data_where_the_time_is_too_short
 @pytest.mark.parametrize(
     ("cubin", "ns", "expected"),
     [
-        ("v1", 2.30e6, Verdict.UNCLEAR),  # one launch a side of the same instructions, 22 % apart
+        ("v1", 2.30e6, Verdict.UNCLEAR),  # one launch per side of the same instructions, 22 % apart
         ("v1", 1.90e6, Verdict.SAME),
         ("edited", 2.30e6, Verdict.WORSE),
     ],

@@ -54,7 +54,7 @@ def rows(first: int, count: int = 8) -> list[int]:
 @pytest.mark.parametrize(
     ("grid", "layout"),
     [
-        pytest.param((64, 8, 2), lambda x, y, z: rows(((z * 8 + y) * 64 + x) * 8), id="a tile a block"),
+        pytest.param((64, 8, 2), lambda x, y, z: rows(((z * 8 + y) * 64 + x) * 8), id="a tile per block"),
         pytest.param(
             (32, 4, 6),
             lambda x, y, z: rows(((z % 3 * 2 + z // 3) * 128 + y * 32 + x) * 8),

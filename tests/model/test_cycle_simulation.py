@@ -105,7 +105,7 @@ def stores(sectors: float, lines: float, gpu: GpuPart = GPU_PARTS["RTX-4090"]) -
 
 
 def test_stores_go_to_l2_in_packets() -> None:
-    """A slice of L2 takes one a cycle: two for a part of a line, a sector each for a whole one."""
+    """A slice of L2 takes one per cycle: two for a part of a line, a sector each for a whole one."""
     part = GPU_PARTS["RTX-4090"]
     slices = 72 / 2  # two MiB each
     requests = 40 * part.sms * 8 * 10
@@ -313,7 +313,7 @@ def test_levels_agree_where_one_resource_is_all() -> None:
 @pytest.mark.parametrize(
     ("text", "part", "expected"),
     [
-        ("HMMA.16816.F32 R4, R8, R10, R4", A100, (Pipe.TENSOR, 8)),  # 2,048 products at 256 a cycle
+        ("HMMA.16816.F32 R4, R8, R10, R4", A100, (Pipe.TENSOR, 8)),  # 2,048 products at 256 per cycle
         ("HMMA.16816.F32 R4, R8, R10, R4", GPU_PARTS["L4"], (Pipe.TENSOR, 16)),
         ("HMMA.16816.F32 R4, R8, R10, R4", GPU_PARTS["RTX-4090"], (Pipe.TENSOR, 32)),
         ("HMMA.16816.F32 R4, R8, R10, R4", H100, (Pipe.TENSOR, 2048 / 512 / 0.63)),

@@ -40,7 +40,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 def launch(
     duration_us: float, blocks: int = 64, *, name: str = "gemm", registers: int = 32, **more: float
 ) -> Launch:
-    """A launch of 128 threads a block; `more` are counters, with `__DOT__` for a point."""
+    """A launch of 128 threads per block; `more` are counters, with `__DOT__` for a point."""
     values = {
         "gpu__time_duration.sum": Value(duration_us * US, "ns"),
         "launch__registers_per_thread": Value(registers, "register/thread"),

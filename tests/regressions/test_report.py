@@ -631,7 +631,7 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
         RegressionKind.BASELINE,
     )
     assert regression.held_against == "pinned ncar/MW_DivToMult"
-    assert regression.basis == "unreplicated: one launch a side"
+    assert regression.basis == "unreplicated: one launch per side"
     assert regression.change == "+77.8 %"
     assert "waiting" in due_to(tmp_path, regression)[1]
     store = open_store(str(tmp_path))

@@ -25,7 +25,7 @@ def test_what_is_relevant_bounds_an_exact_counter_too() -> None:
 
 
 def test_what_rounding_makes_is_no_change() -> None:
-    """1280 bytes a cycle by two roads of arithmetic; the smallest change of a large count is one."""
+    """1280 bytes per cycle by two roads of arithmetic; the smallest change of a large count is one."""
     rounded = 1280.0000000000002
     decision = counters.judge_counter(1280.0, rounded, better="-", exact=True)
     assert (decision.verdict, decision.effect) == (Verdict.SAME, 0.0)

@@ -1,4 +1,4 @@
-"""Durations of several launches a side, judged by their medians."""
+"""Durations of several launches per side, judged by their medians."""
 
 from __future__ import annotations
 

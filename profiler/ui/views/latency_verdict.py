@@ -99,7 +99,7 @@ def chart_note(timed: LatencyComparison, spread: str) -> Html:
     counts = " and ".join(f"{len(latency.ns)} in {label}" for label, latency in sides)
     parts = [f"every sample: {counts}"]
     if any(len(latency.ns) > latency_samples.MAX_DOTS for _, latency in sides):
-        parts = [f"samples: {counts}, {latency_samples.MAX_DOTS} a side drawn"]
+        parts = [f"samples: {counts}, {latency_samples.MAX_DOTS} per side drawn"]
     if spread == SAMPLES:
         parts.append(f"line: {latency_samples.center_word(sides)}")
         if len(sides) > 1:

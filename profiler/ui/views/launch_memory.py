@@ -109,7 +109,7 @@ def _below(link: MemoryLink) -> str:
         if sectors.number:
             shown = [f"{formatting.quantity(Value(sectors.value.number))} sectors"]
             if per_request.number is not None:
-                shown.append(f"{formatting.digits(per_request.number)} a request")
+                shown.append(f"{formatting.digits(per_request.number)} per request")
         return ", ".join(shown)
     if link.moved.number is None and shown:
         return f"{shown[-1]} of its peak"
@@ -144,7 +144,7 @@ def _box(level: MemoryLevel) -> Box:
         "kernel": ("{} inst", "{} requests"),
         "L1/TEX": ("loads {}", "stores {}"),
         "L2": ("{} sectors",),
-        "shared": ("{} a block", "{} conflicts"),
+        "shared": ("{} per block", "{} conflicts"),
         "DRAM": ("{}",),
     }
     for number, words in zip(level.details, formats[level.name], strict=False):

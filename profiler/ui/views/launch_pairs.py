@@ -196,5 +196,5 @@ def _longest_first(launch: Launch) -> float:
 
 def _how_sure(pair: PairComparison, change: MetricChange) -> str:
     """What the verdict rests on, and how the two launches came to be a pair where their names differ."""
-    basis = "unreplicated: one launch a side" if change.unreplicated else change.reason
+    basis = "unreplicated: one launch per side" if change.unreplicated else change.reason
     return "; ".join(filter(None, (basis, pair.paired_by.words)))

@@ -104,9 +104,9 @@ def test_nothing_to_say_is_said() -> None:
 
 
 def test_what_was_measured_elsewhere_needs_no_measuring() -> None:
-    question = unknown("what its time goes into")
-    assert "what its time goes into" in advice.table([question])
-    assert "what its time goes into" not in advice.table([question], is_measured_elsewhere=True)
+    question = unknown("where its time goes")
+    assert "where its time goes" in advice.table([question])
+    assert "where its time goes" not in advice.table([question], is_measured_elsewhere=True)
 
 
 @pytest.mark.slow

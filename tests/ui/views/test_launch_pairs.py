@@ -56,7 +56,7 @@ VIEW = addresses.Diff("ncar/MW_Baseline", "ncar/MW_DivToMult")
 def test_the_longest_pair_is_shown_first_with_its_verdict(ncar: Comparison) -> None:
     pair = choose_pair(ncar, None)
     assert pair is not None
-    assert text(launch_pairs.verdict(ncar, pair)) == "✓ better −43.8 % unreplicated: one launch a side"
+    assert text(launch_pairs.verdict(ncar, pair)) == "✓ better −43.8 % unreplicated: one launch per side"
 
 
 @pytest.mark.slow
