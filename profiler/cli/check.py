@@ -18,8 +18,8 @@ Run each version on the CPU, thread by thread, with no GPU and no CUDA toolkit: 
 float64 reference under several schedules, and races, missing waits, uninitialised and out-of-bounds
 accesses, divergent barriers and exceeded budgets and launch bounds, with file and line. A good version must
 pass everywhere and keep the contract of its family (invalid calls must be rejected; repeated calls must be
-bit-identical). A rejected version must be caught, by the kind and at the line that its catalogue entry and
-its source name.
+bit-identical). A rejected version must be caught: by the kind that its catalogue entry names, at the line
+that its source marks.
 Each finding is reported on the smallest workload that shows it, with the command that repeats the run. Lines
 that are compiled only for the GPU are listed: this check does not see them.
 The results are modelled: the schedules are seeded, and shared-memory wavefronts and bank conflicts come from
@@ -28,7 +28,7 @@ equal seeds."""
 
 _EPILOG = """\
 exit codes: 0 all as expected · 1 a good version is wrong, or a rejected one is not caught · 2 a version does
-not compile, its function does not take what the problem's case passes, or the problem's own code fails ·
+not compile, its function has other parameters than the problem passes, or the problem's own code fails ·
 3 g++ 12 or addr2line is missing, or the problem has no workload for a version"""
 
 
@@ -63,8 +63,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--contract",
         action="store_true",
-        help="only the calls that the contract says must be refused: they change a call on the smallest "
-        "workload, or on that of --workload",
+        help="only the calls that the contract says must be refused: each is a call on the smallest workload "
+        "(or that of --workload) with one thing made invalid",
     )
     command.add_argument(
         "--stage", metavar="STAGE", help="only this stage of the good versions (attention: QK, SOFTMAX or PV)"

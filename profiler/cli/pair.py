@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Record that two kernels of a family are one under two names, such as gemm_v6 and gemm_v7. From then on
-compare, explain, insights, gate, trend, history, regressions and the pages pair their launches where equal
+compare, explain, insights, gate, trend, regressions and the pages pair their launches where equal
 names leave them without a partner, and join their series. A name is a kernel's full name, a pattern with *
 or ?, or regex:EXPR; of two patterns the wildcards must match the same text (*_v6=*_v7). It is kept as a
 decision record beside the bundles, with who, when and why. --list shows the recorded pairs, --undo ID

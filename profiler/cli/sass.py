@@ -22,9 +22,9 @@ counted, and printed beside real differences. --hot N prints only the surroundin
 A and B are report files (the longest launch, or --launch, --kernel), cubins, libraries, run ids or versions
 that were measured. For a version that was not measured, or with --arch, it is the compiler's output: from
 the newest run that keeps it, which needs no compiler, or built here if the sources have changed, or with
---build; version~RUN_ID takes it from that run. Next to a launch, the code for that launch's GPU is chosen
-if there is any. That is static evidence: nothing was run, so there are no samples and no counts. If a
-report prints ??? for its machine code, the counts are still shown at their places."""
+--build; version~RUN_ID takes it from that run. If the other side is a launch, the code for its GPU is used.
+That is static evidence: nothing was run, so there are no samples and no counts. Where a report has no SASS
+text (???), only counts per offset are shown."""
 
 
 def add(commands: Commands) -> None:

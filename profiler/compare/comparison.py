@@ -320,7 +320,7 @@ def judge_counters_together(
         p = np.array([1.0 if change.p is None else change.p for _, _, change in family])
         for (index, place, change), stands in zip(family, discoveries(p), strict=True):
             if not stands and (change.verdict.traits.moved or change.verdict is Verdict.CHANGED):
-                reason = f"{change.reason}; among {len(family)} counters that is within chance"
+                reason = f"{change.reason}; not significant after correcting for {len(family)} counters"
                 unclear[index, place] = replace(change, verdict=Verdict.UNCLEAR, reason=reason)
     return [
         replace(

@@ -204,20 +204,21 @@ def code_changes(
 
     OLD and NEW are cubins, objects, libraries, fat binaries, wheels, or folders of these; with --build they
     are revisions of this git repository, which are checked out elsewhere and built. Every function of
-    every architecture is compared and named by what concerns most: spills, matrix instructions, unrolled or
-    other loops, widths of accesses, barriers, opcodes, constants, operands, resources, order, numbers of
-    registers, schedule, name. The depth is the number of loops around the deepest change.
+    every architecture is compared and labelled with its most important change: spills, matrix instructions,
+    unrolled or other loops, widths of accesses, barriers, opcodes, constants, operands, resources, order,
+    numbers of registers, schedule, name. The depth is the number of loops around the deepest change.
 
     "same", "rescheduled" and "renamed" follow from the bytes; "registers" and "reordered" from which
     instruction computed each value that is read.
 
-    Exit codes: 0 nothing changed but what is allowed, 1 something did, 3 only what could not be read is left.
+    Exit codes: 0 no change, or only allowed ones, 1 other changes, 3 no other changes, but something could
+    not be read.
 
     Arguments:
         old: the build that is the baseline
         new: the build that is compared with it
         arch: only this architecture, such as sm_90a
-        allow: changes of this kind, and of kinds that concern less, pass
+        allow: changes of this kind, and of all less important kinds, pass
         build: the shell command that builds a revision, such as "make lib"; it runs in its checkout
         output: with --build: the file or folder that it makes, as seen from the checkout
         code: also show the machine code of the first N functions that changed: both sides aligned, their

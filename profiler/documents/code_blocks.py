@@ -52,7 +52,7 @@ def diff_blocks(
             yield Heading(f"{' → '.join(dict.fromkeys((name_a, name_b)))}  (paired by {pair.by})")
             yield Preformatted([*_lines(pair.rows, positions, hot, a, b)])
     if unseen:
-        yield Line(f"{formatting.digits(unseen)} rows that differ elsewhere are left out: all without --hot")
+        yield Line(f"{formatting.digits(unseen)} rows that differ elsewhere: drop --hot to see all")
 
 
 def place_table(places: Sequence[HotSpot]) -> Table:
@@ -129,7 +129,7 @@ def _mark(hot: tuple[int, HotRow] | None, *, with_a: bool = True, with_b: bool =
         if is_wanted and count is not None
     ]
     unit = "samples" if has_samples else "executed"
-    return f"  ← hot {rank}: {' → '.join(known)} {unit}" if known else f"  ← hot {rank}"
+    return f"  ← hot {rank}: {' → '.join(known)} {unit}" if known else f"  ← difference {rank}"
 
 
 def _line(listing: Listing, index: int) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from profiler.store.index import Store
 
 _HEAD = (
-    *("kernel", "verdict", "size (95 %)", "level", "since", "can lie in"),
+    *("kernel", "verdict", "size (95 %)", "level", "since", "between runs"),
     *("machine code", "environment", "due to"),
 )
 _WIDE = (3, 5, 6, 7)  # columns that a phone leaves out
@@ -101,7 +101,7 @@ class HistoryDocument(Document):
             for drift in history.drifts
         ]
         return [*map(shared_words, self.shared), *steps] + [
-            f"{_name(history)}: not judged, {history.not_judged}"
+            f"{_name(history)}: not judged: {history.not_judged}"
             for history in self.histories
             if history.not_judged
         ]
@@ -215,10 +215,12 @@ def find_history(
         pairing=Pairing.of_data(data),
     )
     if not histories:
-        way_out = "`profiler import PATH` takes reports"
+        way_out = "import reports with it (`profiler import PATH`)"
         if concept == LATENCY:
             way_out = "`profiler collect` measures it"
-        raise CannotJudge(f"none of the requested data has {concept}: {way_out}")
+        elif static := table.by_concept.get(f"static_{concept}"):
+            way_out = f"compiled versions may have: `profiler trend --steps {static.concept}`"
+        raise CannotJudge(f"none of the requested data has {concept}; {way_out}")
     return HistoryDocument(concept, tuple(histories))
 
 
@@ -272,7 +274,7 @@ def _notes(histories: Sequence[History]) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for history in histories:
         if history.not_judged:
-            by_reason.setdefault(f"not judged, {history.not_judged}", []).append(_kernel(history))
+            by_reason.setdefault(f"not judged ({history.not_judged})", []).append(_kernel(history))
         elif not history.steps and not history.drifts:
             by_reason.setdefault("no step", []).append(_kernel(history))
     notes += [f"{reason}: {', '.join(kernels)}" for reason, kernels in by_reason.items()]

@@ -45,7 +45,7 @@ from profiler.evidence.library_kernels import is_library_launch
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
-from profiler.evidence.values import NCU_DURATION, Evidence, State
+from profiler.evidence.values import NCU_DURATION, Evidence, State, Value
 from profiler.explain.launch_numbers import LaunchNumber
 from profiler.explain.memory_traffic import MemoryLink, MemoryTraffic
 from profiler.explain.ncu_sections import LaunchSections, launch_sections
@@ -485,7 +485,7 @@ def _section_blocks(document: LaunchDocument, everything: bool) -> Iterator[Bloc
     states = sections.warp_states
     if states.states:
         words = "samples by warp state" if states.is_sampled else "warp states, cycles per issue"
-        yield from _number_blocks(document, words, (states.total, *states.states))
+        yield from _number_blocks(document, words, (states.total, *map(_in_cycles, states.states)))
     mix = sections.instruction_mix
     shown = len(mix) if everything else _OPCODES_SHOWN
     yield from _number_blocks(document, "instruction mix", mix[:shown])
@@ -506,6 +506,15 @@ def _number_blocks(document: LaunchDocument, name: str, numbers: Sequence[Launch
     yield Heading(name)
     rows = [_number_row(number, has_baseline=has_baseline) for number in shown]
     yield Table(("", "value", *beside, "ncu metric"), rows, right=(1, 2, 3)[: 1 + len(beside)])
+
+
+def _in_cycles(number: LaunchNumber) -> LaunchNumber:
+    """A stall in the unit of its heading: ncu calls that of these ratios "inst", and they are cycles."""
+    value, baseline = (
+        Value(one.number, "cycle", state=one.state) if one is not None and one.unit == "inst" else one
+        for one in (number.value, number.baseline)
+    )
+    return replace(number, value=value or number.value, baseline=baseline)
 
 
 def _number_row(number: LaunchNumber, *, has_baseline: bool) -> tuple[str, ...]:
@@ -542,7 +551,7 @@ def occupancy_table(occupancy: OccupancyAnalysis) -> Table:
         word = limits if limiter.binds else ""
         if limiter.blocks.number is None and occupancy.binding:  # it may be the lowest
             word = "may limit as well"
-        rows.append((Hinted(f"blocks by {limiter.name}", limiter.metric), Number(limiter.blocks), word))
+        rows.append((Hinted(f"block limit: {limiter.name}", limiter.metric), Number(limiter.blocks), word))
     return Table(("", "", ""), rows, right=(1,))
 
 

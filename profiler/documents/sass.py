@@ -85,7 +85,7 @@ class CodeDocument(Document):
         yield from map(Line, others)
         yield place_table(self.places)
         if self.hidden:
-            yield Line(f"and {self.hidden} more places: all without --hot")
+            yield Line(f"and {self.hidden} more places; drop --hot to see all")
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a place; None where the report does not count something."""
@@ -153,7 +153,8 @@ class CodeComparisonDocument(Document):
     def summary(self) -> str:
         """How many rows there are of each kind."""
         counts = {kind: count for kind, count in self.aligned.counts.items() if count}
-        words = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "no instructions"
+        words = ", ".join(f"{count} {alignment.KIND_WORDS[kind]}" for kind, count in counts.items())
+        words = words or "no instructions"
         is_open = self.aligned.different or alignment.UNREAD in counts
         return words if is_open else f"{words}: no difference"
 
@@ -164,10 +165,10 @@ class CodeComparisonDocument(Document):
         renamed = counts[alignment.RENAMED]
         if not renamed:
             return ""
-        words = "renamed: nothing differs but the numbers of registers"
+        words = "renamed: only register numbers differ"
         if reassigned:
-            otherwise = f"{reassigned} of {renamed} do not follow one renaming of their function"
-            return f"{words}; {otherwise}, and whether they read the same values is not checked"
+            otherwise = f"{reassigned} of {renamed} do not fit one consistent register mapping"
+            return f"{words}; {otherwise}, so they may read other values"
         is_all = sum(counts.values()) == renamed + counts[alignment.EQUAL]
         return f"{words}, one to one" + (": otherwise the same code" if is_all else "")
 

@@ -171,7 +171,7 @@ def _cell(point: TrendPoint, unit: str, scale: formatting.Scale | None) -> str:
 
 def _table_notes(table: TrendTable) -> list[str]:
     """What is not shown, and what the signs before values stand for."""
-    notes = [f"and {table.earlier} earlier: --last N"] if table.earlier else []
+    notes = [f"{table.earlier} earlier left out: --last N shows more"] if table.earlier else []
     if table.left_out:
         notes += [*table.left_out, "--all shows every version and kernel"]
     points = [trend.points[position] for trend in table.trends for position in table.columns]
@@ -302,7 +302,7 @@ def trend_or_steps(
         steps: list when it changed, and what else changed then
         version: with --steps: only this version, over its runs
         over: versions (the default), or time for every run; not with --steps
-        across: do not break the line where this changes (repeatable); not with --steps
+        across: treat values as comparable although this changes (repeatable); not with --steps
         last: only the newest N versions (default: 8); not with --steps
 
     Raises UnknownName, and CannotJudge where nothing carries the metric.
@@ -316,7 +316,7 @@ def trend_or_steps(
         if version is not None:
             raise UnknownName("--version needs --steps", option="--version")
         if concept == LATENCY:
-            raise UnknownName("latency is listed by its steps alone: add --steps (in Python steps=True)")
+            raise UnknownName("latency is shown only as a list of steps: add --steps (in Python steps=True)")
         shown: dict[str, Any] = {"over": over or "versions", "across": across, "last": last or LAST_SHOWN}
         return load_trend(concept, table, store, **asked, **shown)
     from profiler.documents.history import find_history
@@ -372,8 +372,8 @@ def load_trend(
             and evidence is not Evidence.MEASURED
             and load_trends(store, static.concept, table, family=family)
         ):
-            way_out = f"static values: `profiler trend {static.concept}`"
-        raise CannotJudge(f"none of the requested launches has {concept}: {way_out}")
+            way_out = f"compiled versions have: `profiler trend {static.concept}`"
+        raise CannotJudge(f"no requested launch has {concept}; {way_out}")
     return TrendDocument(concept, tuple(trends), last)
 
 

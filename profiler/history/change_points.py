@@ -276,7 +276,7 @@ def _of_one_version(trends: Sequence[Trend], version: str) -> list[Trend]:
 def describe_too_few(fewest: int, most: int) -> str:
     """Why steps are not searched in histories with so many points."""
     count = str(most) if fewest == most else f"{fewest} to {most}"
-    return f"{count} of the {MIN_POINTS} points that a step needs"
+    return f"{count} points, a step needs {MIN_POINTS}"
 
 
 def _stretches(points: Sequence[TrendPoint]) -> list[tuple[int, int]]:

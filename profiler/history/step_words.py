@@ -15,7 +15,7 @@ from profiler.statistics.changepoint import LevelKind
 
 CODE_WORDS = {SAME: "the same"}
 DUE_TO_STATE = "state of the machine"
-LAST_POINT = "a step of the last point alone is judged by the pair"
+LAST_POINT = "to judge only the last point, compare the pair"
 
 
 def size_words(step: LevelStep) -> str:

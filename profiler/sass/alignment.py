@@ -17,6 +17,7 @@ EQUAL, RENAMED, CHANGED = "equal", "renamed", "changed"
 ONLY_A, ONLY_B, UNREAD = "only A", "only B", "unread"
 KINDS = (EQUAL, RENAMED, CHANGED, ONLY_A, ONLY_B, UNREAD)
 UNCHANGED = (EQUAL, RENAMED, UNREAD)  # rows that are shown only beside what differs
+KIND_WORDS = {**{kind: kind for kind in KINDS}, UNREAD: "without text"}  # as people read them
 # From this share of the shorter function on, instructions that are equal are paired before all others; below
 # it their order says nothing, for example where all registers have other numbers.
 _MOSTLY_EQUAL = 0.5

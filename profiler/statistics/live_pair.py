@@ -124,12 +124,12 @@ def _gate_note(estimated: Estimate, effect: float, process_sd: float | None) -> 
     """
     follows = "processes" if estimated.degrees is None else "rounds"
     if bool(estimated.correlated):
-        return f"no gate fails on this: {follows} are correlated {_lag_text(estimated)}"
+        return f"a gate does not fail on this, because {follows} are correlated {_lag_text(estimated)}"
     if bool(estimated.gate_widening > 1):
-        return f"no gate fails on this: {follows} may be correlated {_lag_text(estimated)}"
+        return f"a gate does not fail on this, because {follows} may be correlated {_lag_text(estimated)}"
     known = "" if process_sd is None else f", {_OFFSET_SDS:g} sd of the noise floor"
     return (
-        f"no gate fails on this: {change_text(effect)} is no more than processes may differ "
+        f"a gate does not fail on this, because {change_text(effect)} is no more than processes may differ "
         f"({share_text(_offset(process_sd))}{known}), and which process a round is from is not known"
     )
 

@@ -70,9 +70,9 @@ def _judge_row(row: Decision, count: int, stands: bool) -> Decision:
     if not row.verdict.traits.moved and row.verdict is not Verdict.CHANGED:
         return row
     if abs(row.effect or 0.0) < MIN_ROW_CHANGE:
-        reason = f"{row.reason}; under {share_text(MIN_ROW_CHANGE)}, which is nothing among {count} rows"
+        reason = f"{row.reason}; under {share_text(MIN_ROW_CHANGE)}, too small to count among {count} rows"
         return replace(row, verdict=Verdict.SAME, reason=reason, remark=None, fails_gate=False)
     if not stands:
-        reason = f"{row.reason}; among {count} rows that is within chance"
+        reason = f"{row.reason}; not significant after correcting for {count} comparisons"
         return replace(row, verdict=Verdict.UNCLEAR, reason=reason, remark=None, fails_gate=False)
     return row

@@ -181,7 +181,8 @@ def _choose(connection: Connection, selection: ResultSelection, name: str) -> Re
         if len(present) > 1:
             listed = brief_list([value or "(nobody said)" for value in present])
             way_out = f"choose one with {option}" if option else "choose one"
-            raise UnknownName(f"{name} has several of {column}: {listed}; {way_out}", option=option)
+            kinds = "families" if column == "family" else "GPUs" if column == "gpu" else f"{column}s"
+            raise UnknownName(f"{name} has {len(present)} {kinds}: {listed}; {way_out}", option=option)
     newest = max(candidates, key=lambda row: (row.created, row.run_id))
     gpu = newest.gpu if len({row.gpu for row in candidates}) == 1 else None
     return ResultSelection(

@@ -85,7 +85,7 @@ def test_dram_below_its_limit_is_only_the_busiest_and_an_uncounted_level_is_a_qu
     busiest = {"sol_compute": 30.0, "sol_memory": 84.0, "sol_dram": 84.0, "sol_l2": 40.0}
     assert said(busiest)["limit:memory"].text.startswith("DRAM is the busiest unit: 84.0 % of its peak")
     lacking = {"sol_compute": 30.0, "sol_memory": 90.0, "sol_dram": 40.0}
-    assert said(lacking)["limit:memory"].text.endswith("which level of it is unknown.")
+    assert said(lacking)["limit:memory"].text.endswith("which level is unknown.")
     assert [one.concept for one in asked(lacking)["level"].inputs] == ["sol_l2", "l1_wavefronts"]
     neither = asked({"sol_compute": 30.0})["limit"]
     assert [one.concept for one in neither.inputs if not one.valid] == ["sol_memory", "sol_dram", "sol_l2"]

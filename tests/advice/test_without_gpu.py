@@ -270,7 +270,7 @@ def test_latency_without_counters_leaves_the_causes_unknown(
 ) -> None:
     lineages.dissected(tmp_path, lineages.results(measured=True), gpu="NVIDIA Test 1")
     statements = by_id(asked(tmp_path, monkeypatch, capsys, "alpha"))
-    assert "no counters of it from a GPU are here" in statements["time"]["text"]
+    assert "where its time goes (never measured on a GPU)" in statements["time"]["text"]
     assert statements["time"]["kind"] == "unknown"
     (latency,) = [one for name, one in statements.items() if name.startswith("latency:")]
     assert [latency["metrics"][0][key] for key in ("value", "baseline_value")] == [640.0, 400.0]

@@ -447,8 +447,7 @@ def test_a_trend_of_a_metric_that_no_launch_carries_cannot_judge(
         code, out, err = run(capsys, *argv)
         assert (code, out) == (3, "")
         assert err == (
-            "profiler: none of the requested launches has spill_insts: import reports with it "
-            "(`profiler import PATH`)\n"
+            "profiler: no requested launch has spill_insts; import reports with it (`profiler import PATH`)\n"
         )
 
 

@@ -141,7 +141,7 @@ def test_the_hottest_rows_of_two_sides_are_printed_with_what_lies_around_them(
     assert "← hot 4" not in text
     diff = text.partition("waiting samples that moved")[0]
     assert len(diff.splitlines()) < 3 * 2 * 7 + 15
-    assert "rows that differ elsewhere are left out: all without --hot" in diff
+    assert "rows that differ elsewhere: drop --hot to see all" in diff
     _, whole = told(capsys, a, b)
     assert "left out" not in whole
     assert len(whole.splitlines()) > 2 * len(text.splitlines())
@@ -163,9 +163,9 @@ def test_renamed_instructions_are_counted_and_stand_beside_what_differs(
     found = document(capsys, a, b)
     _, text = told(capsys, a, b)
     assert f"{found['counts']['renamed']} renamed" in text
-    assert "renamed: nothing differs but the numbers of registers" in text
+    assert "renamed: only register numbers differ" in text
     otherwise = sum(pair["renaming"]["rows_otherwise"] for pair in found["functions"])
-    assert f"{otherwise} of {found['counts']['renamed']} do not follow one renaming" in text
+    assert f"{otherwise} of {found['counts']['renamed']} do not fit one consistent register mapping" in text
     renamed = [row for pair in found["functions"] for row in pair["rows"] if row["kind"] == "renamed"]
     assert len(renamed) == found["counts"]["renamed"] > 10
     assert all(row["a"]["text"] != row["b"]["text"] for row in renamed)

@@ -367,7 +367,7 @@ class TestTogether:
         chance = [(place + 1) / 101 for place in range(100)]
         (pair,) = judge_counters_together([self.changes(chance)])
         assert pair.metrics[0].verdict is Verdict.UNCLEAR
-        assert pair.metrics[0].reason.endswith("; among 100 counters that is within chance")
+        assert pair.metrics[0].reason.endswith("; not significant after correcting for 100 counters")
 
     def test_what_is_rare_among_a_hundred_stands(self) -> None:
         (pair,) = judge_counters_together([self.changes([0.0001, *[0.5] * 99])])

@@ -93,7 +93,7 @@ def test_help_names_files_only_where_an_answer_takes_them() -> None:
 
 
 def test_latency_has_no_trend_but_steps() -> None:
-    with pytest.raises(UnknownName, match=r"^latency is listed by its steps alone: add --steps"):
+    with pytest.raises(UnknownName, match=r"^latency is shown only as a list of steps: add --steps"):
         profiler.trend("latency")
 
 

@@ -42,5 +42,5 @@ def test_a_history_without_a_step_has_columns_and_no_row(store: Store) -> None:
 
 
 def test_nothing_that_carries_the_metric_cannot_be_judged(store: Store) -> None:
-    with pytest.raises(CannotJudge, match="none of the requested data has dram_read: `profiler import PATH`"):
+    with pytest.raises(CannotJudge, match="none of the requested data has dram_read; import reports with it"):
         find_history("dram_read", load_metrics(), store)

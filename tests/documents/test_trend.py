@@ -122,9 +122,9 @@ def test_one_version_lists_all_its_kernels_and_failures_are_listed_where_nothing
 
 
 def test_what_no_launch_carries_cannot_be_judged(store: Store) -> None:
-    with pytest.raises(CannotJudge, match="none of the requested launches has dram_read"):
+    with pytest.raises(CannotJudge, match="no requested launch has dram_read"):
         load_trend("dram_read", load_metrics(), store)
-    static = "static values: `profiler trend static_registers`"
+    static = "compiled versions have: `profiler trend static_registers`"
     with pytest.raises(CannotJudge, match=static):
         load_trend("registers", load_metrics(), store)
     with pytest.raises(CannotJudge, match="import reports with it"):
@@ -139,7 +139,7 @@ def test_the_newest_versions_are_columns_and_the_notes_say_what_is_not_shown() -
     assert isinstance(table, Table)
     assert (table.head, table.rows) == (["kernel", "v2", "v3"], [["a", "2 ns", "3 ns"]])
     assert isinstance(notes, Notes)
-    assert notes.lines[0] == "and 1 earlier: --last N"
+    assert notes.lines[0] == "1 earlier left out: --last N shows more"
     assert notes.lines[-1] == "--all shows every version and kernel"
     _, every, _ = document.blocks(everything=True)
     assert isinstance(every, Table)

@@ -357,7 +357,7 @@ class TestLatencies:
         verdicts = judged(*self.timed(1.0, 1.02, run="together"), table)
         (finding,) = verdicts.of(UNJUDGED)
         assert finding.verdict is Verdict.WORSE
-        assert "no gate fails on this" in finding.line
+        assert "a gate does not fail on this" in finding.line
         assert verdicts.exit_code() is Exit.UNJUDGED
 
     def test_what_no_rerun_tells_gets_no_command_to_rerun(self, table: MetricTable) -> None:

@@ -282,7 +282,7 @@ def test_runs_of_several_versions_give_each_its_own_history(place: Place) -> Non
     assert change.likeliest.run_id == "run-008"
     assert {point.version for point in found[RUNS, "v2"].series.points} == {"v2"}
     assert [point.run_id for point in found[VERSIONS, None].series.points] == ["run-015", "run-015"]
-    assert found[VERSIONS, None].not_judged == f"2 of the {MIN_POINTS} points that a step needs"
+    assert found[VERSIONS, None].not_judged == f"2 points, a step needs {MIN_POINTS}"
 
 
 def test_one_version_can_be_asked_for(place: Place) -> None:
@@ -399,7 +399,7 @@ def test_six_commits_are_too_few_to_tell_a_step(esmm: tuple[Store, LocalRoot]) -
     assert len(histories) == 13
     assert all(history.not_judged and not history.steps for history in histories)
     basic = next(history for history in histories if history.series.base_name == "basic")
-    assert basic.not_judged == f"6 of the {MIN_POINTS} points that a step needs"
+    assert basic.not_judged == f"6 points, a step needs {MIN_POINTS}"
 
 
 def _real_noise(store: Store) -> Sequence[float]:

@@ -554,7 +554,7 @@ def test_processes_that_follow_one_another_fail_no_gate() -> None:
     far = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave) * 1.2))
     assert far.verdict is Verdict.WORSE
     assert not far.fails_gate
-    assert far.gate_note.startswith("no gate fails on this: processes are correlated")
+    assert far.gate_note.startswith("a gate does not fail on this, because processes are correlated")
 
 
 def test_processes_that_may_follow_one_another_fail_a_gate_by_a_wider_interval() -> None:
@@ -574,7 +574,7 @@ def test_processes_that_may_follow_one_another_fail_a_gate_by_a_wider_interval()
     assert near.gate_interval is not None
     assert near.gate_interval.low > 0.005
     assert not near.fails_gate
-    assert near.gate_note == "no gate fails on this: processes may be correlated (lag 1: 0.38)"
+    assert near.gate_note == "a gate does not fail on this, because processes may be correlated (lag 1: 0.38)"
     assert far.fails_gate
     assert not far.gate_note
 

@@ -74,10 +74,10 @@ def test_the_floor_is_the_one_of_the_timer(collected: Path) -> None:
 def test_the_lineage_shows_every_latency_beside_its_floor(collected: Path) -> None:
     table = lineage_table.table(of(collected), CHOICE)
     head, one, two, *_, three = [line.replace("\u2009", " ") for line in rows(table)]
-    assert "┃ floor 2.00 µs ▾ three 7.00 µs log" in head
-    assert "9.00 µs ×4.50 of floor" in one
-    assert "4.00 µs ×2.00 of floor" in two
-    assert "7.00 µs ×3.50 of floor" in three
+    assert "┃ lower bound 2.00 µs ▾ three 7.00 µs log" in head
+    assert "9.00 µs ×4.50 lower bound" in one
+    assert "4.00 µs ×2.00 lower bound" in two
+    assert "7.00 µs ×3.50 lower bound" in three
     assert table.count('class="track"') == 3
     assert table.count('class="base"') == 2, "the baseline has no mark against itself"
     dots = [float(left) for left in re.findall(r'class="dot" style="left:([\d.]+)%', table)]
@@ -101,7 +101,7 @@ def test_the_overview_has_the_best_of_each_workload_with_its_gap(collected: Path
     assert phone_head == "H100 80GB HBM3"
     assert small == "H100 80GB HBM3 1x8x512x64 two 4.00 µs ×2.00 ×1.75 three 7.00 µs first – run"
     assert "2x8x2048x128 two 4.00 µs" in large
-    assert "┃ floor" in best_versions.caption(lineage, best)
+    assert "┃ lower bound" in best_versions.caption(lineage, best)
 
 
 def test_the_change_since_the_parent_is_by_the_rounds_of_one_run(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_the_change_since_the_parent_is_by_the_rounds_of_one_run(tmp_path: Path)
 def test_what_is_shorter_than_its_floor_is_doubted(collected: Path) -> None:
     _, _, table = best_of(collected)
     assert "×0.121 ?" in table
-    assert "the floor or the timing is wrong" in table
+    assert "the bound or the timing is wrong" in table
 
 
 def test_a_run_without_floors_shows_its_latency_and_no_floor(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_run_without_floors_shows_its_latency_and_no_floor(tmp_path: Path) -> 
     lineage, best, table = best_of(tmp_path, lineages.FAMILY)
     choice = lineage_table.FactChoice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
     assert "track" not in lineage_table.table(lineage, choice)
-    assert "of floor" not in lineage_table.table(lineage, choice)
+    assert "lower bound" not in lineage_table.table(lineage, choice)
     assert "track" not in table
     assert "┃" not in best_versions.caption(lineage, best)
 
@@ -158,7 +158,7 @@ def test_many_workloads_are_folded_with_their_count(collected: Path) -> None:
     lineage, best, _ = best_of(collected)
     table = best_versions.table(lineage, best * 8, {})
     assert len(rows(table.partition("<details")[0])) == best_versions.ROWS_BEFORE_FOLD + 2
-    assert f"{len(best) * 8 - best_versions.ROWS_BEFORE_FOLD} more of GPU and workload" in table
+    assert f"{len(best) * 8 - best_versions.ROWS_BEFORE_FOLD} more GPU/workload pairs" in table
 
 
 def test_nothing_timed_has_no_best_versions_and_the_command_that_makes_them(tmp_path: Path) -> None:
@@ -195,4 +195,4 @@ def test_the_pages_show_them(collected: Path, monkeypatch: pytest.MonkeyPatch) -
     lineage = page("lineage", collected, monkeypatch)
     assert "1x8x512x64 on NVIDIA H100 80GB HBM3: median latency, events; cache warm" in text(lineage)
     assert "static" not in text(lineage), "nothing was compiled"
-    assert any("┃ floor" in element.value for element in lineage.markdown)
+    assert any("┃ lower bound" in element.value for element in lineage.markdown)

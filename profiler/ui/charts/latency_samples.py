@@ -86,7 +86,7 @@ def ecdf_figure(sides: NamedSamples) -> Figure:
     layout["margin"] = {"l": 8, "r": 8, "t": _TOP_PX, "b": _AXIS_PX, "pad": 0}
     layout["xaxis"] = {**style.axis(f"latency, {unit}"), "range": [low, high], "showgrid": True}
     layout["yaxis"] = {
-        **style.axis("samples that took no longer, %"),
+        **style.axis("cumulative share of samples, %"),
         "range": [0, 103],
         "tickvals": [0, 25, 50, 75, 100],
         "showgrid": True,

@@ -60,10 +60,10 @@ def times_bound(latency: VersionLatency) -> Html:
 def bound_words(latency: VersionLatency) -> str:
     """The lower bound, and what sets it."""
     if latency.bound_ns is None:
-        return "no floor: its run computed none"
-    words = f"floor {nanoseconds(latency.bound_ns)}, by {latency.binding}"
+        return "no lower bound: its run computed none"
+    words = f"lower bound {nanoseconds(latency.bound_ns)}, by {latency.binding}"
     below = latency.times_bound is not None and latency.times_bound < 1
-    return f"{words}; below the lower bound: the floor or the timing is wrong" if below else words
+    return f"{words}; the latency is below it: the bound or the timing is wrong" if below else words
 
 
 def nanoseconds(number: float) -> str:

@@ -22,7 +22,7 @@ def show(data_version: DataVersion, group: RegressionGroup, chosen: Regression) 
     if not decisions.may_decide():
         return
     if not rows:
-        st.html(markup.note("Wrong results cannot be acknowledged: they have no speed."))
+        st.html(markup.note("Wrong results cannot be acknowledged: their speed does not count."))
         return
     st.html(markup.section_head("Acknowledge", "acknowledge it: it is listed and not counted"))
     all_words, alone = f"all {len(rows)} rows of {group.subject}", regression_groups.row_words(chosen)

@@ -43,7 +43,7 @@ def show(data_version: DataVersion, document: LaunchDocument, choice: LaunchChoi
     st.html(launch_head.tiles(document, choice.info))
     draw.section(
         "What it says",
-        "what to try, and what suggests it; its numbers under the pointer",
+        "what to try, and what suggests it; hover over it for the numbers",
         advice.table(document.statements, document.subject.chip, with_changes=True),
     )
     is_measured = document.sections.evidence is Evidence.MEASURED

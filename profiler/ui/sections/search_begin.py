@@ -13,7 +13,8 @@ _EVERY_S = 5.0
 _WHAT = (
     "A search looks for a faster kernel, without a GPU. It starts from a version of the catalogue. A "
     "generator makes one child of a candidate at a time; the judge says whether it is right and how long it "
-    "would take; the best three stay, and a seat goes only to what is better by more than the model's error."
+    "would take; the best three stay, and one is replaced only by what is better by more than the model's "
+    "error."
 )
 # What the page has then, in its order.
 _PARTS = (

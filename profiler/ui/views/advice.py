@@ -10,8 +10,8 @@ from profiler.explain.roofline import collect_command
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 
-CAPTION_OF_PAIR = "for B, and what suggests it; its numbers under the pointer"
-CAPTION_OF_LAUNCH = "and what suggests it; its numbers under the pointer"
+CAPTION_OF_PAIR = "for B, and what suggests it; hover over it for the numbers"
+CAPTION_OF_LAUNCH = "and what suggests it; hover over it for the numbers"
 _NUMBERS_NAMED = 8  # of a statement, under the pointer; `profiler insights --json` has them all
 
 

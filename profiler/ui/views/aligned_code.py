@@ -100,11 +100,11 @@ def caption(alignment: Alignment) -> Html:
 
 def _about_renamed(alignment: Alignment) -> str:
     """What ≈ says of a row, and what it leaves open."""
-    words = "≈ renamed: other numbers of registers, nothing else"
+    words = "≈ renamed: only register numbers differ"
     if not alignment.reassigned:
         return f"{words}, one to one"
     count = code_grid.count(alignment.reassigned)
-    return f"{words}; {count} follow no one renaming of their function: values not checked"
+    return f"{words}; {count} do not fit one consistent register mapping: they may read other values"
 
 
 def _columns_of_side(label: str, has_counts: bool) -> list[GridColumn]:

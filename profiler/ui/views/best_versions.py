@@ -29,7 +29,7 @@ def caption(lineage: Lineage, best_versions: Sequence[BestVersion]) -> str:
     modes = dict.fromkeys(latency.mode for latency in latencies)
     marks = ""
     if any(best.times_bound for best in best_versions):
-        marks = "; ┃ floor, ▾ best baseline, ● version; log scale, times of the floor"
+        marks = "; ┃ lower bound, ▾ best baseline, ● version; log scale, times the lower bound"
     return f"measured latency, median ({', '.join(modes)}){marks}"
 
 
@@ -49,7 +49,7 @@ def table(lineage: Lineage, best_versions: Sequence[BestVersion], worse_since: W
     if not folded:
         return first
     rest = _table(lineage, folded, scale, worse_since)
-    return Html(first + markup.fold(f"{len(folded)} more of GPU and workload", [rest]))
+    return Html(first + markup.fold(f"{len(folded)} more GPU/workload pairs", [rest]))
 
 
 def _table(
@@ -63,8 +63,8 @@ def _table(
         Column("workload"),
         Column("version"),
         Column("latency", right=True),
-        *((Column("against floor and baseline", wide=True),) if scale else ()),
-        *((Column("of floor", right=True, wide=True),) if scale else ()),
+        *((Column("against lower bound and baseline", wide=True),) if scale else ()),
+        *((Column("× lower bound", right=True, wide=True),) if scale else ()),
         Column("speed-up", right=True),
         Column("over the best baseline", wide=True),
         Column("since its parent, same run"),

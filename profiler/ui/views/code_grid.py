@@ -12,7 +12,7 @@ from typing import Protocol
 
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
-from profiler.sass.alignment import Alignment
+from profiler.sass.alignment import KIND_WORDS, Alignment
 from profiler.ui import markup
 from profiler.ui.markup import Html
 
@@ -172,7 +172,8 @@ def count(amount: float) -> str:
 
 def row_counts(alignment: Alignment) -> str:
     """How many rows of two listings are equal, changed and so on, in words."""
-    return ", ".join(f"{count(number)} {kind}" for kind, number in alignment.counts.items() if number)
+    counts = {kind: number for kind, number in alignment.counts.items() if number}
+    return ", ".join(f"{count(number)} {KIND_WORDS[kind]}" for kind, number in counts.items())
 
 
 def _folded(lines: Sequence[str]) -> str:

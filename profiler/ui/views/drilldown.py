@@ -43,7 +43,7 @@ _RESIDUE = (
     "Arbitration residue: conflicts that the hardware counted and no address pattern explains. Requests lost "
     "arbitration for the data stage; no other layout of the data removes them"
 )
-_NO_MATRIX_COUNTER = "No counter for matrix work only here (sm_90 has one): the opcode mix decides"
+_NO_MATRIX_COUNTER = "This GPU has no counter for matrix work alone (sm_90 does), so the opcode mix decides"
 _SIDES = (Column("A", right=True), Column("B", right=True), Column("change", right=True))
 
 

@@ -19,7 +19,7 @@ CAPTIONS = {
     Evidence.STATIC: "static: from the compiler and the machine code, exact",
     Evidence.MODELLED: "modelled: a run on the CPU, conflicts by the model of the banks",
 }
-ELSEWHERE_CAPTION = "what is judged and the chief facts, wherever both were examined"
+ELSEWHERE_CAPTION = "judged facts and main facts, on every workload that both have"
 # Concepts with a column of their own on every workload, moved or not.
 _CHIEF_FACTS = ("static_registers", "static_shared", "static_occupancy", "modelled_error")
 

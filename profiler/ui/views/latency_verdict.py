@@ -104,7 +104,8 @@ def chart_note(timed: LatencyComparison, spread: str) -> Html:
         parts.append(f"line: {latency_samples.center_word(sides)}")
         if len(sides) > 1:
             own_axes = latency_samples.have_own_axes(sides)
-            parts.append("far apart: an axis each, of one span" if own_axes else "dashed: that of A")
+            words = "A and B lie far apart: each has its own axis, both of one length"
+            parts.append(words if own_axes else "dashed: that of A")
     if throttled := sum(len(latency.throttled) for _, latency in sides):
         parts.append(f"×: {throttled} taken while the GPU throttled")
     if beyond := latency_samples.count_beyond_axis(sides):

@@ -148,7 +148,7 @@ def _best(
     multiples = sorted(best.times_bound for best in timed if best.times_bound)
     if multiples:
         low, high = (f"{formatting.TIMES}{formatting.digits(end)}" for end in (multiples[0], multiples[-1]))
-        parts.append(f"{low} to {high} of floor")
+        parts.append(f"{low} to {high} the lower bound")
     return names, "", " · ".join(parts)
 
 
@@ -161,7 +161,10 @@ def _best_untimed(lineage: Lineage, predicted: StoredPredictions | None) -> _Til
     if not correct:
         return markup.code("none"), "", "no version is correct on the CPU"
     fastest = predicted.fastest([status.version.id for status in correct]) if predicted else []
-    best, words = correct[0], [markup.escaped(f"the deepest of {len(correct)} correct on the CPU; not timed")]
+    best, words = (
+        correct[0],
+        [markup.escaped(f"most ancestors of {len(correct)} correct on the CPU; not timed")],
+    )
     if fastest:
         first, *close = fastest
         best = lineage.by_id[first.version]

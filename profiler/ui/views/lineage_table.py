@@ -94,7 +94,7 @@ def caption(lineage: Lineage, choice: FactChoice) -> Html:
         words = f"{choice.workload} on {choice.gpu}: median latency, {', '.join(modes)}"
         parts.append(markup.join((markup.evidence_badge("measured"), words)))
     best = lineage.best(choice.workload, choice.gpu)
-    target = "the furthest correct version, as nothing was measured yet"
+    target = "the correct version with the most ancestors, as nothing was measured yet"
     if choice.latency(best) is not None:
         target = "the best version"
     parts.append(markup.escaped(f"thick line: path to {target}"))
@@ -321,7 +321,7 @@ def _latency(status: VersionStatus, choice: FactChoice) -> Html:
     median = markup.tag("span", markup.value(Value(latency.ns, "ns")), title=latency.mode)
     if latency.times_bound is None:
         return median
-    times = markup.join((latency_track.times_bound(latency), markup.tag("span", "of floor", "u")))
+    times = markup.join((latency_track.times_bound(latency), markup.tag("span", "lower bound", "u")))
     return _two_lines(median, times)
 
 
@@ -334,7 +334,7 @@ def _scale(latencies: Sequence[VersionLatency]) -> latency_track.TrackScale | No
 def _track_head(lineage: Lineage, choice: FactChoice) -> Html:
     """What the marks are: the lower bound, and the best baseline where one was timed."""
     bounds = [latency.bound_ns for latency in choice.latencies(lineage) if latency.bound_ns]
-    words = [f"┃ floor {latency_track.nanoseconds(min(bounds))}"]
+    words = [f"┃ lower bound {latency_track.nanoseconds(min(bounds))}"]
     baseline = lineage.best_baseline(choice.workload, choice.gpu)
     if baseline is not None:
         ns = baseline.latencies[choice.workload, choice.gpu].ns

@@ -49,7 +49,7 @@ def table(
         moved = [group for group in groups if _with_both_numbers(group)]
         parts = [_group_fold(group, columns, everything=False) for group in moved]
         if not moved:
-            parts.append(markup.note("No metric that both sides have changed."))
+            parts.append(markup.note("Of the metrics that both sides have, none changed."))
         others = [group for group in groups if group not in moved]
         one_sided = [group for group in others if group.changed]
         parts += _folded_groups("Only one side has a number in", one_sided, columns)

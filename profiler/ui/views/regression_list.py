@@ -195,7 +195,8 @@ def _since(regression: Regression) -> Html:
         markup.muted(f"before: {before.version} {formatting.timestamp(before.created)}"),
     ]
     if older := regression.earlier_steps:
-        parts.append(markup.muted(f"{older} older step{'s' * (older > 1)} for the worse still hold"))
+        are = "s are" if older > 1 else " is"
+        parts.append(markup.muted(f"{older} earlier regression{are} still there"))
     return markup.join(parts, "; ")
 
 

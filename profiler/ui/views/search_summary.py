@@ -172,7 +172,7 @@ def levels(document: SearchDocument, versions: Mapping[str, float]) -> list[Leve
         found.append(Level("target", settings.target_ns / 1e3, "dot"))
     floor = seed.times.get(document.workload, {}).get("floor_ns") if seed else None
     if floor:
-        found.append(Level("floor", float(floor) / 1e3, "solid"))
+        found.append(Level("lower bound", float(floor) / 1e3, "solid"))
     return found
 
 
@@ -230,7 +230,7 @@ def _below(document: SearchDocument, record: SearchRecord) -> str:
     return time_words(record.time_ns(document.workload))
 
 
-INSIGHT_NOTE = f"Shown or withheld at random: the control arm. {ENOUGH} of each are needed."
+INSIGHT_NOTE = f"Advice is shown or withheld at random (control group); {ENOUGH} of each are needed."
 
 
 def candidate_words(document: SearchDocument, record: SearchRecord) -> str:

@@ -51,8 +51,8 @@ def caption(cells: Mapping[Cell, GridCell], versions: Sequence[str]) -> str:
     rows = sum(any(place.version == version for place in cells) for version in versions)
     cut = f"the first {ROWS_SHOWN} of {rows} versions; " if rows > ROWS_SHOWN else ""
     return (
-        f"{cut}change from the first to the last number of the range, else the only number; coloured only "
-        "where a step was found; a click shows that workload and isolates the version"
+        f"{cut}change from the first to the last number of the range, or the number itself if there is just "
+        "one. Coloured where a step was found. A click shows that workload and isolates the version"
     )
 
 

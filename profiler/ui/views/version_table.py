@@ -128,11 +128,11 @@ def _coloured(sentence: str) -> Html:
 
 def caption(view: View) -> Html:
     """How the rows are sorted, and what the signs mean."""
-    parts = [f"sorted by {sort_label(view.sorting.text)}" if view.sorting.text else "in the order of choice"]
+    parts = [f"sorted by {sort_label(view.sorting.text)}" if view.sorting.text else "in the order chosen"]
     parts.append("a click on a head sorts, a second reverses; wrong or unmeasured ones stay last")
     if view.table.time_columns:
         parts.append("bars of latency: logarithmic; of a change: from the centre line, capped at ±100 %")
-        parts.append("a latency is what its verdict compares, Overview and Lineage have medians")
+        parts.append("latencies are what the verdict compares; Overview and Lineage show medians")
     return markup.note("; ".join(parts))
 
 
@@ -383,11 +383,12 @@ def chart_caption(view: View, chart: str) -> Html:
     baseline = markup.join((markup.code(view.table.baseline.short_name), "the baseline"))
     if chart == "bars":
         return markup.join(
-            ("in the order of the table; ink:", baseline, "; a hatch where there is no number")
+            ("in the order of the table;", baseline, "is drawn dark; a hatch where there is no number")
         )
     selected = next((row.short_name for row in view.table.table_rows if row.name == view.selected), "")
     chosen = f"{selected} selected," if selected else "a click on a name in the table selects it;"
-    return markup.join(("a line a version;", chosen, baseline, "in ink; lines stop where a value is missing"))
+    words = "is drawn dark; lines stop where a value is missing"
+    return markup.join(("one line per version;", chosen, baseline, words))
 
 
 def chart(view: View, kind: str) -> tuple[Figure, str]:

@@ -37,5 +37,7 @@ def _not_counted(worse: WorseNow) -> Html:
         (len(worse.not_open), "known state, drift or environment"),
     )
     parts = [f"{number} {words}" for number, words in counts if number]
-    words = f"not counted: {', '.join(parts)}" if parts else "nothing else is acknowledged or doubtful"
+    words = (
+        f"not counted: {', '.join(parts)}" if parts else "nothing acknowledged, no known states, no drifts"
+    )
     return markup.muted(words)

@@ -89,5 +89,5 @@ def test_rows_and_notes_of_calls_name_the_mode() -> None:
     output = str(history_steps.table(histories))
     assert "v events; cache warm" in output
     assert "v events; cache cold" in output
-    short = History(histories[0].series, RUNS, "v", (), "3 of the 8 points that a step needs", 3)
+    short = History(histories[0].series, RUNS, "v", (), "3 points, a step needs 8", 3)
     assert "v events; cache warm" in history_steps.notes([short])[0]

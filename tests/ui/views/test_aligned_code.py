@@ -38,7 +38,7 @@ def test_a_caption_says_what_of_a_renaming_was_not_checked() -> None:
     a = made(["LDS R4, [R0]", "FADD R8, R4, R8", "LDS R4, [R0+0x4]", "FADD R9, R4, R9"])
     b = made(["LDS R4, [R0]", "FADD R8, R4, R8", "LDS R5, [R0+0x4]", "FADD R9, R5, R9"])
     words = plain(aligned_code.caption(align(a, b)))
-    assert "2 follow no one renaming of their function: values not checked" in words
+    assert "2 do not fit one consistent register mapping: they may read other values" in words
 
 
 def test_a_launch_of_which_nothing_was_counted_says_so_and_what_was_left_out() -> None:

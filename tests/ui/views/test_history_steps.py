@@ -108,16 +108,16 @@ def test_a_row_says_size_runs_code_and_cause() -> None:
 def test_a_series_without_steps_says_so_and_a_short_one_that_it_is_short() -> None:
     still = history(series((5e6, 5e6)))
     assert "No step" in " ".join(history_steps.notes([still]))
-    short = History(still.series, RUNS, "v1", (), "3 of the 8 points that a step needs", 3)
+    short = History(still.series, RUNS, "v1", (), "3 points, a step needs 8", 3)
     (note,) = history_steps.notes([short])
-    assert "not judged, 3 of the 8 points that a step needs: v1 k" in note
+    assert "not judged, 3 points, a step needs 8: v1 k" in note
 
 
 def test_series_of_several_lengths_share_one_note() -> None:
     still = history(series((5e6, 5e6)))
     short = [
-        History(still.series, RUNS, version, (), f"{count} of the 8 points that a step needs", count)
+        History(still.series, RUNS, version, (), f"{count} points, a step needs 8", count)
         for version, count in (("v1", 6), ("v2", 1), ("v3", 3))
     ]
     (note,) = history_steps.notes(short)
-    assert "not judged, 1 to 6 of the 8 points that a step needs: v1 k, v2 k, v3 k" in note
+    assert "not judged, 1 to 6 points, a step needs 8: v1 k, v2 k, v3 k" in note
