@@ -131,8 +131,8 @@ def insights_of_name(
 
     Of several launches the longest is examined, leaving out kernels of libraries; --kernel chooses another.
     The baseline is the nearest correct ancestor in the lineage's catalogue unless one is named; a report file
-    has none. Each lever says in how many known steps of optimisation it helped, and what would refute it.
-    Exit code 3 if nothing is known about the version.
+    has none. Each lever says in how many recorded optimisation steps it helped, and what would refute it.
+    The command's exit code is 3 if nothing is known about the version.
 
     Arguments:
         against: the baseline

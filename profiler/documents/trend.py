@@ -280,17 +280,18 @@ def trend_or_steps(
     """One metric over versions or runs, and when it changed.
 
     A table for each workload and GPU: one row a kernel, one column a version. Signs before a value: | not
-    comparable with the value to its left (the driver, ncu version, counter or unit changed), ~ derived
+    comparable with the value to its left (the driver, ncu version, grid, counter or unit changed), ~ derived
     from other counters, ⊘ the version is wrong. · means that the kernel did not run; other gaps show their
-    state. Versions without a value, and kernels that only one version has, are counted below the table;
-    --all lists them. Versions come in the order of the catalogue in the family's newest run. Without a
-    catalogue, the version that was seen first comes first.
+    state. Versions without a value, and kernels that only one version has, are counted below the table
+    (`--all` of the command lists them). Versions come in the order of the catalogue in the family's newest
+    run. Without a catalogue, the version that was seen first comes first.
 
-    --steps lists when the metric changed instead: for each kernel between which runs it changed, by how much,
-    and what else changed there: driver, ncu, CUDA, GPU, clocks, flags, and whether the machine code did. A
-    step with the same machine code and source is "changed", due to the environment. Runs are ordered by when
-    they were made. Where runs hold several versions, each version has a history over its runs, and the newest
-    run of each version makes one more history over the versions, in the catalogue's order.
+    With steps (`--steps`) it lists when the metric changed instead: for each kernel between which runs it
+    changed, by how much, and what else changed there: driver, ncu, CUDA, GPU, clocks, flags, and whether the
+    machine code did. A step with the same machine code and source is "changed", due to the environment. Runs
+    are ordered by when they were made. Where runs hold several versions, each version has a history over its
+    runs, and the newest run of each version makes one more history over the versions, in the catalogue's
+    order.
 
     A level that was there before is "back in a known state", and one that was left for an older one "did not
     last": with the same machine code these are states of the machine, and not judged. A slow drift is not a
@@ -298,12 +299,12 @@ def trend_or_steps(
     compare`.
 
     Arguments:
-        concept: a concept such as duration, an exact ncu name, or with --steps latency (medians of calls)
+        concept: a concept such as duration, an exact ncu name, or with steps latency (medians of calls)
         steps: list when it changed, and what else changed then
-        version: with --steps: only this version, over its runs
-        over: versions (the default), or time for every run; not with --steps
-        across: treat values as comparable although this changes (repeatable); not with --steps
-        last: only the newest N versions (default: 8); not with --steps
+        version: with steps: only this version, over its runs
+        over: versions (the default), or time for every run; not with steps
+        across: treat values as comparable although this changes (repeatable); not with steps
+        last: only the newest N versions (default: 8); not with steps
 
     Raises UnknownName, and CannotJudge where nothing carries the metric.
 
