@@ -55,7 +55,7 @@ def test_times_are_judged_and_kernels_of_others_stand_below(
     assert "baseline" in rows["zero"]
     assert "better" not in rows["theirs"]
     assert "−50" in rows["theirs"]
-    assert "alpha against zero: of 2 workloads 2 ✓ better; it lies behind theirs at" in text(app)
+    assert "alpha against zero: of 2 workloads 2 ✓ better ; it lies behind theirs at" in text(app)
     (chart,) = charts(app)
     assert {trace["type"] for trace in chart["data"]} == {"scatter"}
 
