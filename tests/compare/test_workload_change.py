@@ -514,7 +514,7 @@ def test_two_report_files_of_two_sizes_from_end_to_end(
     assert "≠ not comparable" in printed
     assert f"gemm: another workload: {GRID}" in printed
     assert "worse" not in printed
-    assert "to judge them all the same: --pair gemm=gemm, or a workload declared" in printed
+    assert "to compare them anyway: --pair gemm=gemm, or a workload declared" in printed
     assert main(["compare", a, b, "--fail", "--json"]) == Exit.UNJUDGED
     document = json.loads(capsys.readouterr().out)
     (pair,) = document["launches"]

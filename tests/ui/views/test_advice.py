@@ -64,7 +64,7 @@ def test_what_changed_is_left_to_why_unless_only_it_calls_for_something() -> Non
     words = plain(
         advice.table(
             [
-                statement(BOTTLENECK, "DRAM limits it.", "reuse tiles", 0.8),
+                statement(BOTTLENECK, "DRAM limits this launch.", "reuse tiles", 0.8),
                 statement(CHANGE, "2 ms faster."),
                 statement(CHANGE, "+1 ms from more waiting for data.", "reuse tiles", 0.2),
                 statement(CHANGE, "+1 ms by barriers.", "fewer barriers", 0.1),
