@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
         "Of a cubin, object, library or wheel that is named, with --version, the static facts of each kernel "
         "are stored, for trends and gates without a GPU. "
         "By default the version is the file's name, and the family the nearest folder with a descriptive "
-        "name (docs/commands.md, Labels). What was imported before stays as it is.",
+        "name. What was imported before stays as it is.",
         epilog="A label may be a text (silu), a template ({folder[-2]}-{stem}), a rule by name "
         "('silu*=silu') or by regular expression ('/_n(\\d+)/=n{1}'). "
         "Of several rules the first that fits a report counts.",
