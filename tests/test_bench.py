@@ -37,6 +37,12 @@ RUNS = [
         "mutants", ["--most", "1", "--versions", "v1", "--jobs", "1"], id="mutants", marks=(COMPILED, LONG)
     ),
     pytest.param("static_tools", ["v1"], id="static_tools", marks=(COMPILED, LONG)),
+    pytest.param(
+        "opcode_masks",
+        ["tests/sass/planted.cu", "--arch", "sm_90a", "--most", "20", "--check"],
+        id="opcode_masks",
+        marks=COMPILED,
+    ),
     pytest.param("machine_code", ["v1"], id="machine_code", marks=(COMPILED, LONG)),
     pytest.param(
         "search_landscape",

@@ -8,20 +8,22 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from profiler.build.elf import (
     FUNCTION,
     KERNEL,
+    Section,
     is_elf,
-    read_contents,
     read_relocations,
     read_sections,
     read_symbols,
     section_bytes,
     section_name,
+    separate_sections,
 )
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
 from profiler.evidence.naming import brief_list
@@ -46,6 +48,7 @@ _TARGET = re.compile(rb"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
 _FUNCTION = re.compile(rb"\.(entry|func)\b")
 _BANK = re.compile(r"\.nv\.constant[1-9]\d*\.(.+)", re.DOTALL)
 _SHARED_DATA = re.compile(r"\.nv\.(constant[1-9]\d*|global\.init)")
+_INFO, _BANK_0 = ".nv.info.", ".nv.constant0."
 _LARGEST = 1 << 32  # of one image, in bytes: more is a damaged header
 _MALFORMED = (struct.error, ValueError, IndexError, OverflowError, BuildFailed)
 
@@ -71,6 +74,7 @@ class CodeImage:
     arch: str  # sm_90a
     functions: tuple[ImageFunction, ...]
     content: bytes = field(repr=False)
+    sections: tuple[Section, ...] = field(repr=False)
 
     @property
     def kernels(self) -> tuple[ImageFunction, ...]:
@@ -78,34 +82,73 @@ class CodeImage:
         return tuple(function for function in self.functions if function.is_kernel)
 
 
+@dataclass(frozen=True)
+class StoredImage:
+    """A cubin, or PTX, as it lies in a file: it may be packed."""
+
+    path: Path
+    data: mmap.mmap = field(repr=False)
+    begin: int  # in the data
+    size: int  # there, in bytes
+    unpacked_size: int
+    flags: int  # how it is packed
+    number: int = 0  # of the cubins of the file, from 1; 0 of PTX
+
+    @property
+    def stored(self) -> bytes:
+        """Its bytes as they lie there: of equal ones, unpacked alike, the images are equal."""
+        found = self.data[self.begin : self.begin + self.size]
+        _forget(self.data, self.begin, self.size)
+        return found
+
+    def content(self) -> bytes:
+        """Unpacked. Raises BuildFailed where it is damaged."""
+        try:
+            return _unpacked(self.stored, self.unpacked_size, self.flags)
+        except _MALFORMED as error:
+            raise BuildFailed(f"{self.path} is damaged: {error}") from None
+
+    def image(self) -> CodeImage:
+        """What it holds. Raises BuildFailed where it is damaged."""
+        return _image(self.content(), self.number, self.path)
+
+
 def read_images(path: Path) -> Iterator[CodeImage]:
     """The images of a file in its order, one in memory at a time.
 
     Raises BuildFailed for a file that is no such file, or is damaged.
     """
-    with _mapped(path) as data:
-        if _is_cubin(data):
-            yield _image(bytes(data), 1, path)
-            return
-        number = 0
-        for kind, content in _entries(data, path):
-            if kind == _ELF:
-                number += 1
-                yield _image(content, number, path)
+    for stored in stored_images(path):
+        yield stored.image()
+
+
+def stored_images(path: Path) -> Iterator[StoredImage]:
+    """The images of a file in its order, not unpacked. Raises as read_images does."""
+    data = _mapped(path)
+    if _is_cubin(data):
+        yield StoredImage(path, data, 0, len(data), len(data), 0, 1)
+        return
+    number = 0
+    for kind, stored in _entries(data, path):
+        if kind == _ELF:
+            number += 1
+            yield replace(stored, number=number)
 
 
 def ptx_architectures(path: Path) -> tuple[str, ...]:
     """For which architectures a file holds PTX with a function: compute_90. Raises as read_images does."""
-    with _mapped(path) as data:
-        if _is_cubin(data):
-            return ()
-        return tuple(
-            dict.fromkeys(
-                f"compute_{match[1].decode()}"
-                for kind, content in _entries(data, path)
-                if kind == _PTX and (match := _TARGET.search(content)) and _FUNCTION.search(content)
-            )
+    data = _mapped(path)
+    if _is_cubin(data):
+        return ()
+    return tuple(
+        dict.fromkeys(
+            f"compute_{match[1].decode()}"
+            for kind, stored in _entries(data, path)
+            if kind == _PTX
+            for content in [stored.content()]
+            if (match := _TARGET.search(content)) and _FUNCTION.search(content)
         )
+    )
 
 
 def _mapped(path: Path) -> mmap.mmap:
@@ -118,12 +161,18 @@ def _mapped(path: Path) -> mmap.mmap:
     return data
 
 
+def _forget(data: mmap.mmap, begin: int, size: int) -> None:
+    """Leave pages of the file to the system, which count as memory of this process else."""
+    first = begin // mmap.PAGESIZE * mmap.PAGESIZE
+    data.madvise(mmap.MADV_DONTNEED, first, begin + size - first)
+
+
 def _is_cubin(data: mmap.mmap) -> bool:
     return is_elf(data) and len(data) >= 20 and data[18] == _CUDA_MACHINE
 
 
-def _entries(data: mmap.mmap, path: Path) -> Iterator[tuple[int, bytes]]:
-    """Kind and content of each entry of each container."""
+def _entries(data: mmap.mmap, path: Path) -> Iterator[tuple[int, StoredImage]]:
+    """Kind and place of each entry of each container."""
     is_library = is_elf(data)
     if not is_library and data[:4] != _CONTAINER.to_bytes(4, "little"):
         raise BuildFailed(f"{path} holds no machine code: it is no ELF file and no fat binary")
@@ -136,12 +185,14 @@ def _entries(data: mmap.mmap, path: Path) -> Iterator[tuple[int, bytes]]:
                 if section.name in _FATBIN_SECTIONS and section.is_in_file
             ]
         for start, end in ranges:
-            yield from _entries_between(data, start, end)
+            for kind, *place in _entries_between(data, start, end):
+                yield kind, StoredImage(path, data, *place)
     except _MALFORMED as error:
         raise BuildFailed(f"{path} is damaged: {error}") from None
 
 
-def _entries_between(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+def _entries_between(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Kind, start, size, size when unpacked, flags."""
     at = start
     while at + 16 <= end:
         magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
@@ -160,8 +211,7 @@ def _entries_between(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[in
                 raise ValueError("an entry ends behind its fat binary")
             if kind in (_PTX, _ELF):
                 is_packed = flags & (_LZ4 | _ZSTD)
-                content = data[begin : begin + (packed if is_packed and packed else stored)]
-                yield kind, _unpacked(content, whole, flags)
+                yield kind, begin, packed if is_packed and packed else stored, whole, flags
             inside = begin + stored
         at = last
 
@@ -193,18 +243,20 @@ def _unpacked(content: bytes, size: int, flags: int) -> bytes:
 
 def _image(content: bytes, number: int, path: Path) -> CodeImage:
     try:
-        return CodeImage(number, _architecture(content), read_functions(content), content)
+        sections = separate_sections(content)
+        arch, functions = _architecture(content, sections), _functions(content, sections)
+        return CodeImage(number, arch, functions, content, tuple(sections))
     except _MALFORMED as error:
         raise BuildFailed(f"{path} is damaged: image {number}: {error}") from None
 
 
-def _architecture(data: bytes) -> str:
+def _architecture(data: bytes, sections: Sequence[Section]) -> str:
     """With its letter, which ptxas 13 writes in the note about itself alone; cuobjdump leaves `f` out."""
     flags, abi = struct.unpack_from("<I", data, 0x30)[0], data[8]
     # Source: llvm/BinaryFormat/ELF.h, EF_CUDA_SM, EF_CUDA_ACCELERATORS and their forms of ABI version 8.
     number = flags >> 8 & 0xFF if abi >= 8 else flags & 0xFF
     letter = "a" if flags & (0x8 if abi >= 8 else 0x800) else ""
-    for section in read_sections(data):
+    for section in sections:
         if section.name == ".note.nv.tkinfo":
             note = section_bytes(data, section)
             if match := re.search(rb"-arch[ =](?:sm|compute)_(\d+)([af]?)\b", note):
@@ -214,24 +266,26 @@ def _architecture(data: bytes) -> str:
 
 def read_functions(data: bytes) -> tuple[ImageFunction, ...]:
     """The functions of a cubin. Raises BuildFailed or struct.error where it is damaged."""
-    sections = read_sections(data)
+    return _functions(data, read_sections(data))
+
+
+def _functions(data: bytes, sections: list[Section]) -> tuple[ImageFunction, ...]:
     numbers: dict[int, dict[int, int]] = {_MIN_STACK_SIZE: {}, _REGCOUNT: {}}
+    own: dict[str, Section] = {}
     for section in sections:
         if section.name == ".nv.info":
             for attribute, value in attributes(section_bytes(data, section)):
                 if attribute in numbers and len(value) == 8:
                     symbol, number = struct.unpack("<II", value)
                     numbers[attribute][symbol] = number
-    by_name = {
-        section.name: section_bytes(data, section)
-        for section in sections
-        if section.name.startswith(".nv.info.")
-    }
+        elif section.name.startswith(_INFO):
+            own[section.name] = section
     functions = []
     for symbol in read_symbols(data, sections, ".symtab"):
         if symbol.kind != FUNCTION or section_name(sections, symbol.place) != f".text.{symbol.name}":
             continue  # a part of another function's section
-        marked, scratch = _spills(by_name.get(f".nv.info.{symbol.name}", b""))
+        info = own.get(_INFO + symbol.name)
+        notes = _notes(section_bytes(data, info)) if info else _Notes(None, 0, None)
         functions.append(
             ImageFunction(
                 symbol.name,
@@ -239,8 +293,8 @@ def read_functions(data: bytes) -> tuple[ImageFunction, ...]:
                 numbers[_REGCOUNT].get(symbol.number),
                 numbers[_MIN_STACK_SIZE].get(symbol.number),
                 sections[symbol.place].size,
-                marked,
-                scratch,
+                None if notes.spills is None else len(notes.spills),
+                notes.shared_spill_bytes,
             )
         )
     return tuple(functions)
@@ -260,76 +314,74 @@ class FunctionBytes:
     parameter_bytes: int = 0  # of bank 0, with what stands before the parameters
 
 
-def function_bytes(data: bytes) -> dict[str, FunctionBytes]:
-    """The functions of a cubin by name, and what they share: initial values of memory, by its section's name.
+def function_bytes(image: CodeImage) -> dict[str, FunctionBytes]:
+    """The functions of an image by name, and what they share: initial values of memory, by its section.
 
     Raises BuildFailed or struct.error where it is damaged.
     """
-    contents = {section.name: (section, content) for section, content in read_contents(data)}
+    data, sections = image.content, list(image.sections)
     relocations: dict[str, list[tuple[int, str]]] = {}
-    for one in read_relocations(data):
+    for one in read_relocations(data, sections):
         relocations.setdefault(one.section, []).append((one.offset, one.symbol or one.target))
     banks: dict[str, bytes] = {}
-    for name, (_, content) in contents.items():
+    found = {}
+    by_name = {section.name: section for section in sections}
+    for name, section in by_name.items():
+        if not name.startswith(".nv."):
+            continue
         if bank := _BANK.fullmatch(name):
-            banks[bank[1]] = banks.get(bank[1], b"") + content
-    found = {
-        name: FunctionBytes(b"", None, 0, 0, None, constants=content)
-        for name, (_, content) in contents.items()
-        if _SHARED_DATA.fullmatch(name)
-    }
-    for name, (_, code) in contents.items():
+            banks[bank[1]] = banks.get(bank[1], b"") + section_bytes(data, section)
+        elif _SHARED_DATA.fullmatch(name):
+            found[name] = FunctionBytes(b"", None, 0, 0, None, constants=section_bytes(data, section))
+    for name, section in by_name.items():
         if not name.startswith(".text."):
             continue
         function = name.removeprefix(".text.")
-        info = contents.get(f".nv.info.{function}", (None, b""))[1]
-        shared = contents.get(f".nv.shared.{function}")
-        offsets = _spill_offsets(info)
+        own = tuple(sorted(relocations.get(name, ())))
+        if own and own[-1][0] >= section.size // 16 * 16:
+            raise ValueError("a relocation is of a place behind the code")
+        info, shared, zero = (by_name.get(prefix + function) for prefix in (_INFO, ".nv.shared.", _BANK_0))
+        notes = _notes(section_bytes(data, info)) if info else _Notes(None, 0, None)
         found[function] = FunctionBytes(
-            code[: len(code) // 16 * 16],
-            offsets,
-            _spills(info)[1],
-            shared[0].size if shared else 0,
-            block_threads(info),
-            tuple(sorted(relocations.get(name, ()))),
+            bytes(data[section.offset : section.offset + section.size // 16 * 16]),
+            notes.spills or None,
+            notes.shared_spill_bytes,
+            shared.size if shared else 0,
+            notes.threads,
+            own,
             banks.get(function, b""),
-            contents[zero][0].size if (zero := f".nv.constant0.{function}") in contents else 0,
+            zero.size if zero else 0,
         )
     return found
 
 
-def block_threads(info: bytes) -> int | None:
-    """How many threads a block of the function has, or has at most; None where it does not say."""
-    sizes = {
-        attribute: math.prod(struct.unpack_from("<III", value))
-        for attribute, value in attributes(info)
-        if attribute in (_MAX_THREADS, _REQUIRED_THREADS) and len(value) >= 12
-    }
-    return sizes.get(_REQUIRED_THREADS, sizes.get(_MAX_THREADS))
+class _Notes(NamedTuple):
+    """What the section .nv.info of one function says."""
+
+    spills: tuple[int, ...] | None  # offsets of what is marked; None where nothing is marked at all
+    shared_spill_bytes: int
+    threads: int | None
 
 
-def _spill_offsets(info: bytes) -> tuple[int, ...] | None:
-    offsets = [
-        offset
-        for attribute, value in attributes(info)
-        if attribute == _ANNOTATIONS
-        for kind, offset in struct.iter_unpack("<II", value[: len(value) // 8 * 8])
-        if kind == _SPILL
-    ]
-    return tuple(offsets) if offsets else None
-
-
-def _spills(info: bytes) -> tuple[int | None, int]:
-    """How many instructions are marked as spills, None where none is, and their bytes in shared memory."""
-    marked: int | None = None
+def _notes(info: bytes) -> _Notes:
+    spills: list[int] | None = None
     scratch = 0
+    sizes: dict[int, int] = {}
     for attribute, value in attributes(info):
         if attribute == _ANNOTATIONS:
             pairs = struct.iter_unpack("<II", value[: len(value) // 8 * 8])
-            marked = (marked or 0) + sum(kind == _SPILL for kind, _ in pairs)
+            spills = (spills or []) + [offset for kind, offset in pairs if kind == _SPILL]
         elif attribute == _SHARED_SCRATCH and len(value) >= 8:
             scratch = struct.unpack_from("<I", value, 4)[0]
-    return marked, scratch
+        elif attribute in (_MAX_THREADS, _REQUIRED_THREADS) and len(value) >= 12:
+            sizes[attribute] = math.prod(struct.unpack_from("<III", value))
+    threads = sizes.get(_REQUIRED_THREADS, sizes.get(_MAX_THREADS))
+    return _Notes(None if spills is None else tuple(spills), scratch, threads)
+
+
+def block_threads(info: bytes) -> int | None:
+    """How many threads a block of the function has, or has at most; None where it does not say."""
+    return _notes(info).threads
 
 
 def attributes(info: bytes) -> Iterator[tuple[int, bytes]]:

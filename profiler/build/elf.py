@@ -115,18 +115,22 @@ def section_bytes(data: Data, section: Section) -> bytes:
 
 
 def read_contents(data: bytes) -> list[tuple[Section, bytes]]:
-    """The sections in order with their bytes.
+    """The sections in order with their bytes. Raises BuildFailed as separate_sections does."""
+    return [(section, section_bytes(data, section)) for section in separate_sections(data)]
+
+
+def separate_sections(data: bytes) -> list[Section]:
+    """The sections in order, as read_sections gives them.
 
     Two sections may name the same bytes, as the line information of Blackwell's cubins does. Raises
     BuildFailed as read_sections does, and where different sections have more bytes than the file: they
     overlap.
     """
     sections = read_sections(data)
-    spans = {section.span: section for section in sections if section.is_in_file}
-    if sum(section.size for section in spans.values()) > len(data):
+    spans = [section.span for section in sections if section.is_in_file]
+    if sum(size for _, size in set(spans)) > len(data) or sum(size for _, size in spans) > 4 * len(data):
         raise BuildFailed("the sections of the ELF file overlap")
-    contents = {span: section_bytes(data, section) for span, section in spans.items()}
-    return [(section, contents[section.span] if section.is_in_file else b"") for section in sections]
+    return sections
 
 
 def read_symbols(data: bytes, sections: list[Section], table_name: str | None = None) -> list[Symbol]:
@@ -155,9 +159,12 @@ def _symbols(data: bytes, table: Section, sections: list[Section]) -> Iterator[S
         yield Symbol(index, _text(strings, name), place, value, size, info >> 4, info & 0xF, other)
 
 
-def read_relocations(data: bytes) -> list[Relocation]:
-    """The relocations in order. Raises BuildFailed as read_contents does."""
-    sections = [section for section, _ in read_contents(data)]
+def read_relocations(data: bytes, sections: list[Section] | None = None) -> list[Relocation]:
+    """The relocations in order.
+
+    sections: as separate_sections gives them, where they are known. Raises BuildFailed as that does.
+    """
+    sections = separate_sections(data) if sections is None else sections
     found = []
     tables: dict[int, list[Symbol]] = {}
     try:
@@ -165,13 +172,14 @@ def read_relocations(data: bytes) -> list[Relocation]:
             entry = _RELOCATIONS.get(section.kind)
             if entry is None:
                 continue
-            if section.link not in tables:
-                tables[section.link] = list(_symbols(data, sections[section.link], sections))
+            table = _symbol_table(sections, section.link)
+            if table not in tables:
+                tables[table] = list(_symbols(data, sections[table], sections))
             entries, place = section_bytes(data, section), sections[section.info]
             content = section_bytes(data, place)
             for at in range(0, len(entries) // entry * entry, entry):
                 offset, info = struct.unpack_from("<QQ", entries, at)
-                symbol = tables[section.link][info >> 32]
+                symbol = tables[table][info >> 32]
                 if entry == _WITH_ADDEND:
                     (addend,) = struct.unpack_from("<q", entries, at + 16)
                 else:
@@ -182,6 +190,16 @@ def read_relocations(data: bytes) -> list[Relocation]:
     except _MALFORMED as error:
         raise BuildFailed(f"no whole ELF file: {error}") from None
     return found
+
+
+def _symbol_table(sections: list[Section], link: int) -> int:
+    """The index of the table that relocations are of: nvcc 12.0 for sm_50 names another section."""
+    if sections[link].kind == _SYMBOLS:
+        return link
+    tables = [index for index, section in enumerate(sections) if section.kind == _SYMBOLS]
+    if len(tables) != 1:
+        raise ValueError("relocations are of no table of symbols")
+    return tables[0]
 
 
 def section_name(sections: list[Section], place: int) -> str:

@@ -12,7 +12,7 @@ from profiler.documents.code_blocks import diff_blocks
 from profiler.model.loop_cost import LoopCost, hot_loop
 from profiler.sass.alignment import UNCHANGED, Alignment, align
 from profiler.sass.code_changes import FunctionChange, FunctionRows
-from profiler.sass.disassembly import disassemble_codes
+from profiler.sass.code_words import CodeReader
 from profiler.sass.listing import Listing
 
 _LINES_SHOWN = 120  # of one function, unless everything is asked for
@@ -107,7 +107,7 @@ def read_changed_code(changes: Sequence[FunctionChange], most: int) -> tuple[Cha
         a, b = change.pair.a, change.pair.b
         if a is None or b is None or not (a.code.code and b.code.code):
             continue
-        rows_a, rows_b = disassemble_codes(a.arch, [a.code.code, b.code.code])
+        rows_a, rows_b = CodeReader(a.arch).rows([a, b])
         if rows_a is not None and rows_b is not None:
             found.append(ChangedCode(change, FunctionRows(a, rows_a), FunctionRows(b, rows_b)))
     return tuple(found)

@@ -20,7 +20,7 @@ from profiler.errors import BuildFailed, CannotJudge, Exit, UnknownName
 from profiler.model.loop_cost import LoopCost, hot_loop
 from profiler.sass.binary_functions import BinaryFunction, read_functions_of
 from profiler.sass.code_changes import ChangeKind, FunctionRows, compare_binaries
-from profiler.sass.disassembly import disassemble_codes
+from profiler.sass.code_words import CodeReader
 
 _SOURCES = (".cu", ".ptx")
 _ARCH = re.compile(r"sm_\d+[af]?")
@@ -311,7 +311,7 @@ def _functions(
             for one in read_functions_of(output)
             if one.code.code and (is_selected is None or is_selected(one.name) or is_selected(one.short_name))
         ]
-        codes = disassemble_codes(build.arch, [one.code.code for one in functions])
+        codes = CodeReader(build.arch).rows(functions)
         for function, rows in zip(functions, codes, strict=True):
             read = FunctionRows(function, rows) if rows is not None else None
             marked = function.code.spills
@@ -321,7 +321,7 @@ def _functions(
                     function,
                     hot_loop(read) if read else None,
                     read is not None,
-                    len(marked) if marked is not None else read.spills.total() if read else None,
+                    len(marked) if marked is not None else read.counted.spills.total() if read else None,
                     changes.get(function.name),
                 )
             )

@@ -6,31 +6,27 @@ import struct
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-
-import numpy as np
 
 from profiler.build.code_images import (
     CODE_FILES,
     CodeImage,
     FunctionBytes,
     ImageFunction,
+    StoredImage,
     code_files,
     function_bytes,
-    read_images,
+    stored_images,
 )
 from profiler.build.kernel_names import function_name, stable_name, without_lambda_numbers
 from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BuildFailed, CannotJudge
 from profiler.evidence.gpu_arch import FIRST_OF_128_BITS, arch_number
 
-_SCHEDULE_BIT = 105  # from here on the 128 bits of an instruction say how it is scheduled
-_SCHEDULE = np.array([0xFFFFFFFFFFFFFFFF, (1 << (_SCHEDULE_BIT - 64)) - 1], dtype=np.uint64)
-# What the linker fills in: an address in 32 bits, or the distance of a call behind it too.
-_RELOCATED = np.array([0x00000000FFFFFFFF, 0xFFFFFFFFFFFC0000], dtype=np.uint64)
 # What zipfile raises for a damaged file, an encrypted entry (RuntimeError) and an unknown compression, a kind
 # of RuntimeError too.
 _DAMAGED_ZIP = (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError)
@@ -71,11 +67,15 @@ class BinaryFunction:
         """Equal for functions of the same instructions in the same order on the same registers."""
         if arch_number(self.arch) < FIRST_OF_128_BITS:
             return self.identity
-        words = np.frombuffer(self.code.code, np.uint64).reshape(-1, 2) & _SCHEDULE
-        for offset, _ in self.code.relocations:
-            words[offset // 16] &= _RELOCATED
-        symbols = tuple((offset, stable_name(symbol)) for offset, symbol in self.code.relocations)
-        return self.arch, words.tobytes(), self.code.constants, symbols
+        # Here: what compares bytes alone needs no NumPy, which takes long to load.
+        from profiler.sass.code_words import unscheduled_words
+
+        return self.arch, unscheduled_words(self).tobytes(), self.code.constants, self.symbols
+
+    @property
+    def symbols(self) -> tuple[tuple[int, str], ...]:
+        """What the linker fills in: offset, and whose address, without hashes of paths."""
+        return tuple((offset, stable_name(symbol)) for offset, symbol in self.code.relocations)
 
     @property
     def facts(self) -> tuple[int | None, ...]:
@@ -95,55 +95,147 @@ def read_functions_of(path: Path) -> list[BinaryFunction]:
 
     Raises BuildFailed for what is damaged or holds no machine code, CannotJudge where it holds PTX alone.
     """
-    if path.is_dir():
-        files = [file for file in code_files(path) if file.suffix.lower() != ".ptx"]
-        functions = [function for file in files for function in _of_file(file, str(file.relative_to(path)))]
-        if not files:
-            raise BuildFailed(f"{path} holds no file of machine code ({', '.join(CODE_FILES)})")
-    elif path.suffix == ".whl":
-        functions = list(_of_wheel(path))
-    else:
-        functions = list(_of_file(path, ""))
+    functions = list[BinaryFunction]()
+    with _Files(path) as files:
+        for label in files.labels:
+            functions += _of_images(files.images(label), label)
     if not functions:
         raise CannotJudge(f"{path} holds no function in machine code")
     return functions
 
 
-def _of_wheel(path: Path) -> Iterator[BinaryFunction]:
+@dataclass(frozen=True)
+class BothSides:
+    """The functions of two binaries."""
+
+    equal: tuple[BinaryFunction, ...]  # of images that both have to the byte
+    a: tuple[BinaryFunction, ...]  # the others of each side
+    b: tuple[BinaryFunction, ...]
+
+
+def read_both(a: Path, b: Path) -> BothSides:
+    """The functions of two binaries; images of both are read once. Raises as read_functions_of does."""
+    equal, rest_a, rest_b = list[BinaryFunction](), list[BinaryFunction](), list[BinaryFunction]()
+    codes: dict[bytes, bytes] = {}  # equal code is in memory once
+    with _Files(a) as files_a, _Files(b) as files_b:
+        for label in dict.fromkeys((*files_a.labels, *files_b.labels)):
+            images_a, images_b = files_a.images(label), files_b.images(label)
+            same, only_a, only_b = _equal_images(images_a, images_b)
+            equal += _of_images(same, label)
+            rest_a += _of_images(only_a, label, codes)
+            rest_b += _of_images(only_b, label, codes)
+            files_a.close(label)
+            files_b.close(label)
+    for path, rest in ((a, rest_a), (b, rest_b)):
+        if not equal and not rest:
+            raise CannotJudge(f"{path} holds no function in machine code")
+    return BothSides(tuple(equal), tuple(rest_a), tuple(rest_b))
+
+
+def _equal_images(
+    a: Sequence[StoredImage], b: Sequence[StoredImage]
+) -> tuple[list[StoredImage], list[StoredImage], list[StoredImage]]:
+    """The images of B that A has too, and those that one side has alone."""
+    by_size: dict[tuple[int, ...], list[StoredImage]] = defaultdict(list)
+    for image in a:
+        by_size[image.size, image.unpacked_size, image.flags].append(image)
+    equal, only_b = list[StoredImage](), list[StoredImage]()
+    for image in b:
+        candidates = by_size[image.size, image.unpacked_size, image.flags]
+        stored = image.stored if candidates else b""
+        place = next((at for at, one in enumerate(candidates) if one.stored == stored), None)
+        if place is None:
+            only_b.append(image)
+        else:
+            equal.append(image)
+            del candidates[place]
+    left = {id(image) for some in by_size.values() for image in some}
+    return equal, [image for image in a if id(image) in left], only_b
+
+
+class _Files:
+    """The files of a binary by label: one, those of a folder, or those packed in a wheel."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._paths: dict[str, Path] = {}
+        self._packed: dict[str, zipfile.ZipInfo] = {}
+        self._stack = ExitStack()
+        if path.is_dir():
+            files = [file for file in code_files(path) if file.suffix.lower() != ".ptx"]
+            self._paths = {str(file.relative_to(path)): file for file in files}
+            if not files:
+                raise BuildFailed(f"{path} holds no file of machine code ({', '.join(CODE_FILES)})")
+        elif path.suffix == ".whl":
+            self._open_wheel()
+        else:
+            self._paths = {"": path}
+        self.labels = [*self._paths, *self._packed]
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def images(self, label: str) -> list[StoredImage]:
+        """Those of one file; none where the binary has no such file."""
+        if label in self._packed:
+            return self._packed_images(label)
+        return list(stored_images(self._paths[label])) if label in self._paths else []
+
+    def close(self, label: str) -> None:
+        """The images of a file are no longer asked for."""
+        if label in self._packed and label in self._paths:
+            self._paths.pop(label).unlink()
+
+    def _open_wheel(self) -> None:
+        try:
+            self._wheel = self._stack.enter_context(zipfile.ZipFile(self.path))
+        except _DAMAGED_ZIP as error:
+            raise self._unreadable(error) from None
+        entries = [
+            entry
+            for entry in self._wheel.infolist()
+            if not entry.is_dir() and (Path(entry.filename).suffix in CODE_FILES or ".so." in entry.filename)
+        ]
+        if sum(entry.file_size for entry in entries) > _MOST_UNPACKED:
+            raise BuildFailed(f"{self.path} unpacks to more than {_MOST_UNPACKED >> 30} GB")
+        self._packed = {entry.filename: entry for entry in entries}
+        self._folder = self._stack.enter_context(scratch_folder())
+
+    def _packed_images(self, label: str) -> list[StoredImage]:
+        file = self._folder / f"{self.labels.index(label)}{Path(label).suffix}"
+        try:
+            with self._wheel.open(self._packed[label]) as packed, file.open("wb") as unpacked:
+                while part := packed.read(1 << 20):
+                    unpacked.write(part)
+        except _DAMAGED_ZIP as error:
+            raise self._unreadable(error) from None
+        self._paths[label] = file
+        try:
+            return [replace(image, path=self.path / label) for image in stored_images(file)]
+        except BuildFailed as error:
+            if "no machine code" in str(error):
+                return []
+            raise BuildFailed(str(error).replace(str(file), str(self.path / label))) from None
+
+    def _unreadable(self, error: BaseException) -> BuildFailed:
+        return BuildFailed(f"{self.path} cannot be read as a wheel: {error}")
+
+
+def _of_images(
+    images: Iterable[StoredImage], label: str, codes: dict[bytes, bytes] | None = None
+) -> Iterator[BinaryFunction]:
+    for stored in images:
+        yield from _of_image(stored.image(), label, stored.path, {} if codes is None else codes)
+
+
+def _of_image(
+    image: CodeImage, label: str, path: Path, codes: dict[bytes, bytes]
+) -> Iterator[BinaryFunction]:
     try:
-        with zipfile.ZipFile(path) as wheel, scratch_folder() as folder:
-            entries = [
-                entry
-                for entry in wheel.infolist()
-                if not entry.is_dir()
-                and (Path(entry.filename).suffix in CODE_FILES or ".so." in entry.filename)
-            ]
-            if sum(entry.file_size for entry in entries) > _MOST_UNPACKED:
-                raise BuildFailed(f"{path} unpacks to more than {_MOST_UNPACKED >> 30} GB")
-            for number, entry in enumerate(entries):
-                file = folder / f"{number}{Path(entry.filename).suffix}"
-                with wheel.open(entry) as packed, file.open("wb") as unpacked:
-                    while part := packed.read(1 << 20):
-                        unpacked.write(part)
-                try:
-                    yield from _of_file(file, entry.filename)
-                except BuildFailed as error:
-                    if "no machine code" not in str(error):
-                        raise BuildFailed(f"{path}: {entry.filename}: {error}") from None
-                finally:
-                    file.unlink()
-    except _DAMAGED_ZIP as error:
-        raise BuildFailed(f"{path} cannot be read as a wheel: {error}") from None
-
-
-def _of_file(path: Path, label: str) -> Iterator[BinaryFunction]:
-    for image in read_images(path):
-        yield from _of_image(image, label, path)
-
-
-def _of_image(image: CodeImage, label: str, path: Path) -> Iterator[BinaryFunction]:
-    try:
-        codes = function_bytes(image.content)
+        found = function_bytes(image)
     except (struct.error, ValueError, IndexError, OverflowError, BuildFailed) as error:
         raise BuildFailed(f"{path} is damaged: image {image.number}: {error}") from None
     functions = [*image.functions]
@@ -151,11 +243,11 @@ def _of_image(image: CodeImage, label: str, path: Path) -> Iterator[BinaryFuncti
     known = {function.name for function in functions}
     functions += [
         ImageFunction(name, False, None, None, 0)
-        for name in codes
-        if name not in known and not codes[name].code
+        for name in found
+        if name not in known and not found[name].code
     ]
     for function in functions:
-        code = codes[function.name]
+        code = found[function.name]
         yield BinaryFunction(
             label,
             image.arch,
@@ -165,7 +257,7 @@ def _of_image(image: CodeImage, label: str, path: Path) -> Iterator[BinaryFuncti
             function.stack_bytes,
             code.shared_bytes,
             code.max_threads,
-            code,
+            replace(code, code=codes.setdefault(code.code, code.code)),
         )
 
 
@@ -191,7 +283,9 @@ class FunctionPair:
     @property
     def is_renamed(self) -> bool:
         """Whether its name is another one, hashes of paths left out."""
-        return bool(self.a and self.b and stable_name(self.a.name) != stable_name(self.b.name))
+        if self.a is None or self.b is None or self.a.name == self.b.name:
+            return False
+        return stable_name(self.a.name) != stable_name(self.b.name)
 
 
 def pair_functions(a: Sequence[BinaryFunction], b: Sequence[BinaryFunction]) -> list[FunctionPair]:

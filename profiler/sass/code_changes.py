@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
 from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
 
 from profiler.errors import UnknownName
 from profiler.evidence.opcodes import base_opcode, is_matrix_multiply, opcode_class
@@ -16,12 +19,13 @@ from profiler.sass.binary_functions import (
     BinaryFunction,
     FunctionPair,
     pair_functions,
-    read_functions_of,
+    read_both,
 )
-from profiler.sass.disassembly import disassemble_codes
+from profiler.sass.code_words import INSTRUCTION_BYTES, PADDING, CodeReader, FunctionCounts
 from profiler.sass.listing import SassLine
 from profiler.sass.loops import BlockGraph, block_graph
-from profiler.sass.value_flow import RowFlow, colours, value_flow
+from profiler.sass.register_operands import NEVER, register_use
+from profiler.sass.value_flow import RowFlow, SourceFlow, colours, instruction_form, value_flow
 
 _WIDTH = re.compile(r"\.(U8|S8|U16|S16|64|128|256)\b")
 _WIDE_MEMORY = frozenset(
@@ -66,8 +70,8 @@ _BARRIERS = frozenset(
         "BSYNC",
     )
 )
-_NOTHING = frozenset(("NOP",))
-_MOST_AT_ONCE = 2_000_000  # bytes of code, of which nvdisasm takes seconds
+_MOST_AT_ONCE = 16_000_000  # bytes of code of which instructions are counted
+_MOST_TEXT_AT_ONCE = 2_000_000  # bytes of code of which the text is read
 _GROWN = 1.5  # times the work of an unrolled loop, at least
 _UNROLLED = 0.12  # how far the growth of single opcodes may lie from that of all in an unrolled loop
 
@@ -78,6 +82,7 @@ _MATH = frozenset(
 _MOVE = "HFMA2.MMA"  # how ptxas writes a constant to a register where the other pipes are busy
 _MOVES = frozenset(("LDG", "LDS", "LDSM", "LDGSTS", "STG", "STS"))
 
+_Read = TypeVar("_Read")
 _Namer = Callable[[str], str]  # what an opcode is counted as; "" where it is not counted
 
 
@@ -153,47 +158,43 @@ class FunctionRows:
 
     @cached_property
     def flows(self) -> tuple[RowFlow, ...]:
-        """What each instruction computes from."""
-        return value_flow(self.rows, self.graph)
+        """What each instruction computes from, and whose address the linker writes into it."""
+        flows = list(value_flow(self.rows, self.graph))
+        for offset, symbol in self.function.symbols:
+            if (place := offset // INSTRUCTION_BYTES) < len(flows):
+                flows[place] = flows[place]._replace(
+                    sources=(*flows[place].sources, SourceFlow(f"address of {symbol}", ()))
+                )
+        return tuple(flows)
+
+    @cached_property
+    def forms(self) -> Counter[Hashable]:
+        """The instructions by what they are with their numbers, without where values come from, and depth."""
+        symbols = {offset // INSTRUCTION_BYTES: symbol for offset, symbol in self.function.symbols}
+        return Counter(
+            (instruction_form(self.rows[at]), symbols.get(at), self.graph.depths[at]) for at in self.live
+        )
 
     @cached_property
     def live(self) -> tuple[int, ...]:
-        """The positions of instructions that can run: neither padding nor behind a guard that never holds."""
+        """The positions of instructions but for padding and what stands behind a guard that never holds."""
+        ends = {self.graph.starts[block] for block in self.graph.ends}
         return tuple(
             position
-            for position, flow in enumerate(self.flows)
-            if base_opcode(flow.opcode) not in _NOTHING and not self._is_end(position)
-        )
-
-    def _is_end(self, position: int) -> bool:
-        block = self.graph.block_of[position]
-        return (
-            self.flows[position].opcode == "BRA"
-            and self.flows[position].target == block
-            and not (self.graph.successors[block])
+            for position, row in enumerate(self.rows)
+            if self._opcode(row) not in PADDING and position not in ends
         )
 
     @cached_property
-    def counts(self) -> Counter[tuple[str, int]]:
-        """Instructions by opcode and depth."""
-        return Counter((self.flows[at].opcode, self.graph.depths[at]) for at in self.live)
+    def counted(self) -> FunctionCounts:
+        """The instructions by opcode and depth."""
+        opcodes = list(map(self._opcode, self.rows))
+        numbers = {opcode: number for number, opcode in enumerate(dict.fromkeys(opcodes))}
+        kinds = np.array([numbers[opcode] for opcode in opcodes], dtype=np.intp)
+        return FunctionCounts(self.function, self.graph, tuple(numbers), kinds)
 
-    @cached_property
-    def spills(self) -> Counter[tuple[str, int]]:
-        """Spills by opcode and depth: those that ptxas marks, else all accesses of local memory."""
-        marked = self.function.code.spills
-        at = {row.offset: place for place, row in enumerate(self.rows)}
-        places: Iterable[int]
-        if marked is not None:
-            places = [at[offset] for offset in marked if offset in at]
-        else:
-            places = [place for place in self.live if base_opcode(self.flows[place].opcode) in ("LDL", "STL")]
-        return Counter((base_opcode(self.flows[place].opcode), self.graph.depths[place]) for place in places)
-
-    @property
-    def has_marked_spills(self) -> bool:
-        """Whether ptxas says which instructions are spills."""
-        return self.function.code.spills is not None
+    def _opcode(self, row: SassLine) -> str:
+        return "NOP" if register_use(row.text or "").condition == NEVER else row.opcode
 
 
 def quick_change(pair: FunctionPair) -> FunctionChange | None:
@@ -213,35 +214,19 @@ def quick_change(pair: FunctionPair) -> FunctionChange | None:
     return FunctionChange(pair, _in_order(kinds))
 
 
-def read_change(pair: FunctionPair, a: FunctionRows, b: FunctionRows) -> FunctionChange:
-    """The change of a pair that quick_change does not know, from the instructions of both sides."""
-    kinds = [ChangeKind.RENAMED] if pair.is_renamed else []
-    if a.function.facts != b.function.facts:
-        kinds.append(ChangeKind.RESOURCES)
-    same_numbers = a.function.code.constants == b.function.code.constants
-    if same_numbers and _is_same_flow(a, b):
-        return FunctionChange(pair, _in_order([*kinds, ChangeKind.REGISTERS]))
-    same_loops = _loop_shape(a.graph) == _loop_shape(b.graph)
-    colours_a, colours_b = (
-        Counter(found[at] for at in side.live)
-        for side in (a, b)
-        for found in [colours(side.flows, side.graph.depths)]
-    )
-    if same_numbers and same_loops and colours_a == colours_b:
-        return FunctionChange(pair, _in_order([*kinds, ChangeKind.REORDERED]))
-    counts = list(_spill_changes(a, b))
-    if counts:
-        kinds.append(ChangeKind.SPILLS)
-    if not same_loops:
-        kinds.append(ChangeKind.LOOPS)
+def count_change(pair: FunctionPair, a: FunctionCounts, b: FunctionCounts) -> FunctionChange | None:
+    """The change of a pair that numbers of instructions say; None where both have the same of each opcode.
+
+    Whoever has them, and as many loops, may do the same: only what is computed from what can tell.
+    """
+    if a.counts == b.counts and _loop_shape(a.graph) == _loop_shape(b.graph):
+        return None
+    kinds, counts = _first_kinds(pair, a, b)
+    if a.counts == b.counts:
+        return FunctionChange(pair, _in_order(kinds), tuple(counts))
     growth = _unrolling(a, b)
     if growth or _is_unrolled_whole(a, b):
         kinds.append(ChangeKind.UNROLL)
-    if not same_numbers:
-        kinds.append(ChangeKind.CONSTANTS)
-    if a.counts == b.counts:
-        kinds.append(ChangeKind.CONSTANTS if _forms(a) != _forms(b) else ChangeKind.OPERANDS)
-        return FunctionChange(pair, _in_order(kinds), tuple(counts))
     if _share(a, _matrix_name).keys() != _share(b, _matrix_name).keys():
         kinds.append(ChangeKind.MMA)
         counts += _differences(ChangeKind.MMA, a, b, _matrix_name)
@@ -260,6 +245,42 @@ def read_change(pair: FunctionPair, a: FunctionRows, b: FunctionRows) -> Functio
     if not kinds or any(change.kind is ChangeKind.OPCODES for change in counts):
         kinds.append(ChangeKind.OPCODES)
     return FunctionChange(pair, _in_order(kinds), tuple(counts))
+
+
+def _first_kinds(
+    pair: FunctionPair, a: FunctionCounts, b: FunctionCounts
+) -> tuple[list[ChangeKind], list[CountChange]]:
+    """What is asked of every pair: name, what a launch takes, spills, loops, constant banks."""
+    kinds = [ChangeKind.RENAMED] if pair.is_renamed else []
+    if a.function.facts != b.function.facts:
+        kinds.append(ChangeKind.RESOURCES)
+    counts = _spill_changes(a, b)
+    if counts:
+        kinds.append(ChangeKind.SPILLS)
+    if _loop_shape(a.graph) != _loop_shape(b.graph):
+        kinds.append(ChangeKind.LOOPS)
+    if a.function.code.constants != b.function.code.constants:
+        kinds.append(ChangeKind.CONSTANTS)
+    return kinds, counts
+
+
+def read_change(pair: FunctionPair, a: FunctionRows, b: FunctionRows) -> FunctionChange:
+    """The change of a pair that quick_change does not know, from the text of both sides."""
+    if change := count_change(pair, a.counted, b.counted):
+        return change
+    kinds, counts = _first_kinds(pair, a.counted, b.counted)
+    if a.forms != b.forms:
+        kinds.append(ChangeKind.CONSTANTS)
+    elif not _is_same_flow(a, b) and _colours(a) != _colours(b):
+        kinds.append(ChangeKind.OPERANDS)
+    elif ChangeKind.CONSTANTS not in kinds:
+        kinds.append(ChangeKind.REGISTERS if _is_same_flow(a, b) else ChangeKind.REORDERED)
+    return FunctionChange(pair, _in_order(kinds), tuple(counts))
+
+
+def _colours(side: FunctionRows) -> Counter[int]:
+    found = colours(side.flows, side.graph.depths)
+    return Counter(found[at] for at in side.live)
 
 
 def _in_order(kinds: Iterable[ChangeKind]) -> tuple[ChangeKind, ...]:
@@ -310,19 +331,7 @@ def _loop_shape(graph: BlockGraph) -> list[int]:
     return sorted(max(graph.depth[block] for block in loop) for loop in graph.loops)
 
 
-def _forms(side: FunctionRows) -> Counter[tuple[object, ...]]:
-    """The instructions by what they are with their numbers, and without where values come from."""
-    return Counter(
-        (
-            side.flows[at].opcode,
-            tuple(source.form for source in side.flows[at].sources),
-            side.graph.depths[at],
-        )
-        for at in side.live
-    )
-
-
-def _share(side: FunctionRows, name: _Namer) -> Counter[str]:
+def _share(side: FunctionCounts, name: _Namer) -> Counter[str]:
     found: Counter[str] = Counter()
     for (opcode, _), count in side.counts.items():
         if what := name(opcode):
@@ -355,7 +364,7 @@ def counted_as(opcode: str) -> str:
     return _matrix_name(opcode) or _memory_width(opcode) or _barrier_name(opcode) or opcode_class(opcode)
 
 
-def _differences(kind: ChangeKind, a: FunctionRows, b: FunctionRows, name: _Namer) -> list[CountChange]:
+def _differences(kind: ChangeKind, a: FunctionCounts, b: FunctionCounts, name: _Namer) -> list[CountChange]:
     totals: list[Counter[tuple[str, int]]] = [Counter(), Counter()]
     for total, side in zip(totals, (a, b), strict=True):
         for (opcode, depth), count in side.counts.items():
@@ -374,7 +383,7 @@ def _count_changes(
     ]
 
 
-def _spill_changes(a: FunctionRows, b: FunctionRows) -> list[CountChange]:
+def _spill_changes(a: FunctionCounts, b: FunctionCounts) -> list[CountChange]:
     """Where one side marks its spills and the other has none to mark, the other has none."""
     spills_a, spills_b = a.spills, b.spills
     if a.has_marked_spills != b.has_marked_spills:
@@ -385,7 +394,7 @@ def _spill_changes(a: FunctionRows, b: FunctionRows) -> list[CountChange]:
     return _count_changes(ChangeKind.SPILLS, spills_a, spills_b)
 
 
-def _widths_differ(a: FunctionRows, b: FunctionRows) -> bool:
+def _widths_differ(a: FunctionCounts, b: FunctionCounts) -> bool:
     """Whether some kind of access has other widths in B: another mix, not only another number."""
     mixes = []
     for side in (a, b):
@@ -402,7 +411,7 @@ def _widths_differ(a: FunctionRows, b: FunctionRows) -> bool:
     return False
 
 
-def _barriers_differ(a: FunctionRows, b: FunctionRows, growth: Mapping[int, float]) -> bool:
+def _barriers_differ(a: FunctionCounts, b: FunctionCounts, growth: Mapping[int, float]) -> bool:
     """Whether barriers and waits changed by more than the loop that they are in."""
     for change in _differences(ChangeKind.BARRIERS, a, b, _barrier_name):
         if change.what in ("BSSY", "BSYNC"):
@@ -413,7 +422,7 @@ def _barriers_differ(a: FunctionRows, b: FunctionRows, growth: Mapping[int, floa
     return False
 
 
-def _unrolling(a: FunctionRows, b: FunctionRows) -> dict[int, float]:
+def _unrolling(a: FunctionCounts, b: FunctionCounts) -> dict[int, float]:
     """How much more work each depth has in B, where all that it computes and moves grew alike.
 
     What is moved counts by its bytes, as wider accesses follow from unrolling; but their number must grow too
@@ -436,7 +445,7 @@ def _unrolling(a: FunctionRows, b: FunctionRows) -> dict[int, float]:
     return grown
 
 
-def _is_unrolled_whole(a: FunctionRows, b: FunctionRows) -> bool:
+def _is_unrolled_whole(a: FunctionCounts, b: FunctionCounts) -> bool:
     """Whether one side has loops fewer and computes with more instructions: a loop lies there in full."""
     fewer, more = (b, a) if len(b.graph.loops) < len(a.graph.loops) else (a, b)
     if len(fewer.graph.loops) == len(more.graph.loops):
@@ -454,7 +463,7 @@ def _work_name(opcode: str) -> str:
     return _math_name(opcode) or _memory_width(opcode)
 
 
-def _work(side: FunctionRows, depth: int) -> tuple[Counter[str], Counter[str], Counter[str]]:
+def _work(side: FunctionCounts, depth: int) -> tuple[Counter[str], Counter[str], Counter[str]]:
     """Of one depth, by opcode: what it computes with, the accesses of memory, and their bytes a thread."""
     maths, moved, sizes = Counter[str](), Counter[str](), Counter[str]()
     for (opcode, at), count in side.counts.items():
@@ -506,61 +515,83 @@ def compare_binaries(
     holds PTX alone or nvdisasm is missing and instructions have to be read, UnknownName where nothing of
     either side is selected.
     """
-    sides = []
-    for path in (a, b):
-        functions = read_functions_of(path)
-        arches = sorted({function.arch for function in functions})
-        sides.append(
-            [
-                function
-                for function in functions
-                if (arch is None or function.arch == arch)
-                and (is_selected is None or is_selected(function.name) or is_selected(function.short_name))
-            ]
-        )
+    both = read_both(a, b)
+    for path, own in ((a, both.a), (b, both.b)):
+        arches = sorted({function.arch for function in (*both.equal, *own)})
         if arch is not None and arch not in arches:
             raise UnknownName(f"{path} has no machine code for {arch}; there is {', '.join(arches)}")
-    if not any(sides):
+    equal, only_a, only_b = (
+        [
+            function
+            for function in some
+            if (arch is None or function.arch == arch)
+            and (is_selected is None or is_selected(function.name) or is_selected(function.short_name))
+        ]
+        for some in (both.equal, both.a, both.b)
+    )
+    if not (equal or only_a or only_b):
         raise UnknownName(f"neither {a} nor {b} has such a function")
-    pairs = pair_functions(*sides)
+    pairs = pair_functions(only_a, only_b)
     changes = [quick_change(pair) for pair in pairs]
     unread: dict[str, list[int]] = defaultdict(list)
     for place, (pair, change) in enumerate(zip(pairs, changes, strict=True)):
         if change is None:
             unread[pair.either.arch].append(place)
     for target, places in unread.items():
-        for some in _chunks(places, lambda place: pairs[place].code_bytes):
-            for place, change in zip(
-                some, _read_changes(target, [pairs[place] for place in some]), strict=True
-            ):
-                changes[place] = change
+        found = read_changes(target, [pairs[place] for place in places])
+        for place, change in zip(places, found, strict=True):
+            changes[place] = change
+    changes += [FunctionChange(FunctionPair(one, one), (ChangeKind.SAME,)) for one in equal]
     known = [change for change in changes if change is not None]
     known.sort(key=lambda change: (change.kind.rank, -(change.depth or 0), -change.pair.code_bytes))
     return CodeChanges(a.name, b.name, tuple(known))
 
 
-def _chunks(places: Sequence[int], size: Callable[[int], int]) -> Iterator[list[int]]:
-    """Places in groups of about as much code as one call of nvdisasm reads."""
+def read_changes(arch: str, pairs: Sequence[FunctionPair]) -> list[FunctionChange]:
+    """The changes of pairs of functions for one architecture, from their instructions.
+
+    Most are known from how many instructions there are of each opcode; of the others the text is read. Raises
+    CannotJudge where nvdisasm is missing.
+    """
+    reader = CodeReader(arch)
+    changes: dict[int, FunctionChange] = {}
+    for places in _chunks(pairs, range(len(pairs)), _MOST_AT_ONCE):
+        for place, count_a, count_b in _both_sides(pairs, places, reader.count):
+            if count_a is None or count_b is None:
+                changes[place] = FunctionChange(pairs[place], (ChangeKind.NOT_READ,))
+            elif change := count_change(pairs[place], count_a, count_b):
+                changes[place] = change
+    rest = [place for place in range(len(pairs)) if place not in changes]
+    for places in _chunks(pairs, rest, _MOST_TEXT_AT_ONCE):
+        for place, rows_a, rows_b in _both_sides(pairs, places, reader.rows):
+            a, b = pairs[place].a, pairs[place].b
+            if a is None or b is None or rows_a is None or rows_b is None:
+                changes[place] = FunctionChange(pairs[place], (ChangeKind.NOT_READ,))
+            else:
+                changes[place] = read_change(pairs[place], FunctionRows(a, rows_a), FunctionRows(b, rows_b))
+    return [changes[place] for place in range(len(pairs))]
+
+
+def _both_sides(
+    pairs: Sequence[FunctionPair],
+    places: Sequence[int],
+    read: Callable[[Sequence[BinaryFunction]], Sequence[_Read]],
+) -> Iterator[tuple[int, _Read, _Read]]:
+    """Of some pairs what is read of their functions, all at once."""
+    functions = [one for place in places for one in (pairs[place].a, pairs[place].b) if one is not None]
+    found = iter(read(functions))
+    return ((place, next(found), next(found)) for place in places)
+
+
+def _chunks(pairs: Sequence[FunctionPair], places: Iterable[int], most: int) -> Iterator[list[int]]:
+    """Places of pairs in groups of so many bytes of code, or of one pair."""
     group, total = list[int](), 0
     for place in places:
-        if group and total + size(place) > _MOST_AT_ONCE:
+        size = pairs[place].code_bytes
+        if group and total + size > most:
             yield group
             group, total = [], 0
         group.append(place)
-        total += size(place)
+        total += size
     if group:
         yield group
-
-
-def _read_changes(arch: str, pairs: Sequence[FunctionPair]) -> list[FunctionChange]:
-    functions = [function for pair in pairs for function in (pair.a, pair.b) if function]
-    rows = disassemble_codes(arch, [function.code.code for function in functions])
-    read = iter(zip(functions, rows, strict=True))
-    found = []
-    for pair in pairs:
-        (a, rows_a), (b, rows_b) = next(read), next(read)
-        if rows_a is None or rows_b is None:
-            found.append(FunctionChange(pair, (ChangeKind.NOT_READ,)))
-        else:
-            found.append(read_change(pair, FunctionRows(a, rows_a), FunctionRows(b, rows_b)))
-    return found

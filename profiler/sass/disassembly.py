@@ -8,7 +8,6 @@ import re
 import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from pathlib import Path
 
 from profiler.build import opcode_counts
@@ -19,7 +18,7 @@ from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
 from profiler.evidence.gpu_arch import disassembled_as
 from profiler.evidence.naming import brief_list
-from profiler.sass.listing import FileLine, FunctionCode, Listing, SassLine, function_rows, make_listing
+from profiler.sass.listing import FileLine, FunctionCode, Listing, make_listing
 
 _LINE_INFO = re.compile(r'//## File "(.*?)", line (\d+)')
 # Sources that come with a compiler: what a reader wants of code inlined from them is the line of the call.
@@ -54,6 +53,12 @@ _TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.MULTILINE)
 TOO_NEW = re.compile(
     r"Unsupported \.(version|target)|not defined for option 'gpu-name'|specified by \.target is higher", re.I
 )
+_UNKNOWN_AT = re.compile(r"at address (0x[0-9a-f]+)")
+# The high 64 bits of an instruction that waits for nothing and sets no barrier: some of those with other
+# bits there, such as a store that sets a barrier for its result, nvdisasm does not know.
+NEUTRAL_SCHEDULE = 0x000FE20000000000
+_NOP = (0x7918).to_bytes(8, "little") + NEUTRAL_SCHEDULE.to_bytes(8, "little")
+_MOST_TRIES = 20  # of leaving out what is no instruction
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 
 
@@ -104,35 +109,44 @@ def library_functions(path: Path, arch: str) -> tuple[FunctionCode, ...]:
     return parse_functions(sass, lines)
 
 
-def disassemble_codes(arch: str, codes: Sequence[bytes]) -> list[tuple[SassLine, ...] | None]:
-    """The lines of the machine code of each of some functions, without their files, by nvdisasm.
+def disassemble_words(arch: str, words: bytes, first_address: int = 0) -> list[str | None]:
+    """The text of each instruction of 128 bits, one behind the other from an address on, by nvdisasm.
 
-    arch: sm_90a. None for code that nvdisasm cannot read: it prints nothing at all where one word is wrong,
-    and toolkit 13 knows nothing before Turing, as which it reads Volta. Raises CannotJudge where the tool is
+    arch: sm_90a. None for what is no instruction, and for all where nvdisasm does not know the architecture:
+    toolkit 13 knows nothing before Turing, as which it reads Volta. Raises CannotJudge where the tool is
     missing, BuildFailed where it does not end.
     """
+    count = len(words) // opcode_counts.INSTRUCTION_BYTES
     target = disassembled_as(arch).replace("sm_", "SM")
+    code, unknown = bytearray(words), set[int]()
     with scratch_folder() as folder:
         file = folder / "code.bin"
-        file.write_bytes(b"".join(codes))
-        try:
-            text = _run_tool("nvdisasm", "--binary", target, str(file))
-        except BuildFailed as error:
-            if "is not defined for option" in str(error):
-                return [None] * len(codes)
-            if "did not end" in str(error):
-                raise
-            text = ""
-    instructions = [found for line in text.splitlines() if (found := read_line(line))]
-    counts = [len(code) // opcode_counts.INSTRUCTION_BYTES for code in codes]
-    if len(instructions) != sum(counts):
-        half = len(codes) // 2
-        if not half:
-            return [None]
-        return disassemble_codes(arch, codes[:half]) + disassemble_codes(arch, codes[half:])
-    ends = list(accumulate(counts))
-    parts = [instructions[end - count : end] for count, end in zip(counts, ends, strict=True)]
-    return [*function_rows(parts)]
+        for _ in range(_MOST_TRIES):
+            file.write_bytes(code)
+            try:
+                text = _run_tool(
+                    "nvdisasm", "--binary", target, "--base-address", hex(first_address), str(file)
+                )
+            except _ToolFailed as error:
+                # It prints nothing at all where one word is wrong, but the address of each that is.
+                places = {
+                    (int(address, 16) - first_address) // opcode_counts.INSTRUCTION_BYTES
+                    for address in _UNKNOWN_AT.findall(error.output)
+                }
+                if not places - unknown:
+                    return [None] * count
+                unknown |= places
+                for place in places:
+                    code[16 * place : 16 * place + 16] = _NOP
+                continue
+            found = dict(line for row in text.splitlines() if (line := read_line(row)))
+            return [
+                None
+                if place in unknown
+                else found.get(first_address + opcode_counts.INSTRUCTION_BYTES * place)
+                for place in range(count)
+            ]
+    return [None] * count
 
 
 def parse_functions(sass: str, lines: Mapping[tuple[str, int], FileLine]) -> tuple[FunctionCode, ...]:
@@ -279,8 +293,17 @@ def _run_tool(name: str, *arguments: str) -> str:
             f"{name} did not end within {opcode_counts.TIME_LIMIT_S} s on {arguments[-1]}"
         ) from None
     if process.returncode:
-        words = (process.stderr or process.stdout).strip().splitlines()
-        raise BuildFailed(
+        output = process.stderr or process.stdout
+        words = output.strip().splitlines()
+        error = _ToolFailed(
             f"{name} cannot read {arguments[-1]}: {words[-1] if words else 'it printed nothing'}"
         )
+        error.output = output
+        raise error
     return process.stdout
+
+
+class _ToolFailed(BuildFailed):
+    """A tool says that it cannot read its file."""
+
+    output = ""  # all that it said

@@ -30,6 +30,7 @@ MASKED_ADDRESS = "<target>"  # what masked text has for an address of code
 _BRANCHES = "BRA BRX BRXU JMP JMX JMXU CALL RET BSSY BREAK BMOV WARPSYNC LEPC"
 _OLD_BRANCHES = "SSY PBK PCNT PRET CAL JCAL"
 _FLOW = frozenset(f"{_BRANCHES} {_OLD_BRANCHES}".split())
+_INDIRECT = frozenset(("BRX", "BRXU", "JMX", "JMXU"))
 _SYMBOL = re.compile(r"`\(([^)]*)\)\s*")  # `(.L_x_12)
 _LAST_HEX = re.compile(r"(0x[0-9a-f]+)(\s*)$")
 _RETURN = re.compile(r"\b(U?MOV(?:32I)?|IMAD\.MOV\.U32)\b.*?,\s*(0x[0-9a-f]+)$")
@@ -268,6 +269,15 @@ def _read(
     if loaded and return_offset is not None and int(loaded[2], 16) == return_offset:
         return text, text[: loaded.start(2)] + MASKED_ADDRESS, opcode, (address[0], return_offset)
     return text, text, opcode, None
+
+
+def code_address(text: str) -> int | None:
+    """Which address of code an instruction names by its distance; None where it names none."""
+    words = split_instruction(text)
+    if words is None or words.base not in _FLOW or words.base in _INDIRECT or ".ABS" in words.opcode:
+        return None
+    last = _LAST_HEX.search(text)
+    return int(last[1], 16) if last and _is_address(words.opcode, text) else None
 
 
 def _is_address(opcode: str, text: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 from profiler.sass.listing import FileLine, Listing, SassLine
+from profiler.sass.loops import make_graph, read_jumps
 from profiler.sass.register_operands import NEVER, RegisterUse, opposite, predicate_of, register_use
 
 # What is live, as the bits of registers by the condition under which it is: 0 whatever happens, else the
@@ -72,57 +72,37 @@ def count_live_registers(listing: Listing) -> tuple[LiveRegisters, ...]:
 
 def _function(listing: Listing, index: int, lines: range) -> LiveRegisters:
     rows = [listing.lines[position] for position in lines]
-    analysis = _Analysis(rows, index)
+    analysis = _Analysis(rows)
     sources = tuple(row.source for row in rows)
     return LiveRegisters(
         listing.functions[index], lines.start, analysis.counts(), sources, analysis.unknown_calls
     )
 
 
-_JUMPS = frozenset(("BRA", "JMP"))
-_INDIRECT = frozenset(("BRX", "BRXU", "JMX", "JMXU"))
-_LEAVES = frozenset(("EXIT", "RET", "KILL"))
 _EVERYTHING = (1 << 255) - 1
 
 
 class _Analysis:
-    """Backward data flow over the code of one function: blocks, their successors, calls inside of it."""
+    """Backward data flow over the blocks of one function, with calls inside of it."""
 
-    def __init__(self, rows: Sequence[SassLine], function: int) -> None:
-        at = {row.offset: position for position, row in enumerate(rows)}
+    def __init__(self, rows: Sequence[SassLine]) -> None:
         self.uses = [register_use(row.text) if row.text else _NOTHING for row in rows]
-        self.bases = [row.opcode.partition(".")[0] for row in rows]
-        self.has_condition = [  # beside its guard
-            base in _JUMPS and "," in (row.text or "") for base, row in zip(self.bases, rows, strict=True)
-        ]
-        self.targets = [
-            at.get(row.target[1]) if row.target and row.target[0] == function else None for row in rows
-        ]
-        self.starts = self._block_starts()
-        self.ends = dict(pairwise([*self.starts, len(rows)]))
+        self.jumps = read_jumps(rows)
+        self.graph = make_graph(self.jumps, len(rows))
+        self.called = dict(self.graph.calls)
         self.unknown_calls = sum(
-            base == "CALL" and target is None and use.condition != NEVER
-            for base, target, use in zip(self.bases, self.targets, self.uses, strict=True)
+            jump.base == "CALL" and jump.target is None and jump.condition != NEVER
+            for jump in self.jumps.values()
         )
-        # By first instruction what called code needs, with nothing and with everything live behind the call.
+        # By block what called code needs, with nothing and with everything live behind the call.
         self.callees: dict[int, tuple[int, int]] = {}
-        # Calls whose code is still to be counted, and all that were found: first instruction, what is live
-        # behind the call. Called code may call itself, or be the loop that the call is in.
+        # Calls whose code is still to be counted, and all that were found: first block, what is live behind
+        # the call. Called code may call itself, or be the loop that the call is in.
         self.entered: list[tuple[int, int]] = []
         self.found: set[tuple[int, int]] = set()
         self.most = [0] * len(rows)
         # The stack pointer stays for the whole kernel, whether any instruction needs it again or not.
         self.stack_pointer = _STACK_POINTER if any(use.writes & _STACK_POINTER for use in self.uses) else 0
-
-    def _block_starts(self) -> list[int]:
-        starts = {0}
-        for position, base in enumerate(self.bases):
-            target = self.targets[position]
-            if base in _JUMPS or base in _INDIRECT or base in _LEAVES or base == "CALL":
-                starts.add(position + 1)
-                if target is not None:
-                    starts.add(target)
-        return sorted(start for start in starts if start < len(self.bases))
 
     def counts(self) -> tuple[int, ...]:
         """Live registers by instruction; 0 where no path leads."""
@@ -137,17 +117,12 @@ class _Analysis:
 
         Code may call itself, and ptxas makes calls into the loop that they are in.
         """
-        self.callees = {
-            target: (0, 0)
-            for base, target in zip(self.bases, self.targets, strict=True)
-            if base == "CALL" and target is not None
-        }
+        self.callees = dict.fromkeys(self.called.values(), (0, 0))
         users: dict[int, list[int]] = {entry: [] for entry in self.callees}
         for entry in self.callees:
-            for block in self._reachable(entry):
-                last = self.ends[block] - 1
-                if self.bases[last] == "CALL" and (called := self.targets[last]) is not None:
-                    users[called].append(entry)
+            for block in self.graph.reachable(entry):
+                if block in self.called:
+                    users[self.called[block]].append(entry)
         pending = sorted(self.callees)
         while pending:
             entry = pending.pop()
@@ -160,34 +135,16 @@ class _Analysis:
                 self.callees[entry] = summary
                 pending += [user for user in users[entry] if user not in pending]
 
-    def _successors(self, start: int) -> list[tuple[int, int]]:
-        """The blocks that may follow one, with the guard under which they do; 0 for no guard."""
-        last = self.ends[start] - 1
-        base, target, condition = self.bases[last], self.targets[last], self.uses[last].condition
-        following = [(last + 1, 0)] if last + 1 < len(self.bases) else []
-        if condition == NEVER:
-            return following
-        if base in _JUMPS:
-            taken = [(target, condition)] if target is not None else []
-            if self.has_condition[last]:
-                return taken + following
-            return taken + [(place, opposite(condition)) for place, _ in following if condition]
-        if base in _INDIRECT:  # the table of its targets is not in the listing
-            return [(place, 0) for place in self.starts]
-        if base in _LEAVES:
-            return [(place, opposite(condition)) for place, _ in following if condition]
-        return following
-
     def _solve(self, entry: int, after_return: int, is_counted: bool) -> int:
-        """What is live at an instruction from which on code is entered, whatever the predicates.
+        """What is live before a block at which code is entered, whatever the predicates.
 
         after_return: what is live behind RET, which is where such code goes back to.
         """
-        blocks = self._reachable(entry)
+        blocks = self.graph.reachable(entry)
         before: dict[int, _Live] = {block: {} for block in blocks}
         users: dict[int, list[int]] = {block: [] for block in blocks}
         for block in blocks:
-            for following, _ in self._successors(block):
+            for following, _ in self.graph.edges[block]:
                 users[following].append(block)
         pending = sorted(blocks)
         while pending:
@@ -201,38 +158,31 @@ class _Analysis:
                 self._block(block, before, after_return, self.most)
         return _union(before[entry])
 
-    def _reachable(self, entry: int) -> set[int]:
-        found, pending = {entry}, [entry]
-        while pending:
-            for following, _ in self._successors(pending.pop()):
-                if following not in found:
-                    found.add(following)
-                    pending.append(following)
-        return found
-
     def _block(
-        self, start: int, before: Mapping[int, _Live], after_return: int, most: list[int] | None
+        self, block: int, before: Mapping[int, _Live], after_return: int, most: list[int] | None
     ) -> _Live:
         """What is live before a block, from what is live before those that follow."""
         live: _Live = {}
-        for following, condition in self._successors(start):
+        for following, condition in self.graph.edges[block]:
             _add(live, _on_edge(before[following], condition))
-        for position in range(self.ends[start] - 1, start - 1, -1):
-            use, base = self.uses[position], self.bases[position]
+        start, end = self.graph.ranges[block]
+        for position in range(end - 1, start - 1, -1):
+            use, jump = self.uses[position], self.jumps.get(position)
+            base = jump.base if jump else ""
             if base == "RET" and use.condition != NEVER:
                 _add(live, {use.condition: after_return})
             elif base == "EXIT" and use.condition != NEVER:
                 _add(live, {use.condition: self.stack_pointer})
             elif base == "CALL" and use.condition != NEVER:
-                live = self._call(position, live, most is not None)
+                live = self._call(block, use, live, most is not None)
             _step(live, use)
             if most is not None:
                 most[position] = max(most[position], (_union(live) | use.writes).bit_count())
         return live
 
-    def _call(self, position: int, live: _Live, is_counted: bool) -> _Live:
-        """What is live before a call, from what is live behind it."""
-        entry = self.targets[position]
+    def _call(self, block: int, use: RegisterUse, live: _Live, is_counted: bool) -> _Live:
+        """What is live before the call at the end of a block, from what is live behind it."""
+        entry = self.called.get(block)
         behind = _union(live)
         if entry is None:
             return {0: behind | _ARGUMENTS}
@@ -241,7 +191,7 @@ class _Analysis:
             self.entered.append((entry, behind))
         needed, passed = self.callees[entry]
         inside = needed | (passed & behind)
-        if self.uses[position].condition:
+        if use.condition:
             inside |= behind
         return {0: inside}
 

@@ -6,16 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler.build.instruction_text import split_instruction
 from profiler.sass.binary_functions import BinaryFunction
 from profiler.sass.code_changes import counted_as
-from profiler.sass.disassembly import disassemble_codes
-from profiler.sass.listing import SassLine
-from profiler.sass.loops import BlockGraph, block_graph
-from profiler.sass.register_operands import NEVER, register_use
+from profiler.sass.code_words import CodeReader, FunctionCounts
+from profiler.sass.loops import BlockGraph
 
-_MOST_AT_ONCE = 2_000_000  # bytes of code, of which nvdisasm takes seconds
-_LOCAL = ("LDL", "STL")
+_MOST_AT_ONCE = 16_000_000  # bytes of code
 
 
 @dataclass(frozen=True)
@@ -47,17 +43,18 @@ def loop_facts(functions: Sequence[BinaryFunction]) -> list[LoopFacts | None]:
     for same in places.values():
         by_arch[functions[same[0]].arch].append(same)
     for arch, groups in by_arch.items():
+        reader = CodeReader(arch)
         for some in _batches(groups, functions):
-            codes = [functions[same[0]].code.code for same in some]
-            for same, rows in zip(some, disassemble_codes(arch, codes), strict=True):
-                facts = None if rows is None else facts_of_rows(rows, functions[same[0]].code.spills)
+            counted = reader.count([functions[same[0]] for same in some])
+            for same, counts in zip(some, counted, strict=True):
+                facts = None if counts is None else facts_of(counts)
                 for place in same:
                     found[place] = facts
     return found
 
 
 def _batches(groups: Sequence[list[int]], functions: Sequence[BinaryFunction]) -> Iterator[list[list[int]]]:
-    """Groups of equal functions, with about as much code together as one call of nvdisasm reads."""
+    """Groups of equal functions, with about so much code together as is read at once."""
     batch, total = list[list[int]](), 0
     for same in groups:
         size = len(functions[same[0]].code.code)
@@ -70,37 +67,26 @@ def _batches(groups: Sequence[list[int]], functions: Sequence[BinaryFunction]) -
         yield batch
 
 
-def facts_of_rows(rows: Sequence[SassLine], marked: Sequence[int] | None) -> LoopFacts:
-    """The facts of one function's instructions. marked: offsets of what ptxas marks as spills, if anything.
+def facts_of(counts: FunctionCounts) -> LoopFacts:
+    """The facts of one function's instructions.
 
     Padding and what stands behind a guard that never holds are left out.
     """
-    graph = block_graph(rows)
-    depths, inner = graph.depths, _innermost(graph)
-    opcodes: list[Counter[str]] = [Counter() for _ in range(max(depths, default=0) + 1)]
+    graph = counts.graph
+    inner = _innermost(graph)
+    opcodes: list[Counter[str]] = [Counter() for _ in range(max(graph.depth, default=0) + 1)]
+    for (opcode, depth), count in counts.counts.items():
+        opcodes[depth][counted_as(opcode)] += count
     spills = [0] * len(opcodes)
     inner_spills = 0
-    offsets = None if marked is None else frozenset(marked)
-    for position, row in enumerate(rows):
-        instruction = split_instruction(row.text or "")
-        if instruction is None or not _can_run(row, position, graph):
-            continue
-        depth = depths[position]
-        opcodes[depth][counted_as(instruction.opcode)] += 1
-        if instruction.base in _LOCAL if offsets is None else row.offset in offsets:
-            spills[depth] += 1
-            inner_spills += graph.block_of[position] in inner
+    for place in counts.spill_places:
+        block = graph.block_of[place]
+        spills[graph.depth[block]] += 1
+        inner_spills += block in inner
     while spills and not spills[-1]:
         spills.pop()
-    counts = tuple({name: found[name] for name in sorted(found)} for found in opcodes)
-    return LoopFacts(counts, tuple(spills), inner_spills, offsets is not None or not spills)
-
-
-def _can_run(row: SassLine, position: int, graph: BlockGraph) -> bool:
-    if row.opcode.partition(".")[0] == "NOP" or register_use(row.text or "").condition == NEVER:
-        return False
-    is_jump_to_itself = row.target == (row.function, row.offset)
-    return not (is_jump_to_itself and not graph.successors[graph.block_of[position]])
+    by_depth = tuple({name: found[name] for name in sorted(found)} for found in opcodes)
+    return LoopFacts(by_depth, tuple(spills), inner_spills, counts.has_marked_spills or not spills)
 
 
 def _innermost(graph: BlockGraph) -> frozenset[int]:

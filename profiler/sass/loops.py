@@ -1,19 +1,40 @@
-"""Basic blocks of a function's machine code, and how many loops each instruction is in."""
+"""Basic blocks of a function's machine code: which may follow which, and how many loops each is in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from profiler.build.instruction_text import split_instruction
 from profiler.sass.listing import SassLine
-from profiler.sass.register_operands import NEVER, register_use
+from profiler.sass.register_operands import NEVER, guard_condition, opposite
 
 _JUMPS = frozenset(("BRA", "JMP"))
 _INDIRECT = frozenset(("BRX", "BRXU", "JMX", "JMXU"))
 _LEAVES = frozenset(("EXIT", "RET", "KILL"))
+_STEERS = _JUMPS | _INDIRECT | _LEAVES | {"CALL"}
+
+
+class Jump(NamedTuple):
+    """An instruction that steers."""
+
+    base: str  # its opcode without modifiers
+    condition: int  # of its guard, as RegisterUse has it
+    has_condition: bool  # beside its guard
+    target: int | None  # the position of the instruction that it names; None where it is not in the function
+
+
+def read_jump(text: str, target: int | None) -> Jump | None:
+    """What an instruction's text says of where it steers; None for one that does not."""
+    words = split_instruction(text)
+    if words is None or words.base not in _STEERS:
+        return None
+    guard = words.guard
+    condition = guard_condition(guard.removeprefix("!"), guard.startswith("!")) if guard else 0
+    return Jump(words.base, condition, words.base in _JUMPS and "," in text, target)
 
 
 @dataclass(frozen=True)
@@ -21,9 +42,17 @@ class BlockGraph:
     """The basic blocks of one function, in the order of its code."""
 
     starts: tuple[int, ...]  # the position of the first instruction of each
-    successors: tuple[tuple[int, ...], ...]  # by block, the blocks that may follow it
+    # By block, the blocks that may follow it, with the guard under which they do, 0 for none; one block may
+    # follow under several.
+    edges: tuple[tuple[tuple[int, int], ...], ...]
     calls: tuple[tuple[int, int], ...]  # a block, and the block that its last instruction calls
     size: int  # instructions
+    ends: tuple[int, ...] = ()  # blocks that are a jump to itself, which stands behind the code
+
+    @cached_property
+    def successors(self) -> tuple[tuple[int, ...], ...]:
+        """By block, the blocks that may follow it."""
+        return tuple(tuple(dict.fromkeys(block for block, _ in some)) for some in self.edges)
 
     @cached_property
     def ranges(self) -> tuple[tuple[int, int], ...]:
@@ -66,7 +95,7 @@ class BlockGraph:
             before = list(deepest)
             for entry in self._entries[1:]:
                 at_calls = max((deepest[block] for block, called in self.calls if called == entry), default=0)
-                for block in self._reachable(entry):
+                for block in self.reachable(entry):
                     deepest[block] = max(deepest[block], own[block] + at_calls)
             if deepest == before:
                 break
@@ -82,7 +111,8 @@ class BlockGraph:
         """Where code is entered: the function's first block, and those that it calls."""
         return tuple(dict.fromkeys((0, *(called for _, called in self.calls)))) if self.starts else ()
 
-    def _reachable(self, entry: int) -> set[int]:
+    def reachable(self, entry: int) -> set[int]:
+        """The blocks that may run once a block does, without those that are called."""
         found, pending = {entry}, [entry]
         while pending:
             for following in self.successors[pending.pop()]:
@@ -147,44 +177,52 @@ def _dominates(immediate: dict[int, int], head: int, block: int, entry: int) -> 
 
 
 def block_graph(rows: Sequence[SassLine]) -> BlockGraph:
-    """The blocks of one function's instructions, which must have their text.
+    """The blocks of one function's instructions, which must have their text."""
+    return make_graph(read_jumps(rows), len(rows))
+
+
+def read_jumps(rows: Sequence[SassLine]) -> dict[int, Jump]:
+    """By position the instructions of one function that steer."""
+    at = {row.offset: position for position, row in enumerate(rows)}
+    jumps = {}
+    for position, row in enumerate(rows):
+        target = at.get(row.target[1]) if row.target and row.target[0] == row.function else None
+        if row.text and (jump := read_jump(row.text, target)):
+            jumps[position] = jump
+    return jumps
+
+
+def make_graph(jumps: Mapping[int, Jump], size: int) -> BlockGraph:
+    """The blocks of a function of so many instructions, by position those that steer.
 
     Where an indirect jump leads is not in its text: to any block that a jump or a call begins.
     """
-    at = {row.offset: position for position, row in enumerate(rows)}
-    words = [split_instruction(row.text or "") for row in rows]
-    bases = [one.base if one else "" for one in words]
-    conditions = [register_use(row.text).condition if row.text else 0 for row in rows]
-    targets = [
-        at.get(row.target[1]) if row.target and row.target[0] == row.function else None for row in rows
-    ]
-    begins = {0} if rows else set[int]()
-    for position, base in enumerate(bases):
-        if base in _JUMPS or base in _INDIRECT or base in _LEAVES or base == "CALL":
-            begins.add(position + 1)
-            target = targets[position]
-            if target is not None and base not in _LEAVES:
-                begins.add(target)
-    starts = sorted(begin for begin in begins if begin < len(rows))
+    begins = {0}
+    for position, jump in jumps.items():
+        begins.add(position + 1)
+        if jump.target is not None and jump.base not in _LEAVES:
+            begins.add(jump.target)
+    starts = sorted(begin for begin in begins if begin < size)
     number = {start: block for block, start in enumerate(starts)}
-    successors, calls = [], []
-    for start, end in pairwise([*starts, len(rows)]):
-        last = end - 1
-        base, target, condition = bases[last], targets[last], conditions[last]
-        after = [number[end]] if end in number else []
+    edges, calls, ends = list[tuple[tuple[int, int], ...]](), list[tuple[int, int]](), list[int]()
+    for start, end in pairwise([*starts, size]):
+        last = jumps.get(end - 1)
+        after = [(number[end], 0)] if end in number else []
         following = after
-        if condition != NEVER:
-            if base in _JUMPS:
-                jumped = [number[target]] if target is not None else []
-                is_conditional = bool(condition) or "," in (rows[last].text or "")
-                following = jumped + (after if is_conditional else [])
-                if jumped == [number[start]] and last == start and not is_conditional:
-                    following = []  # the jump to itself behind the code
-            elif base in _INDIRECT:
-                following = list(range(len(starts)))
-            elif base in _LEAVES:
-                following = after if condition else []
-            elif base == "CALL" and target is not None:
-                calls.append((number[start], number[target]))
-        successors.append(tuple(dict.fromkeys(following)))
-    return BlockGraph(tuple(starts), tuple(successors), tuple(calls), len(rows))
+        if last and last.condition != NEVER:
+            target = None if last.target is None else number.get(last.target)
+            otherwise = [(block, opposite(last.condition)) for block, _ in after if last.condition]
+            if last.base in _JUMPS:
+                jumped = [] if target is None else [(target, last.condition)]
+                following = jumped + (after if last.has_condition else otherwise)
+                if last.target == start == end - 1 and not last.condition and not last.has_condition:
+                    following = []
+                    ends.append(number[start])
+            elif last.base in _INDIRECT:
+                following = [(block, 0) for block in range(len(starts))]
+            elif last.base in _LEAVES:
+                following = otherwise
+            elif target is not None:
+                calls.append((number[start], target))
+        edges.append(tuple(following))
+    return BlockGraph(tuple(starts), tuple(edges), tuple(calls), size, tuple(ends))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 
 from profiler.build.instruction_text import split_instruction
 from profiler.sass.listing import SassLine
@@ -28,6 +29,7 @@ Register = tuple[str, int]
 # register that held it when the function began.
 Origin = tuple[int, int]
 _State = dict[Register, frozenset[Origin]]
+_Source = TypeVar("_Source", bound=tuple[str, Any])
 
 
 class SourceFlow(NamedTuple):
@@ -59,7 +61,7 @@ def value_flow(rows: Sequence[SassLine], graph: BlockGraph) -> tuple[RowFlow, ..
     }
     followed = {graph.ranges[block][1] - 1 for block, _ in graph.calls}
     for position, step in enumerate(steps):
-        step.is_call_of_others = step.is_call and position not in followed
+        step.is_call_of_others = step.read.is_call and position not in followed
     before = _solve(steps, graph, entry)
     at = {row.offset: position for position, row in enumerate(rows)}
     flows = []
@@ -68,42 +70,81 @@ def value_flow(rows: Sequence[SassLine], graph: BlockGraph) -> tuple[RowFlow, ..
         for position in range(start, end):
             step, target = steps[position], rows[position].target
             sources = tuple(
-                SourceFlow(form, tuple(state[register] for register in reads)) for form, reads in step.sources
+                SourceFlow(form, tuple(state[register] for register in reads))
+                for form, reads in step.read.sources
             )
             place = at.get(target[1]) if target and target[0] == rows[position].function else None
             flows.append(
-                RowFlow(step.opcode, step.results, sources, None if place is None else graph.block_of[place])
+                RowFlow(
+                    step.read.opcode,
+                    step.read.results,
+                    sources,
+                    None if place is None else graph.block_of[place],
+                )
             )
             step.apply(position, state)
     return tuple(flows)
+
+
+class _Text(NamedTuple):
+    """What the text of one instruction says of it."""
+
+    opcode: str
+    is_call: bool
+    is_conditional: bool
+    results: tuple[str, ...]  # their forms
+    writes: tuple[Register, ...]
+    sources: tuple[tuple[str, tuple[Register, ...]], ...]  # form, and what is read
+
+
+@lru_cache(maxsize=1 << 16)
+def _read(text: str) -> _Text:
+    words = split_instruction(text)
+    operands = read_operands(text)
+    guard = _GUARD.fullmatch(words.guard) if words else None
+    never = operands.condition == NEVER
+    is_call = bool(words and words.base == "CALL")
+    writes = [] if never else [register for one in operands.results for register in _each(one)]
+    sources: list[tuple[str, tuple[Register, ...]]] = []
+    if words and words.guard:
+        sources.append((_form(f"@{words.guard}"), ((guard[1], int(guard[2])),) if guard else ()))
+    elif never:
+        sources.append((text, ()))
+    sources += [(_form(operand.text), tuple(_each(operand))) for operand in operands.sources]
+    if is_call:
+        sources += [(f"argument {number}", ((kind, number),)) for kind, number in _ARGUMENTS]
+    return _Text(
+        words.opcode if words else text,
+        is_call,
+        operands.condition > 0,
+        tuple(_form(operand.text) for operand in operands.results),
+        tuple(writes),
+        tuple(sources),
+    )
+
+
+def instruction_form(row: SassLine) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Opcode, results and sources of an instruction without numbers of registers.
+
+    What computes the same has the same: factors and summands, which may change places, are sorted.
+    """
+    read = _read(row.masked or row.text or "")
+    return read.opcode, read.results, tuple(form for form, *_ in _sorted(read.opcode, list(read.sources)))
 
 
 class _Step:
     """What one instruction does to the registers."""
 
     def __init__(self, row: SassLine) -> None:
-        text = row.masked or row.text or ""
-        words = split_instruction(text)
-        operands = read_operands(text)
-        self.opcode = words.opcode if words else text
-        self.is_call = bool(words and words.base == "CALL")
+        self.read = _read(row.masked or row.text or "")
         self.is_call_of_others = False
-        self.is_conditional = operands.condition > 0
-        guard = _GUARD.fullmatch(words.guard) if words else None
-        never = operands.condition == NEVER
-        self.results = tuple(_form(operand.text) for operand in operands.results)
-        self.writes = [] if never else [register for one in operands.results for register in _each(one)]
-        self.sources: list[tuple[str, list[Register]]] = []
-        if words and words.guard:
-            reads = [(guard[1], int(guard[2]))] if guard else []
-            self.sources.append((_form(f"@{words.guard}"), reads))
-        elif never:
-            self.sources.append((text, []))
-        self.sources += [(_form(operand.text), _each(operand)) for operand in operands.sources]
-        self.registers = {*self.writes, *(register for _, reads in self.sources for register in reads)}
-        if self.is_call:
-            self.sources += [(f"argument {number}", [(kind, number)]) for kind, number in _ARGUMENTS]
-            self.registers.update(_ARGUMENTS)
+
+    @property
+    def registers(self) -> Iterator[Register]:
+        """Those that it writes or reads."""
+        yield from self.read.writes
+        for _, reads in self.read.sources:
+            yield from reads
 
     def apply(self, position: int, state: _State) -> None:
         """What is in the registers behind it."""
@@ -111,9 +152,9 @@ class _Step:
             # It may write any register. Each keeps its number: the ABI gives it a meaning.
             for kind, number in state:
                 state[kind, number] |= {(-2, _KINDS.index(kind) << 8 | number)}
-        for number, register in enumerate(self.writes):
+        for number, register in enumerate(self.read.writes):
             origin = frozenset({(position, number)})
-            state[register] = state[register] | origin if self.is_conditional else origin
+            state[register] = state[register] | origin if self.read.is_conditional else origin
 
 
 def _each(operand: RegisterOperand) -> list[Register]:
@@ -135,7 +176,7 @@ def _solve(steps: Sequence[_Step], graph: BlockGraph, entry: _State) -> list[_St
     returns = [
         block
         for block, (start, end) in enumerate(graph.ranges)
-        if start < end and steps[end - 1].opcode.startswith("RET")
+        if start < end and steps[end - 1].read.opcode.startswith("RET")
     ]
     for block, called in graph.calls:
         after = graph.successors[block]
@@ -188,9 +229,13 @@ def colours(flows: Sequence[RowFlow], depths: Sequence[int]) -> list[int]:
                 )
                 for source in flow.sources
             ]
-            is_guarded = bool(sources) and sources[0][0].startswith("@")
-            swapped = _COMMUTATIVE.get(flow.opcode.partition(".")[0], 0)
-            first = 1 if is_guarded else 0
-            sources[first : first + swapped] = sorted(sources[first : first + swapped])
+            sources = _sorted(flow.opcode, sources)
             found.append(hash((flow.opcode, flow.results, depth, tuple(sources))))
     return found
+
+
+def _sorted(opcode: str, sources: list[_Source]) -> list[_Source]:
+    """The sources of an instruction, their forms first, with those in order that may change places."""
+    first = 1 if sources and sources[0][0].startswith("@") else 0
+    last = first + _COMMUTATIVE.get(opcode.partition(".")[0], 0)
+    return [*sources[:first], *sorted(sources[first:last]), *sources[last:]]

@@ -99,3 +99,35 @@ def test_sections_that_overlap_are_refused(tmp_path: Path) -> None:
     for read in (read_contents, read_relocations):
         with pytest.raises(BuildFailed):
             read(bytes(data))
+
+
+@needs_nvcc
+def test_relocations_that_name_another_table_are_of_the_only_one(tmp_path: Path) -> None:
+    """As nvcc 12.0 writes them for sm_50."""
+    data = bytearray(_nvcc(tmp_path, "one.cubin", "-arch=sm_90", "-cubin", one=_SOURCE).read_bytes())
+    whole, table = read_relocations(bytes(data)), struct.unpack_from("<Q", data, 0x28)[0]
+    sections = read_sections(bytes(data))
+    strings = next(place for place, one in enumerate(sections) if one.name == ".strtab")
+    for place, section in enumerate(sections):
+        if section.kind in (4, 9):
+            struct.pack_into("<I", data, table + 64 * place + 0x28, strings)
+    assert whole
+    assert read_relocations(bytes(data)) == whole
+
+
+@needs_nvcc
+def test_two_sections_may_be_the_same_bytes(tmp_path: Path) -> None:
+    """As .nv.constant4 and .nv.merc.nv.constant.pic of Blackwell's cubins; many may not, nor parts of one."""
+    data = bytearray(_nvcc(tmp_path, "one.cubin", "-arch=sm_90", "-cubin", one=_SOURCE).read_bytes())
+    table = struct.unpack_from("<Q", data, 0x28)[0]
+    struct.pack_into("<QQ", data, table + 64 * 3 + 0x18, 0, len(data) * 9 // 10)
+    for place in (4, 5, 6, 7):
+        struct.pack_into("<QQ", data, table + 64 * place + 0x18, 0, len(data) * 9 // 10)
+    with pytest.raises(BuildFailed, match="overlap"):
+        read_contents(bytes(data))
+    data = bytearray((tmp_path / "one.cubin").read_bytes())
+    sections = read_sections(bytes(data))
+    code = next(place for place, one in enumerate(sections) if one.name.startswith(".text."))
+    struct.pack_into("<QQ", data, table + 64 * 4 + 0x18, sections[code].offset, sections[code].size)
+    contents = read_contents(bytes(data))
+    assert contents[4][1] == contents[code][1]

@@ -13,7 +13,7 @@ import pytest
 from profiler.build.code_images import FunctionBytes
 from profiler.build.toolchain import require_tool
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
-from profiler.sass.binary_functions import BinaryFunction, pair_functions, read_functions_of
+from profiler.sass.binary_functions import BinaryFunction, pair_functions, read_both, read_functions_of
 from profiler.sass.code_changes import (
     ChangeKind,
     FunctionChange,
@@ -25,75 +25,16 @@ from profiler.sass.code_changes import (
 from profiler.sass.listing import function_rows
 from tests.toolchain import needs_nvcc, needs_sass
 
-# One kernel a kind of change, named by what the machine code of NEW has to be called.
-_SOURCE = r"""
-#ifdef NEW
-#define IF_NEW(a, b) a
-constexpr int STEPS = 8;
-#else
-#define IF_NEW(a, b) b
-constexpr int STEPS = 4;
-#endif
-namespace { __global__ void same_hidden(float *x) { x[threadIdx.x] *= 2.f; } }
-void launch(float *x) { same_hidden<<<1, 32>>>(x); }
-extern "C" {
-__global__ void same_kernel(float *x) { x[threadIdx.x] += 1.f; IF_NEW(if (0) x[1] = 2.f;, ) }
-__global__ void IF_NEW(renamed_new, renamed_old)(double *x) { x[threadIdx.x] = x[threadIdx.x + 7] * 3.0; }
-__global__ void constants(float *x) { x[threadIdx.x] *= IF_NEW(5.f, 3.f); }
-__global__ void opcodes(float *x) { x[threadIdx.x] = IF_NEW(rsqrtf, __sinf)(x[threadIdx.x]); }
-__global__ void operands(const float *a, float *o, int n) {
-  float s = 0.f, m = 1.f;
-  for (int i = 0; i < n; i++) { float v = a[i]; IF_NEW(s = fmaxf(s, v); m += v;, s += v; m = fmaxf(m, v);) }
-  o[0] = s; o[1] = m;
-}
-__global__ void memory_width(IF_NEW(float2, float) *o, const IF_NEW(float2, float) *a) {
-  o[threadIdx.x] = a[threadIdx.x];
-}
-__global__ void __launch_bounds__(IF_NEW(512, 256)) resources(float *x) { x[threadIdx.x] -= 1.f; }
-__global__ void unrolled(const float *a, float *o, int n) {
-  float s = 0.f;
-#pragma unroll STEPS
-  for (int i = threadIdx.x; i < n; i += 64) s += a[i];
-  o[threadIdx.x] = s;
-}
-__global__ void barriers_and_waits(float *x, int n) {
-  __shared__ float t[64];
-#pragma unroll 1
-  for (int i = 0; i < n; i++) {
-    t[threadIdx.x] = x[i + threadIdx.x]; __syncthreads();
-    x[i * 64 + threadIdx.x] = t[63 - threadIdx.x]; IF_NEW(, __syncthreads();)
-  }
-}
-__global__ void MMA_shape(const unsigned *a, float *o, int n) {
-  float c[4] = {};
-  for (int k = 0; k < n; k++) {
-    unsigned x = a[k], y = a[k + 1];
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32." IF_NEW("bf16.bf16", "f16.f16") ".f32 {%0,%1,%2,%3}, "
-      "{%4,%5}, {%4}, {%0,%1,%2,%3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(x), "r"(y));
-  }
-  for (int i = 0; i < 4; i++) o[4 * threadIdx.x + i] = c[i];
-}
-__global__ void __launch_bounds__(1024, IF_NEW(2, 1)) spills(const float *a, float *o, int n) {
-  float x[56];
-  for (int i = 0; i < 56; i++) x[i] = a[i * n + threadIdx.x];
-  for (int m = 0; m < n; m++)
-    for (int k = 0; k < m; k++) {
-      float t = a[k + m];
-#pragma unroll
-      for (int i = 0; i < 56; i++) x[i] = x[i] * t + x[(i * 7) % 56];
-    }
-  for (int i = 0; i < 56; i++) o[i * n + threadIdx.x] = x[i];
-}
-IF_NEW(__global__ void new_kernel(int *x) { x[0] = 1; }, __global__ void gone(int *x) { x[0] = x[2] / 7; })
-}
-"""
+_SOURCE = Path(__file__).with_name("planted.cu")
 
 
-@pytest.fixture(scope="module", params=[pytest.param("sm_80", marks=pytest.mark.long), "sm_90a"])
+@pytest.fixture(
+    scope="module",
+    params=["sm_90a", *(pytest.param(one, marks=pytest.mark.long) for one in ("sm_80", "sm_100a"))],
+)
 def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("planted")
-    (folder / "planted.cu").write_text(_SOURCE)
-    nvcc = [str(require_tool("nvcc").path), f"-arch={request.param}", "-cubin", "planted.cu"]
+    nvcc = [str(require_tool("nvcc").path), f"-arch={request.param}", "-lineinfo", "-cubin", str(_SOURCE)]
     started = [
         subprocess.Popen([*nvcc, "-o", name, *flags], cwd=folder)
         for name, flags in (("old.cubin", []), ("new.cubin", ["-DNEW"]))
@@ -105,21 +46,22 @@ def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @needs_sass
 def test_what_is_planted_is_named(builds: tuple[Path, Path]) -> None:
     found = {change.pair.either.short_name: change for change in compare_binaries(*builds).changes}
-    kinds = {name: change.kind for name, change in found.items()}
-    assert kinds.pop("same_hidden") == kinds.pop("same_kernel") == ChangeKind.SAME
-    assert kinds.pop("new_kernel") is ChangeKind.NEW
-    assert kinds.pop("renamed_new") is ChangeKind.RENAMED
-    assert kinds == {kind.value.replace(" ", "_"): kind for kind in kinds.values()}
-    assert len(kinds) == 10
-    assert found["spills"].depth == 2
-    assert found["barriers_and_waits"].depth == 1
-    (barriers,) = (one for one in found["barriers_and_waits"].counts if one.what == "BAR")
+    kinds = {name: change.kind.value for name, change in found.items() if "__" in name}
+    assert kinds == {name: name.partition("__")[0].replace("_", " ") for name in kinds}
+    assert len(kinds) == 34
+    assert found[".nv.global.init"].kind is ChangeKind.CONSTANTS
+    assert {depth: found[f"spills__depth_{depth}"].depth for depth in range(3)} == {0: 0, 1: 1, 2: 2}
+    assert {one.what for one in found["spills__shared"].counts} >= {"STS", "LDS"}
+    assert found["opcodes__in_a_loop"].depth == found["barriers_and_waits__less"].depth == 1
+    (barriers,) = (one for one in found["barriers_and_waits__less"].counts if one.what == "BAR")
     assert (barriers.a, barriers.b) == (2, 1)
     matrices = {
-        (one.what.split(".")[-1], one.a, one.b) for one in found["MMA_shape"].counts if "MMA" in one.what
+        (one.what.split(".")[-1], one.a, one.b)
+        for one in found["MMA_shape__type"].counts
+        if "MMA" in one.what
     }
     assert {name for name, _, _ in matrices} >= {"BF16"}
-    resources = found["resources"].pair
+    resources = found["resources__bounds"].pair
     assert resources.a
     assert resources.b
     assert (resources.a.max_threads, resources.b.max_threads) == (256, 512)
@@ -136,8 +78,8 @@ def test_a_build_is_the_same_as_itself_and_its_changes_turn_round(builds: tuple[
 @needs_nvcc
 def test_functions_are_selected_by_architecture_and_name(builds: tuple[Path, Path]) -> None:
     old, new = builds
-    changes = compare_binaries(old, new, is_selected=lambda name: name == "resources").changes
-    assert [change.pair.either.name for change in changes] == ["resources"]
+    changes = compare_binaries(old, new, is_selected=lambda name: name == "resources__bounds").changes
+    assert [change.pair.either.name for change in changes] == ["resources__bounds"]
     with pytest.raises(UnknownName, match="sm_75"):
         compare_binaries(old, new, arch="sm_75")
     with pytest.raises(UnknownName):
@@ -164,6 +106,27 @@ def test_folders_are_one_binary_and_other_files_are_refused(
     (tmp_path / "empty").mkdir()
     with pytest.raises((BuildFailed, CannotJudge)):
         read_functions_of(tmp_path / "empty")
+
+
+@needs_sass
+def test_images_of_both_sides_are_read_once_and_what_differs_beside_them_is_found(
+    builds: tuple[Path, Path], tmp_path: Path
+) -> None:
+    for side, second in (("old", builds[0]), ("new", builds[1])):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "a.cubin").write_bytes(builds[0].read_bytes())
+        (tmp_path / side / "b.cubin").write_bytes(second.read_bytes())
+        with zipfile.ZipFile(tmp_path / f"{side}.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+            for name in ("a.cubin", "b.cubin"):
+                wheel.write(tmp_path / side / name, f"package/{name}")
+            wheel.writestr("package/__init__.py", "")
+    alone = compare_binaries(*builds)
+    same = len(read_functions_of(builds[0]))
+    for old, new in (("old", "new"), ("old.whl", "new.whl"), ("old", "new.whl")):
+        found = compare_binaries(tmp_path / old, tmp_path / new)
+        assert found.counts == {**alone.counts, ChangeKind.SAME: alone.counts[ChangeKind.SAME] + same}
+        both = read_both(tmp_path / old, tmp_path / new)
+        assert len(both.equal) == (0 if ".whl" in new and ".whl" not in old else same)
 
 
 def test_a_damaged_or_encrypted_wheel_is_refused(tmp_path: Path) -> None:
