@@ -32,6 +32,7 @@ from profiler.evidence.naming import brief_list
 # nvcc 11 to 13 write it, compared with what cuobjdump lists.
 _CONTAINER = 0xBA55ED50
 _PTX, _ELF = 1, 2
+_KINDS = frozenset((_PTX, _ELF, 4, 8, 16, 32, 64))  # others: old cubins, intermediate code, Mercury
 _LZ4, _ZSTD = 0x2000, 0x8000
 _FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 _CUDA_MACHINE = 190  # EM_CUDA
@@ -197,6 +198,8 @@ def _entries_between(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[in
     while at + 16 <= end:
         magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
         if magic != _CONTAINER:
+            if any(data[at : at + 8]):
+                raise ValueError("what stands between fat binaries is none")
             at += 8  # containers are aligned to 8 bytes, with zeros between
             continue
         if header < 16 or at + header + size > end:
@@ -209,10 +212,14 @@ def _entries_between(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[in
             begin = inside + entry_header
             if entry_header < 64 or begin + stored > last:
                 raise ValueError("an entry ends behind its fat binary")
+            if kind not in _KINDS:
+                raise ValueError(f"an entry is of the unknown kind {kind}")
             if kind in (_PTX, _ELF):
                 is_packed = flags & (_LZ4 | _ZSTD)
                 yield kind, begin, packed if is_packed and packed else stored, whole, flags
             inside = begin + stored
+        if any(data[inside:last]):
+            raise ValueError("a fat binary ends in half an entry")
         at = last
 
 
@@ -282,7 +289,12 @@ def _functions(data: bytes, sections: list[Section]) -> tuple[ImageFunction, ...
             own[section.name] = section
     functions = []
     for symbol in read_symbols(data, sections, ".symtab"):
-        if symbol.kind != FUNCTION or section_name(sections, symbol.place) != f".text.{symbol.name}":
+        if symbol.kind != FUNCTION or not symbol.place:
+            continue
+        place = section_name(sections, symbol.place)
+        if not place.startswith(".text."):
+            raise BuildFailed(f"the function {symbol.name} is in no section of code")
+        if place != f".text.{symbol.name}":
             continue  # a part of another function's section
         info = own.get(_INFO + symbol.name)
         notes = _notes(section_bytes(data, info)) if info else _Notes(None, 0, None)
@@ -297,6 +309,14 @@ def _functions(data: bytes, sections: list[Section]) -> tuple[ImageFunction, ...
                 notes.shared_spill_bytes,
             )
         )
+    named = {function.name for function in functions}
+    for section in sections:
+        if (
+            section.name.startswith(".text.")
+            and section.size
+            and section.name.removeprefix(".text.") not in named
+        ):
+            raise BuildFailed(f"no symbol names the code in {section.name}")
     return tuple(functions)
 
 
@@ -321,7 +341,7 @@ def function_bytes(image: CodeImage) -> dict[str, FunctionBytes]:
     """
     data, sections = image.content, list(image.sections)
     relocations: dict[str, list[tuple[int, str]]] = {}
-    for one in read_relocations(data, sections):
+    for one in read_relocations(data, sections, ".text."):
         relocations.setdefault(one.section, []).append((one.offset, one.symbol or one.target))
     banks: dict[str, bytes] = {}
     found = {}

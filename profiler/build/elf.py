@@ -159,10 +159,13 @@ def _symbols(data: bytes, table: Section, sections: list[Section]) -> Iterator[S
         yield Symbol(index, _text(strings, name), place, value, size, info >> 4, info & 0xF, other)
 
 
-def read_relocations(data: bytes, sections: list[Section] | None = None) -> list[Relocation]:
+def read_relocations(
+    data: bytes, sections: list[Section] | None = None, prefix: str = ""
+) -> list[Relocation]:
     """The relocations in order.
 
-    sections: as separate_sections gives them, where they are known. Raises BuildFailed as that does.
+    sections: as separate_sections gives them, where they are known. prefix: only those of sections whose name
+    begins like this. Raises BuildFailed as separate_sections does.
     """
     sections = separate_sections(data) if sections is None else sections
     found = []
@@ -170,7 +173,7 @@ def read_relocations(data: bytes, sections: list[Section] | None = None) -> list
     try:
         for section in sections:
             entry = _RELOCATIONS.get(section.kind)
-            if entry is None:
+            if entry is None or not section.size or not sections[section.info].name.startswith(prefix):
                 continue
             table = _symbol_table(sections, section.link)
             if table not in tables:

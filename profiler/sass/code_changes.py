@@ -205,7 +205,7 @@ def quick_change(pair: FunctionPair) -> FunctionChange | None:
     kinds = [ChangeKind.RENAMED] if pair.is_renamed else []
     if not a.code.code and not b.code.code and a.code.constants != b.code.constants:
         return FunctionChange(pair, _in_order([*kinds, ChangeKind.CONSTANTS]))
-    if a.unscheduled != b.unscheduled:
+    if a.identity != b.identity and a.unscheduled != b.unscheduled:
         return None
     if a.facts != b.facts:
         kinds.append(ChangeKind.RESOURCES)

@@ -59,13 +59,16 @@ _UNKNOWN_AT = re.compile(r"at address (0x[0-9a-f]+)")
 NEUTRAL_SCHEDULE = 0x000FE20000000000
 _NOP = (0x7918).to_bytes(8, "little") + NEUTRAL_SCHEDULE.to_bytes(8, "little")
 _MOST_TRIES = 20  # of leaving out what is no instruction
+_LABEL = re.compile(r"([.$\w]\S*):\s*$")
+_ELSEWHERE = re.compile(r"`\(|\d@")  # an address that the linker fills in: `32@lo(counter)`
+_REFERENCE = re.compile(r"`\(([^()]+)\)")
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 
 
 def disassemble(
     path: Path, arch: str | None = None, is_selected: Callable[[str], bool] | None = None
 ) -> Listing:
-    """The listing of a cubin, library or program, by cuobjdump, with source lines by nvdisasm.
+    """The listing of a cubin, library or program, with source lines, by nvdisasm.
 
     arch: which one where the binary holds several. is_selected: whether a function is asked for; images
     without such a one are left out, for each megabyte takes seconds. Raises CannotJudge where the tools are
@@ -95,7 +98,15 @@ def _source_texts(path: Path, functions: Sequence[FunctionCode]) -> dict[str, st
 
 def cubin_functions(cubin: Path) -> tuple[FunctionCode, ...]:
     """The functions of a cubin with their source lines; nothing is cached. Raises as disassemble does."""
-    return parse_functions(_run_tool("cuobjdump", "--dump-sass", str(cubin)), _line_info(cubin))
+    text = _line_listing(cubin)
+    lines = parse_line_info(text)
+    functions = tuple(parse_labelled(text))
+    if any(_ELSEWHERE.search(text) for _, code in functions for _, text in code):
+        return parse_functions(_run_tool("cuobjdump", "--dump-sass", str(cubin)), lines)
+    return tuple(
+        FunctionCode(name, tuple(code), tuple(lines.get((name, offset)) for offset, _ in code))
+        for name, code in functions
+    )
 
 
 def library_functions(path: Path, arch: str) -> tuple[FunctionCode, ...]:
@@ -105,7 +116,7 @@ def library_functions(path: Path, arch: str) -> tuple[FunctionCode, ...]:
     """
     sass = opcode_counts.dump_sass(path, arch)
     with scratch_folder() as folder:
-        lines = _line_info(extract_cubin(path, arch, folder))
+        lines = parse_line_info(_line_listing(extract_cubin(path, arch, folder)))
     return parse_functions(sass, lines)
 
 
@@ -168,6 +179,34 @@ def parse_sass(sass: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
         yield name.strip(), [found for line in body.splitlines() if (found := read_line(line))]
 
 
+def parse_labelled(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
+    """The functions in nvdisasm's listing, with the offset and text of each instruction, as parse_sass does.
+
+    nvdisasm names places by labels where cuobjdump writes their offsets: those of the same function are
+    replaced.
+    """
+    functions: dict[str, list[tuple[int, str]]] = {}
+    places: dict[tuple[str, str], int] = {}
+    function, waiting = "", list[str]()
+    for line in text.splitlines():
+        if section := _SECTION.match(line):
+            function, waiting = section[1], []
+            functions[function] = []
+        elif label := _LABEL.match(line):
+            waiting.append(label[1])
+        elif function and (instruction := read_line(line)):
+            places.update(((function, name), instruction[0]) for name in waiting)
+            waiting = []
+            functions[function].append(instruction)
+    for name, code in functions.items():
+
+        def offset_of(found: re.Match[str], name: str = name) -> str:
+            place = places.get((name, found[1]))
+            return found[0] if place is None else f"{place:#x}"
+
+        yield name, [(offset, _REFERENCE.sub(offset_of, text)) for offset, text in code]
+
+
 def parse_line_info(text: str) -> dict[tuple[str, int], FileLine]:
     """The source line by function and offset, from nvdisasm's listing with line info."""
     lines: dict[tuple[str, int], FileLine] = {}
@@ -192,10 +231,9 @@ def _line_of_the_user(places: Sequence[FileLine]) -> FileLine:
     return next((place for place in places if not _LIBRARIES.search(place[0])), places[0])
 
 
-def _line_info(cubin: Path) -> dict[tuple[str, int], FileLine]:
+def _line_listing(cubin: Path) -> str:
     # The analysis of data flow names targets of branches, and no lines.
-    options = ("--print-line-info-inline", "--print-code", "--no-dataflow")
-    return parse_line_info(_run_tool("nvdisasm", *options, str(cubin)))
+    return _run_tool("nvdisasm", "--print-line-info-inline", "--print-code", "--no-dataflow", str(cubin))
 
 
 def extract_cubin(path: Path, arch: str | None, folder: Path, *, function: str | None = None) -> Path:

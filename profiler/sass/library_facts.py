@@ -15,9 +15,10 @@ from profiler.errors import CannotJudge
 from profiler.evidence.gpu_arch import find_architecture
 from profiler.evidence.values import Evidence, State, Value
 from profiler.sass.binary_functions import BinaryFunction, read_functions_of
-from profiler.sass.disassembly import disassemble_codes
+from profiler.sass.code_changes import FunctionRows
+from profiler.sass.code_words import CodeReader
 from profiler.sass.listing import SassLine
-from profiler.sass.loop_facts import facts_of_rows
+from profiler.sass.loop_facts import facts_of
 
 MOST_KERNELS = 2_000  # of one import: pages show each as a row
 _AT_ONCE = 64  # kernels that nvdisasm reads in one call
@@ -42,9 +43,9 @@ def library_facts(path: Path) -> tuple[Facts, ...]:
     names = Counter((kernel.arch, instance_name(kernel.name)) for kernel in kernels)
     facts = []
     for arch, of_arch in groupby(sorted(kernels, key=lambda one: one.arch), key=lambda one: one.arch):
+        reader = CodeReader(arch)
         for some in batched(of_arch, _AT_ONCE):
-            codes = disassemble_codes(arch, [kernel.code.code for kernel in some])
-            for kernel, rows in zip(some, codes, strict=True):
+            for kernel, rows in zip(some, reader.rows(some), strict=True):
                 name = instance_name(kernel.name)
                 facts.append(_facts(kernel, rows, name if names[arch, name] == 1 else kernel.name))
     return tuple(facts)
@@ -65,7 +66,7 @@ def _facts(kernel: BinaryFunction, rows: Sequence[SassLine] | None, part: str) -
     found = None
     if limits and kernel.registers is not None and kernel.max_threads:
         found = occupancy(kernel.arch, kernel.registers, kernel.max_threads, shared)
-    loops = None if rows is None else facts_of_rows(rows, kernel.code.spills)
+    loops = None if rows is None else facts_of(FunctionRows(kernel, rows).counted)
     classes, opcodes = opcode_sites(Counter(row.opcode for row in rows or () if row.opcode != "NOP"))
     values = {
         "static__registers": _number(kernel.registers, "register/thread"),

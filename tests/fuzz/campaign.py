@@ -24,7 +24,7 @@ import time
 import traceback
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -289,42 +289,53 @@ def _resident_mib(name: str) -> int:
 
 def run(count: int, seed: int, reports: Path, limit_s: float = LIMIT_S, first: int = 0) -> Result:
     """A campaign of `count` mutations from the one of number `first` on, in turns over the targets."""
-    result = Result()
     with tempfile.TemporaryDirectory() as name:
-        targets = Targets(reports, Path(name))
-        by_name = targets.all()
-        for number in range(first, first + count):
-            target = list(by_name)[number % len(by_name)]
-            case = f"{target} {seed}/{number}"
-            folder = Path(name) / "case"
-            folder.mkdir()
-            gc.collect() if number % 100 == 0 else None
-            with contextlib.suppress(OSError):
-                Path("/proc/self/clear_refs").write_text("5")
-            before, start = _resident_mib("VmRSS"), time.process_time()
-            result.tried[target] += 1
-            try:
-                kind = by_name[target](Random(f"{seed}/{number}"), folder)
-                if kind == WARNED:
-                    result.warned[target] += 1
-                elif kind is not None:
-                    result.silent[f"{target}: {kind}"] += 1
-                    result.silent_cases.setdefault(f"{target}: {kind}", []).append(f"{seed}/{number}")
-                    del result.silent_cases[f"{target}: {kind}"][_CASES:]
-            except KeyboardInterrupt:
-                break
-            except ProfilerError as refusal:
-                result.refused[target] += 1
-                if "\n" in str(refusal):
-                    result.crashes.append(f"{case}: not one line: {str(refusal)[:200]!r}")
-            except Exception:
-                result.crashes.append(f"{case}: {traceback.format_exc()[-600:]}")
-            took, grown = time.process_time() - start, _resident_mib("VmHWM") - before
-            if took > limit_s:
-                result.hangs.append(f"{case}: {took:.1f} s")
-            if grown > GROWTH_MIB:
-                result.growths.append(f"{case}: {grown} MiB")
-            shutil.rmtree(folder)
+        targets = Targets(reports, Path(name)).all()
+        return run_targets(targets, count, seed, Path(name), limit_s, first)
+
+
+def run_targets(
+    by_name: Mapping[str, Target],
+    count: int,
+    seed: int,
+    parent: Path,
+    limit_s: float = LIMIT_S,
+    first: int = 0,
+) -> Result:
+    """A campaign over some targets, each mutation in a folder of its own below `parent`."""
+    result = Result()
+    for number in range(first, first + count):
+        target = list(by_name)[number % len(by_name)]
+        case = f"{target} {seed}/{number}"
+        folder = parent / "case"
+        folder.mkdir()
+        gc.collect() if number % 100 == 0 else None
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")
+        before, start = _resident_mib("VmRSS"), time.process_time()
+        result.tried[target] += 1
+        try:
+            kind = by_name[target](Random(f"{seed}/{number}"), folder)
+            if kind == WARNED:
+                result.warned[target] += 1
+            elif kind is not None:
+                result.silent[f"{target}: {kind}"] += 1
+                result.silent_cases.setdefault(f"{target}: {kind}", []).append(f"{seed}/{number}")
+                del result.silent_cases[f"{target}: {kind}"][_CASES:]
+        except KeyboardInterrupt:
+            break
+        except ProfilerError as refusal:
+            result.refused[target] += 1
+            if "\n" in str(refusal):
+                result.crashes.append(f"{case}: not one line: {str(refusal)[:200]!r}")
+        except Exception:
+            result.crashes.append(f"{case}: {traceback.format_exc()[-600:]}")
+        took, grown = time.process_time() - start, _resident_mib("VmHWM") - before
+        if took > limit_s:
+            result.hangs.append(f"{case}: {took:.1f} s")
+        if grown > GROWTH_MIB:
+            result.growths.append(f"{case}: {grown} MiB")
+        shutil.rmtree(folder)
     return result
 
 

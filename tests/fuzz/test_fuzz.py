@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from tests.fuzz import campaign, mutations
+from tests.fuzz import campaign, code_campaign, mutations
+from tests.toolchain import needs_sass
 
 
 @pytest.mark.slow
@@ -16,6 +17,18 @@ def test_no_damaged_input_crashes_hangs_or_takes_memory(made_reports: Path) -> N
     assert result.is_sound, "\n".join(result.table())
     assert sum(result.tried.values()) == 80
     assert result.refused.total() > 20
+
+
+@needs_sass
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("count", "with_static"), [(60, False), pytest.param(5000, True, marks=pytest.mark.long)]
+)
+def test_no_damaged_machine_code_crashes_hangs_or_takes_memory(count: int, with_static: bool) -> None:
+    result = code_campaign.run(count, seed=3, with_static=with_static)
+    assert result.is_sound, "\n".join(result.table())
+    assert result.refused.total() > count / 4
+    assert sum(result.silent.values()) < count / 4
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from profiler.catalog import catalog
 from profiler.cli import main
 from profiler.errors import BuildFailed, Exit
 from profiler.sass import alignment
-from profiler.sass.disassembly import disassemble, parse_line_info
+from profiler.sass.disassembly import cubin_functions, disassemble, parse_line_info, parse_sass
 from tests.toolchain import needs_sass
 
 # A call of a subroutine, which is told where to return to, and a namespace whose name the path goes into.
@@ -29,6 +29,13 @@ extern "C" __global__ void plain(float* x, int n) {
   for (int i = 0; i < n; ++i) x[i] += s[i % 64] / x[i + 1];
 }
 void go(float* x) { hidden<<<1, 32>>>(x, 3); plain<<<1, 32>>>(x, 3); }
+"""
+
+
+_RELOCATED = """
+extern __device__ int other(int);
+__device__ int counter;
+__global__ void count(int *x) { x[0] = other(atomicAdd(&counter, x[1])); }
 """
 
 
@@ -160,9 +167,34 @@ def test_a_binary_for_several_architectures_asks_which(two_builds: tuple[Path, P
 
 
 @needs_sass
+@pytest.mark.parametrize("arch", ["sm_80", "sm_120a"])
+def test_one_listing_has_the_text_of_cuobjdump(
+    two_builds: tuple[Path, Path], tmp_path: Path, arch: str
+) -> None:
+    """nvdisasm prints labels for offsets; what the linker fills in is cuobjdump's own, as in an object."""
+    (tmp_path / "relocated.cu").write_text(_RELOCATED)
+    for source, options in (
+        (two_builds[0].with_name("k.cu"), ["-lineinfo"]),
+        (tmp_path / "relocated.cu", ["-rdc=true"]),
+    ):
+        cubin = tmp_path / f"{source.stem}.cubin"
+        nvcc = str(toolchain.require_tool("nvcc").path)
+        subprocess.run([nvcc, f"-arch={arch}", "-cubin", *options, "-o", cubin, source], check=True)
+        dumped = subprocess.run(
+            [str(toolchain.require_tool("cuobjdump").path), "--dump-sass", str(cubin)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        ours = [(one.name, list(one.instructions)) for one in cubin_functions(cubin)]
+        assert ours == list(parse_sass(dumped))
+        assert sum(len(code) for _, code in ours) > 20
+
+
+@needs_sass
 def test_what_is_no_binary_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "k.cubin").write_bytes(b"not one")
-    with pytest.raises(BuildFailed, match="cuobjdump cannot read"):
+    with pytest.raises(BuildFailed, match="nvdisasm cannot read"):
         disassemble(tmp_path / "k.cubin")
 
 
