@@ -68,9 +68,10 @@ class BinaryFunction:
         if arch_number(self.arch) < FIRST_OF_128_BITS:
             return self.identity
         # Here: what compares bytes alone needs no NumPy, which takes long to load.
-        from profiler.sass.code_words import unscheduled_words
+        from profiler.sass.opcode_classes import unscheduled_words
 
-        return self.arch, unscheduled_words(self).tobytes(), self.code.constants, self.symbols
+        words = unscheduled_words(self.code.code, [offset for offset, _ in self.code.relocations])
+        return self.arch, words.tobytes(), self.code.constants, self.symbols
 
     @property
     def symbols(self) -> tuple[tuple[int, str], ...]:
@@ -96,7 +97,7 @@ def read_functions_of(path: Path) -> list[BinaryFunction]:
     Raises BuildFailed for what is damaged or holds no machine code, CannotJudge where it holds PTX alone.
     """
     functions = list[BinaryFunction]()
-    with _Files(path) as files:
+    with _BinaryFiles(path) as files:
         for label in files.labels:
             functions += _of_images(files.images(label), label)
     if not functions:
@@ -117,7 +118,7 @@ def read_both(a: Path, b: Path) -> BothSides:
     """The functions of two binaries; images of both are read once. Raises as read_functions_of does."""
     equal, rest_a, rest_b = list[BinaryFunction](), list[BinaryFunction](), list[BinaryFunction]()
     codes: dict[bytes, bytes] = {}  # equal code is in memory once
-    with _Files(a) as files_a, _Files(b) as files_b:
+    with _BinaryFiles(a) as files_a, _BinaryFiles(b) as files_b:
         for label in dict.fromkeys((*files_a.labels, *files_b.labels)):
             images_a, images_b = files_a.images(label), files_b.images(label)
             same, only_a, only_b = _equal_images(images_a, images_b)
@@ -153,7 +154,7 @@ def _equal_images(
     return equal, [image for image in a if id(image) in left], only_b
 
 
-class _Files:
+class _BinaryFiles:
     """The files of a binary by label: one, those of a folder, or those packed in a wheel."""
 
     def __init__(self, path: Path) -> None:
@@ -172,7 +173,7 @@ class _Files:
             self._paths = {"": path}
         self.labels = [*self._paths, *self._packed]
 
-    def __enter__(self) -> _Files:
+    def __enter__(self) -> _BinaryFiles:
         return self
 
     def __exit__(self, *_: object) -> None:

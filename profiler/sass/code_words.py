@@ -17,33 +17,19 @@ from profiler.sass.binary_functions import BinaryFunction
 from profiler.sass.disassembly import NEUTRAL_SCHEDULE, disassemble_words
 from profiler.sass.listing import SassLine, code_address, function_rows
 from profiler.sass.loops import BlockGraph, Jump, make_graph, read_jump
-from profiler.sass.opcode_classes import Words, class_keys, load_masks, mixed
+from profiler.sass.opcode_classes import Words, class_keys, load_masks, mixed, unscheduled_words
 
 INSTRUCTION_BYTES = 16
 PADDING = frozenset(("NOP",))
 _LOCAL = frozenset(("LDL", "STL"))
 _NEVER = np.uint64(0xF000)  # the guard @!PT
-_SCHEDULE = np.array([0xFFFFFFFFFFFFFFFF, (1 << (105 - 64)) - 1], dtype=np.uint64)
 _NEUTRAL = np.array([0, NEUTRAL_SCHEDULE], dtype=np.uint64)
-# What the linker fills in: an address in 32 bits, of a jump or call the distance behind it too.
-_ADDRESS_BITS = np.array([0x00000000FFFFFFFF, 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)
-_DISTANCE_BITS = np.array([0x00000000FFFFFFFF, 0xFFFFFFFFFFFC0000], dtype=np.uint64)
-_STEERING = 0x940  # of the opcodes of calls and jumps, without their last digit
 # Where nvdisasm is told that the code lies: no jump back leads below 0, which it prints as 2**64 less.
 _FIRST_ADDRESS = 1 << 28
 _ADDRESS = re.compile(r"(0x[0-9a-f]+)\s*\Z")
 _UNREAD, _PADDED = -1, 0  # numbers of opcodes: of what is unknown, of padding
 Keys = NDArray[np.uint64]
 Places = NDArray[np.intp]
-
-
-def unscheduled_words(function: BinaryFunction) -> Words:
-    """The instructions, a row each, without their schedule and without what the linker fills in."""
-    words = np.frombuffer(function.code.code, np.uint64).reshape(-1, 2) & _SCHEDULE
-    for offset, _ in function.code.relocations:
-        word = words[offset // INSTRUCTION_BYTES]
-        word &= _DISTANCE_BITS if int(word[0]) & 0xFF0 == _STEERING else _ADDRESS_BITS
-    return words
 
 
 @dataclass(frozen=True)
@@ -207,7 +193,11 @@ class CodeReader:
 
 
 def _together(functions: Sequence[BinaryFunction]) -> Words:
-    return np.concatenate([np.empty((0, 2), dtype=np.uint64), *map(unscheduled_words, functions)])
+    words = [
+        unscheduled_words(function.code.code, [offset for offset, _ in function.code.relocations])
+        for function in functions
+    ]
+    return np.concatenate([np.empty((0, 2), dtype=np.uint64), *words])
 
 
 def _distance(text: str | None, place: int) -> int | None:

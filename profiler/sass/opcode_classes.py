@@ -1,9 +1,9 @@
-"""Which instructions have one opcode with its modifiers, from their bits: a table of those that count."""
+"""Instructions as bits: which of them say what an opcode is called, and which only how it is scheduled."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -45,6 +45,26 @@ class OpcodeMasks:
     def _half(self, shift: int) -> NDArray[np.uint64]:
         masks = [self.by_opcode.get(code, (_WHOLE, False))[0] for code in range(4096)]
         return np.array([mask >> shift & _LOW for mask in masks], dtype=np.uint64)
+
+
+_INSTRUCTION_BYTES = 16
+_SCHEDULE = np.array([0xFFFFFFFFFFFFFFFF, _WHOLE >> 64], dtype=np.uint64)
+# What the linker fills in: an address in 32 bits, of a jump or call the distance behind it too.
+_ADDRESS_BITS = np.array([0x00000000FFFFFFFF, 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)
+_DISTANCE_BITS = np.array([0x00000000FFFFFFFF, 0xFFFFFFFFFFFC0000], dtype=np.uint64)
+_STEERING = 0x940  # of the opcodes of calls and jumps, without their last digit
+
+
+def unscheduled_words(code: bytes, relocated: Iterable[int] = ()) -> Words:
+    """Instructions without their schedule and without what the linker fills in.
+
+    relocated: the offsets in bytes where it does.
+    """
+    words = np.frombuffer(code, np.uint64).reshape(-1, 2) & _SCHEDULE
+    for offset in relocated:
+        word = words[offset // _INSTRUCTION_BYTES]
+        word &= _DISTANCE_BITS if int(word[0]) & 0xFF0 == _STEERING else _ADDRESS_BITS
+    return words
 
 
 @cache

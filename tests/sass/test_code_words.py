@@ -16,9 +16,9 @@ from profiler.build.instruction_text import split_instruction
 from profiler.build.toolchain import require_tool
 from profiler.sass.binary_functions import BinaryFunction, FunctionPair, read_functions_of
 from profiler.sass.code_changes import ChangeKind, FunctionRows, quick_change, read_changes
-from profiler.sass.code_words import CodeReader, unscheduled_words
+from profiler.sass.code_words import CodeReader
 from profiler.sass.disassembly import NEUTRAL_SCHEDULE, disassemble_words
-from profiler.sass.opcode_classes import class_keys, load_masks
+from profiler.sass.opcode_classes import class_keys, load_masks, unscheduled_words
 from tests.toolchain import needs_sass
 
 _SOURCE = Path(__file__).with_name("planted.cu")
@@ -53,7 +53,7 @@ def test_bits_say_the_same_of_opcodes_and_loops_as_the_text(functions: list[Bina
 def test_the_table_of_masks_calls_no_instruction_by_the_name_of_another(
     functions: list[BinaryFunction],
 ) -> None:
-    words = np.unique(np.concatenate([unscheduled_words(one) for one in functions]), axis=0)
+    words = np.unique(np.concatenate([unscheduled_words(one.code.code) for one in functions]), axis=0)
     texts = disassemble_words(
         functions[0].arch, (words | np.array([0, NEUTRAL_SCHEDULE], np.uint64)).tobytes()
     )
