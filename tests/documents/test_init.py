@@ -47,6 +47,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 def test_attention_in_cuda_gets_a_manifest_with_the_names_of_the_problem(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -65,6 +66,7 @@ def test_attention_in_cuda_gets_a_manifest_with_the_names_of_the_problem(
     assert "other names than stride" in Path("candidate.toml").read_text()
 
 
+@pytest.mark.slow
 def test_other_kernels_get_a_catalogue_and_a_problem_to_fill_in(capsys: pytest.CaptureFixture[str]) -> None:
     folder = Path("my sums")
     folder.mkdir()
