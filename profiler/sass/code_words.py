@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class FunctionCounts:
     def spill_places(self) -> tuple[int, ...]:
         """The positions of the spills that ptxas marks, else of all accesses of local memory."""
         marked = self.function.code.spills
-        names = [base_opcode(opcode) for opcode in self.opcodes]
+        names = _base_names(self.opcodes)
         if marked is None:
             local = [number for number, name in enumerate(names) if name in _LOCAL]
             found: list[int] = np.flatnonzero(np.isin(self.kinds, local)).tolist()
@@ -75,7 +75,8 @@ class FunctionCounts:
 
     @cached_property
     def _depths(self) -> Places:
-        return np.array(self.graph.depths, dtype=np.intp)
+        sizes = [end - start for start, end in self.graph.ranges]
+        return np.repeat(np.array(self.graph.depth, dtype=np.intp), np.array(sizes, dtype=np.intp))
 
     def _count(self, kinds: Places, depths: Places) -> Counter[tuple[str, int]]:
         deepest = int(depths.max(initial=0)) + 1
@@ -97,6 +98,11 @@ class _Kind:
     opcode: int  # its number; _UNREAD where nvdisasm does not know it
     jump: Jump | None = None
     distance: int | None = None  # of its target, in instructions
+
+
+@lru_cache(8)
+def _base_names(opcodes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(base_opcode, opcodes))
 
 
 class CodeReader:

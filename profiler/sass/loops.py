@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,7 +90,8 @@ class BlockGraph:
     @cached_property
     def depth(self) -> tuple[int, ...]:
         """In how many loops each block is; code that is called counts those of its deepest call too."""
-        own = [sum(block in loop for loop in self.loops) for block in range(len(self.starts))]
+        around = Counter(block for loop in self.loops for block in loop)
+        own = [around[block] for block in range(len(self.starts))]
         deepest = list(own)
         for _ in range(len(self._entries)):  # each round passes on one call more
             before = list(deepest)
