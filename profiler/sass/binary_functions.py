@@ -304,7 +304,8 @@ def pair_functions(a: Sequence[BinaryFunction], b: Sequence[BinaryFunction]) -> 
         lambda one: (one.arch, stable_name(one.name), one.unscheduled),
         lambda one: (one.arch, one.name, one.file),
         lambda one: (one.arch, stable_name(one.name)),
-        lambda one: one.identity if one.is_kernel else ("device", one.name),
+        # Device functions are often equal without being one: these need their name.
+        lambda one: one.identity if one.is_kernel else (one.arch, one.name),
         lambda one: (one.arch, without_lambda_numbers(stable_name(one.name))),
     ]
     for key in keys:

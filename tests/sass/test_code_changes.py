@@ -261,3 +261,11 @@ def test_functions_pair_by_name_then_code_and_each_stands_once() -> None:
         (one, one),
         (two, two),
     ], "of one name those of equal code"
+
+
+def test_a_device_function_of_another_architecture_is_another_one() -> None:
+    old = replace(_function("helper"), is_kernel=False, arch="sm_50")
+    new = replace(_function("helper"), is_kernel=False, arch="sm_75")
+    assert [(pair.a, pair.b) for pair in pair_functions([old], [new])] == [(None, new), (old, None)]
+    copied = replace(old, file="elsewhere.so")
+    assert [(pair.a, pair.b) for pair in pair_functions([old], [copied])] == [(old, copied)]
