@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from profiler.catalog.cases import flops_of
 from profiler.collect import sample_schedule
 from profiler.collect.failure_streak import FailureStreak, interleaved
 from profiler.collect.gpu.messages import (
@@ -84,7 +85,7 @@ def timing_request(context: JobContext, job: Job) -> TimingRequest:
     }
     names = [name for name in context.right_versions(job.versions, job.workload) if name not in failed]
     modes: tuple[str, ...] = ("cold", "warm")
-    if context.selection.problem.flops(workload) < SMALL_FLOPS:
+    if flops_of(context.selection.problem, workload) < SMALL_FLOPS:
         modes = (*modes, "graph")
     # A session of a noise run has all rounds, and decides on its batches as a run by itself would.
     blocks = [] if settings.pairs else sample_schedule.blocks(settings.rounds, settings.processes)

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from profiler.catalog.cases import flops_of
 from profiler.collect import sample_schedule
 from profiler.collect.settings import Selection, Settings
 from profiler.errors import ProfilerError
@@ -68,7 +69,7 @@ def plan_run(settings: Settings, selection: Selection, passes: Mapping[str, int 
     if settings.pairs:
         return plan_aa_sessions(takes, pairs=settings.pairs, rounds=settings.rounds, samples=settings.samples)
     call_s = {
-        (name, label): selection.problem.flops(workload) / FLOPS_PER_S
+        (name, label): flops_of(selection.problem, workload) / FLOPS_PER_S
         for label, workload in selection.workloads.items()
         for name in takes[label]
     }

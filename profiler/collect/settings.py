@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from profiler.catalog.cases import flops_of
 from profiler.catalog.catalog import Catalog
 from profiler.catalog.problem import Problem, acceptance_workloads
 from profiler.catalog.sources import load_object, load_problem
@@ -138,7 +139,7 @@ def noise_settings(
     if not workloads:
         problem: Problem = load_object(catalog, catalog.problem)
         sizes = [size for size in sizes if size.get("dtype") == sizes[0].get("dtype")]
-        by_flops = sorted(sizes, key=lambda size: problem.flops(problem.workload(**size)))
+        by_flops = sorted(sizes, key=lambda size: flops_of(problem, problem.workload(**size)))
         sizes = [size for size in sizes if size in (sizes[0], by_flops[len(sizes) // 2], by_flops[-1])]
     return Settings(
         versions=tuple(version.id for version in chosen),

@@ -130,7 +130,8 @@ def init_folder(*, folder: Path | None = None, library: Path | None = None) -> I
         notes.append(f"{needs} no file: `{command}`, then `profiler gate NEW --baseline OLD`")
     if not files and not notes:
         raise CannotJudge(
-            f"{root} holds no kernel in CUDA C++ or Triton, no machine code, no report: name their --folder"
+            f"{root} holds no kernel in CUDA C++, no function that launches one in Triton, no machine code, "
+            "no report: name their --folder"
         )
     return InitDocument(root, tuple(files), tuple(notes))
 

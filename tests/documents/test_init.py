@@ -85,6 +85,16 @@ def test_other_kernels_get_a_catalogue_and_a_problem_to_fill_in(capsys: pytest.C
     assert re.search(r"my_sums_problem\.py:\d+: case\(\) of n1024 fails", capsys.readouterr().out)
 
 
+def test_a_problem_that_is_not_filled_in_is_one_line_of_the_next_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("add.py").write_text(_TRITON)
+    assert main(["init"]) == Exit.PASS
+    capsys.readouterr()
+    assert main(["collect", "--catalog", "catalog.toml", "--trust", "--dry-run"]) == Exit.UNUSABLE_INPUT
+    assert "NotImplementedError" in capsys.readouterr().err
+
+
 def test_functions_that_launch_triton_are_versions() -> None:
     Path("add.py").write_text(_TRITON)
     Path("broken.py").write_text(f"{_TRITON}\n(")
