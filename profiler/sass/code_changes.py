@@ -274,8 +274,16 @@ def read_change(pair: FunctionPair, a: FunctionRows, b: FunctionRows) -> Functio
     elif not _is_same_flow(a, b) and _colours(a) != _colours(b):
         kinds.append(ChangeKind.OPERANDS)
     elif ChangeKind.CONSTANTS not in kinds:
-        kinds.append(ChangeKind.REGISTERS if _is_same_flow(a, b) else ChangeKind.REORDERED)
+        kinds.append(_harmless_kind(a, b))
     return FunctionChange(pair, _in_order(kinds), tuple(counts))
+
+
+def _harmless_kind(a: FunctionRows, b: FunctionRows) -> ChangeKind:
+    """What differs between two that do the same. Bits that nvdisasm prints nothing of may mean something."""
+    if not _is_same_flow(a, b):
+        return ChangeKind.REORDERED
+    is_text_equal = [row.text for row in a.rows] == [row.text for row in b.rows]
+    return ChangeKind.OPERANDS if is_text_equal else ChangeKind.REGISTERS
 
 
 def _colours(side: FunctionRows) -> Counter[int]:

@@ -191,6 +191,10 @@ def test_other_numbers_of_registers_are_registers_and_another_flow_is_not() -> N
     assert _change(_BODY, stored).kinds == (ChangeKind.OPERANDS,)
 
 
+def test_other_bits_of_one_text_are_no_other_numbers_of_registers() -> None:
+    assert _change(_BODY, list(_BODY)).kinds == (ChangeKind.OPERANDS,)
+
+
 def test_another_order_is_reordered_and_more_work_in_a_loop_is_not() -> None:
     loop = ["MOV R0, RZ", "FADD R1, R1, R4", "FMUL R2, R5, R6", "@P0 BRA 0x10", "EXIT"]
     assert _change(loop, [loop[0], loop[2], loop[1], *loop[3:]]).kinds == (ChangeKind.REORDERED,)
