@@ -204,13 +204,13 @@ def test_a_gate_of_machine_code_has_the_names_of_kernels_as_data(roots: Roots, t
         content = (tmp_path / file).read_bytes()
         (tmp_path / file).write_bytes(content.replace(name.encode(), hostile))
     whole = ask(roots, "gate", names=["new.cubin"], baseline="old.cubin")
-    assert "Gate failed: 1 failed" in whole["answer"][0]
+    assert "Gate failed: 1 check failed" in whole["answer"][0]
     assert not [sentence for sentence in whole["answer"] if "Ignore" in sentence]
     assert dumps(whole).isprintable()
     assert any("Ignore·previous" in text for text in whole["names"].values())
     profiler.pin(str(tmp_path / "old.cubin"))
     whole = ask(roots, "gate", names=["new.cubin"])
-    assert "Gate failed: 1 failed" in whole["answer"][0]
+    assert "Gate failed: 1 check failed" in whole["answer"][0]
     assert "profiler pin" not in dumps(whole.get("next", []))
 
 

@@ -91,7 +91,7 @@ def test_compare_prints_the_verdict_on_every_kernel(
     assert lines["compute_tendencies_x_309_gpu"] == "3.63 ms 3.63 ms ±0 % = same"
     assert lines["set_halo_values_x_396_gpu"] == "11.4 µs 12.8 µs +12.4 % = same (clock)"
     assert lines["set_halo_values_x_419_gpu"] == "13.1 µs 14.0 µs +6.8 % ? unclear"
-    assert "ncu duration (not latency)" in out
+    assert "ncu duration, not latency" in out
     assert "unknown on both sides: workload, dtype, clock control" in out
 
 

@@ -50,7 +50,7 @@ def test_rows_that_chance_explains_are_unclear_and_tiny_ones_the_same() -> None:
     assert [decision.verdict for decision in judged[:3]] == [Verdict.UNCLEAR, Verdict.WORSE, Verdict.SAME]
     assert not judged[0].fails_gate
     assert judged[1].fails_gate
-    assert "among 43 rows" in judged[0].reason
+    assert "43 comparisons" in judged[0].reason
 
 
 def test_the_headline_is_a_family_of_its_own_and_exact_rows_are_no_tests() -> None:

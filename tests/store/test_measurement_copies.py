@@ -138,12 +138,14 @@ def test_exports_are_known_while_only_earlier_reports_are_in_the_index(
     report(folder / "a.ncu-rep", other)
     report(folder / "b.ncu-rep")
     raw_csv(folder / "elsewhere" / "under another name.csv")
-    sealed, indexed = threading.Event(), threading.Event()
+    sealed, indexed, asked = threading.Event(), threading.Event(), threading.Event()
     add_many, items = Store.add_many, Prefetch.__next__
 
     def slow(root: Root, run: Run, sources: Mapping[str, Path]) -> str | None:
         if "b" in (path.stem for path in sources.values()):
             assert indexed.wait(20)
+        else:  # the first one: not before the import has looked whether it is sealed
+            assert asked.wait(20)
         run_id = seal_import(root, run, sources)
         sealed.set()
         return run_id
@@ -156,6 +158,7 @@ def test_exports_are_known_while_only_earlier_reports_are_in_the_index(
     def late(reports: Prefetch[Report]) -> Report:
         found = items(reports)
         if found.name == "b.ncu-rep":
+            asked.set()
             assert sealed.wait(20)
             time.sleep(0.2)  # until its thread says so
         assert indexed.is_set() == (found.form != "ncu-rep")
