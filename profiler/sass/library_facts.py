@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from pathlib import Path
 
 from profiler.build.kernel_names import instance_name
-from profiler.build.occupancy import occupancy
+from profiler.build.occupancy import occupancy, own_shared_bytes
 from profiler.build.opcode_counts import INSTRUCTION_BYTES, opcode_sites
 from profiler.bundles.run import Facts
 from profiler.errors import CannotJudge
@@ -22,7 +22,6 @@ from profiler.sass.loop_facts import facts_of
 
 MOST_KERNELS = 2_000  # of one import: pages show each as a row
 _AT_ONCE = 64  # kernels that nvdisasm reads in one call
-_RESERVED_SINCE = 90  # from this architecture on static shared memory counts what the system takes
 
 
 def library_facts(path: Path) -> tuple[Facts, ...]:
@@ -60,9 +59,7 @@ def batched(functions: Iterable[BinaryFunction], size: int) -> Iterator[list[Bin
 
 def _facts(kernel: BinaryFunction, rows: Sequence[SassLine] | None, part: str) -> Facts:
     limits = find_architecture(kernel.arch)
-    shared = kernel.shared_bytes
-    if limits and int(limits.name[3:]) >= _RESERVED_SINCE:
-        shared = max(0, shared - limits.reserved_shared_bytes)
+    shared = own_shared_bytes(kernel.arch, kernel.shared_bytes)
     found = None
     if limits and kernel.registers is not None and kernel.max_threads:
         found = occupancy(kernel.arch, kernel.registers, kernel.max_threads, shared)
