@@ -16,14 +16,15 @@ from typing import NamedTuple
 from profiler.build.elf import (
     FUNCTION,
     KERNEL,
+    SECTION,
     Section,
+    cubin_sections,
     is_elf,
     read_relocations,
     read_sections,
     read_symbols,
     section_bytes,
     section_name,
-    separate_sections,
 )
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
 from profiler.evidence.naming import brief_list
@@ -31,10 +32,12 @@ from profiler.evidence.naming import brief_list
 # Containers and their entries. Source: fatbinary_section.h of the toolkit for the magic number; the entry as
 # nvcc 11 to 13 write it, compared with what cuobjdump lists.
 _CONTAINER = 0xBA55ED50
+_CONTAINER_VERSION, _ENTRY_VERSION = 1, 0x101
 _PTX, _ELF = 1, 2
 _KINDS = frozenset((_PTX, _ELF, 4, 8, 16, 32, 64))  # others: old cubins, intermediate code, Mercury
 _LZ4, _ZSTD = 0x2000, 0x8000
 _FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
+_SEGMENTS, _SEGMENT_BYTES = ".nvFatBinSegment", 24  # what the host's code registers: an entry a container
 _CUDA_MACHINE = 190  # EM_CUDA
 # Attributes of .nv.info, by cuobjdump --dump-elf: a length in bytes, then a symbol's index and a number.
 _SIZED = 4
@@ -178,49 +181,62 @@ def _entries(data: mmap.mmap, path: Path) -> Iterator[tuple[int, StoredImage]]:
     if not is_library and data[:4] != _CONTAINER.to_bytes(4, "little"):
         raise BuildFailed(f"{path} holds no machine code: it is no ELF file and no fat binary")
     try:
-        ranges = [(0, len(data))]
+        ranges, containers = [(0, len(data))], None
         if is_library:
+            sections = [section for section in read_sections(data) if section.is_in_file]
             ranges = [
                 (section.offset, section.offset + section.size)
-                for section in read_sections(data)
-                if section.name in _FATBIN_SECTIONS and section.is_in_file
+                for section in sections
+                if section.name in _FATBIN_SECTIONS
             ]
-        for start, end in ranges:
-            for kind, *place in _entries_between(data, start, end):
+            containers = sum(one.size // _SEGMENT_BYTES for one in sections if one.name == _SEGMENTS)
+        found = [container for start, end in ranges for container in _containers(data, start, end)]
+        if containers and len(found) < containers:
+            raise ValueError(f"it has {len(found)} fat binaries and says that it has {containers}")
+        for begin, end in found:
+            for kind, *place in _entries_between(data, begin, end):
                 yield kind, StoredImage(path, data, *place)
     except _MALFORMED as error:
         raise BuildFailed(f"{path} is damaged: {error}") from None
 
 
-def _entries_between(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Kind, start, size, size when unpacked, flags."""
+def _containers(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Where the entries of each container begin and end."""
     at = start
     while at + 16 <= end:
-        magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
+        magic, version, header, size = struct.unpack_from("<IHHQ", data, at)
         if magic != _CONTAINER:
             if any(data[at : at + 8]):
                 raise ValueError("what stands between fat binaries is none")
             at += 8  # containers are aligned to 8 bytes, with zeros between
             continue
+        if version != _CONTAINER_VERSION:
+            raise ValueError(f"a fat binary is of the unknown version {version}")
         if header < 16 or at + header + size > end:
             raise ValueError("a fat binary ends behind its section")
-        inside, last = at + header, at + header + size
-        while inside + 64 <= last:
-            kind, _, entry_header, stored = struct.unpack_from("<HHIQ", data, inside)
-            packed = struct.unpack_from("<I", data, inside + 16)[0]
-            flags, _, whole = struct.unpack_from("<QQQ", data, inside + 40)
-            begin = inside + entry_header
-            if entry_header < 64 or begin + stored > last:
-                raise ValueError("an entry ends behind its fat binary")
-            if kind not in _KINDS:
-                raise ValueError(f"an entry is of the unknown kind {kind}")
-            if kind in (_PTX, _ELF):
-                is_packed = flags & (_LZ4 | _ZSTD)
-                yield kind, begin, packed if is_packed and packed else stored, whole, flags
-            inside = begin + stored
-        if any(data[inside:last]):
-            raise ValueError("a fat binary ends in half an entry")
-        at = last
+        yield at + header, at + header + size
+        at += header + size
+
+
+def _entries_between(data: mmap.mmap, inside: int, last: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Kind, start, size, size when unpacked, flags of the entries of one container."""
+    while inside + 64 <= last:
+        kind, version, entry_header, stored = struct.unpack_from("<HHIQ", data, inside)
+        packed = struct.unpack_from("<I", data, inside + 16)[0]
+        flags, _, whole = struct.unpack_from("<QQQ", data, inside + 40)
+        begin = inside + entry_header
+        if entry_header < 64 or begin + stored > last:
+            raise ValueError("an entry ends behind its fat binary")
+        if kind not in _KINDS or version != _ENTRY_VERSION:
+            raise ValueError(f"an entry is of the unknown kind {kind}, version {version:#x}")
+        if kind == _PTX and b"\x7fELF" in data[begin : begin + 8]:  # LZ4 leaves the first bytes as they are
+            raise ValueError("an entry of PTX is an ELF file")
+        if kind in (_PTX, _ELF):
+            is_packed = flags & (_LZ4 | _ZSTD)
+            yield kind, begin, packed if is_packed and packed else stored, whole, flags
+        inside = begin + stored
+    if any(data[inside:last]):
+        raise ValueError("a fat binary ends in half an entry")
 
 
 def _unpacked(content: bytes, size: int, flags: int) -> bytes:
@@ -250,7 +266,7 @@ def _unpacked(content: bytes, size: int, flags: int) -> bytes:
 
 def _image(content: bytes, number: int, path: Path) -> CodeImage:
     try:
-        sections = separate_sections(content)
+        sections = cubin_sections(content)
         arch, functions = _architecture(content, sections), _functions(content, sections)
         return CodeImage(number, arch, functions, content, tuple(sections))
     except _MALFORMED as error:
@@ -288,14 +304,21 @@ def _functions(data: bytes, sections: list[Section]) -> tuple[ImageFunction, ...
         elif section.name.startswith(_INFO):
             own[section.name] = section
     functions = []
+    names = {section.name for section in sections}
     for symbol in read_symbols(data, sections, ".symtab"):
+        place = section_name(sections, symbol.place)
+        if symbol.kind == SECTION and symbol.name != place:
+            raise BuildFailed(f"the symbol of the section {place!r} calls it {symbol.name!r}")
         if symbol.kind != FUNCTION or not symbol.place:
             continue
-        place = section_name(sections, symbol.place)
         if not place.startswith(".text."):
-            raise BuildFailed(f"the function {symbol.name} is in no section of code")
+            raise BuildFailed(f"the function {symbol.name!r} is in no section of code")
         if place != f".text.{symbol.name}":
             continue  # a part of another function's section
+        if symbol.size != sections[symbol.place].size:
+            raise BuildFailed(f"the code of {symbol.name!r} has another size than its symbol says")
+        if not symbol.other & KERNEL and _BANK_0 + symbol.name in names:
+            raise BuildFailed(f"{symbol.name!r} has parameters of a launch and is not marked as a kernel")
         info = own.get(_INFO + symbol.name)
         notes = _notes(section_bytes(data, info)) if info else _Notes(None, 0, None)
         functions.append(
@@ -316,7 +339,7 @@ def _functions(data: bytes, sections: list[Section]) -> tuple[ImageFunction, ...
             and section.size
             and section.name.removeprefix(".text.") not in named
         ):
-            raise BuildFailed(f"no symbol names the code in {section.name}")
+            raise BuildFailed(f"no symbol names the code in {section.name!r}")
     return tuple(functions)
 
 

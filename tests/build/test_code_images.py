@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import random
 import re
+import struct
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from profiler.build.code_images import architectures, choose_images, read_images
 from profiler.build.code_images import code_files as files_of_code
+from profiler.build.elf import FUNCTION, KERNEL, SECTION, read_sections, read_symbols
 from profiler.build.library import parse_ptxas
 from profiler.build.toolchain import require_tool
 from profiler.documents import code_files
@@ -238,6 +241,72 @@ def test_damaged_files_end_in_one_line_or_are_read(tmp_path: Path, output: str) 
             lines = str(error).splitlines()
             refused += len(lines)
     assert 0 < refused <= 400
+
+
+def _field(data: bytes, section: str, at: int) -> int:
+    """Where a field of a section's header is."""
+    place = next(index for index, one in enumerate(read_sections(data)) if one.name == section)
+    table: int = struct.unpack_from("<Q", data, 0x28)[0]
+    return table + 64 * place + at
+
+
+def _symbol(data: bytes, kind: int, name: str) -> int:
+    """Where the entry of a symbol begins."""
+    sections = read_sections(data)
+    table = next(one for one in sections if one.name == ".symtab")
+    return table.offset + 24 * next(
+        one.number for one in read_symbols(data, sections) if (one.kind, one.name) == (kind, name)
+    )
+
+
+_KERNEL = "_Z18without_parametersv"
+_DAMAGE: dict[str, tuple[Callable[[bytes], int], int | None]] = {
+    "begins within another": (lambda data: _field(data, f".nv.info.{_KERNEL}", 0), 5),
+    "have the same name": (lambda data: _field(data, f".nv.info.{_KERNEL}", 0), None),
+    "belong to none of them": (lambda data: _field(data, f".nv.info.{_KERNEL}", 0x20), -16),
+    "not marked as a kernel": (lambda data: _symbol(data, FUNCTION, _KERNEL) + 5, -KERNEL),
+    "another size": (lambda data: _symbol(data, FUNCTION, _KERNEL) + 16, -16),
+    "calls it": (lambda data: _symbol(data, SECTION, f".text.{_KERNEL}"), 1),
+}
+
+
+@needs_nvcc
+@pytest.mark.parametrize("words", _DAMAGE)
+def test_a_part_that_would_be_lost_is_named(tmp_path: Path, words: str) -> None:
+    path = _nvcc(tmp_path, "one.cubin", "-arch=sm_90", "-cubin", one=_SECOND)
+    data = bytearray(path.read_bytes())
+    place, change = _DAMAGE[words][0](bytes(data)), _DAMAGE[words][1]
+    if change is None:  # the name of another section
+        data[place : place + 4] = data[(other := _field(bytes(data), ".nv.info", 0)) : other + 4]
+    else:
+        data[place] = (data[place] + change) % 256
+    path.write_bytes(data)
+    with pytest.raises(BuildFailed, match=words):
+        list(read_images(path))
+
+
+@needs_nvcc
+@pytest.mark.parametrize("change", ["kind", "version", "fat binary"])
+def test_an_image_of_a_library_is_not_lost(library: Path, tmp_path: Path, change: str) -> None:
+    data = bytearray(library.read_bytes())
+    container = data.index(struct.pack("<IH", 0xBA55ED50, 1))
+    if change == "fat binary":
+        found = next(one for one in read_sections(bytes(data)) if one.name == ".nv_fatbin")
+        size = struct.unpack_from("<Q", data, container + 8)[0] + 16
+        at = struct.unpack_from("<Q", data, 0x28)[0] + 64 * read_sections(bytes(data)).index(found)
+        struct.pack_into("<QQ", data, at + 0x18, found.offset + size, found.size - size)
+    else:
+        struct.pack_into("<H", data, container + 16 + (0 if change == "kind" else 2), 1)
+    path = tmp_path / "lost.so"
+    path.write_bytes(data)
+    with pytest.raises(BuildFailed, match="damaged"):
+        list(read_images(path))
+
+
+@needs_nvcc
+def test_sections_of_an_object_for_sm_110_may_overlap(tmp_path: Path) -> None:
+    path = _nvcc(tmp_path, "one.o", "-arch=sm_110", "-dc", one=_SECOND)
+    assert [len(image.functions) for image in read_images(path)] == [3]
 
 
 @needs_sass

@@ -28,7 +28,7 @@ def test_no_damaged_machine_code_crashes_hangs_or_takes_memory(count: int, with_
     result = code_campaign.run(count, seed=3, with_static=with_static)
     assert result.is_sound, "\n".join(result.table())
     assert result.refused.total() > count / 4
-    assert sum(result.silent.values()) < count / 4
+    assert not result.silent, "\n".join(result.table())
 
 
 @pytest.mark.slow
