@@ -26,6 +26,7 @@ from profiler.build.elf import (
     section_bytes,
     section_name,
 )
+from profiler.build.kernel_names import stable_symbols
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
 from profiler.evidence.naming import brief_list
 
@@ -355,6 +356,12 @@ class FunctionBytes:
     relocations: tuple[tuple[int, str], ...] = ()  # offset and symbol of what the linker fills in
     constants: bytes = b""  # its own constant banks but bank 0: numbers that its code loads
     parameter_bytes: int = 0  # of bank 0, with what stands before the parameters
+
+    @property
+    def symbols(self) -> tuple[tuple[int, str], ...]:
+        """What the linker fills in: offset, and whose address, without hashes of paths and counts."""
+        names = stable_symbols([symbol for _, symbol in self.relocations])
+        return tuple((offset, name) for (offset, _), name in zip(self.relocations, names, strict=True))
 
 
 def function_bytes(image: CodeImage) -> dict[str, FunctionBytes]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 # A part of a name with hashes in it, behind its length where it has one; a hash, with what follows a second.
 _HASHED = re.compile(r"(?:(?<!\d)(\d+))?(_GLOBAL__N__|_INTERNAL_|__nv_static_)")
 _HASH = re.compile(r"_[0-9a-f]{8}(?:_\d+$|(?=_|$))")
+# In the name of a variable: the number that a compiler gives a static one of a function, of a file.
+_COUNTER = re.compile(
+    r"(?<=^\$___).*__(\d+)$|_INTERNAL_.*_[0-9a-f]{8}_(\d+)_|__nv_static_.*_[0-9a-f]{8}_(\d+)_"
+)
 _UNNAMED = re.compile(r"(?<=E)\d*_(?=\w)|(?<=Ut)\d*_")
 # Abbreviations, with what may stand in place of a name: the number of an earlier part, of a parameter.
 _SUBSTITUTION = re.compile(r"S[0-9A-Z]*_|S[tabsiod]|TL?[0-9_]*_")
@@ -53,6 +58,31 @@ def stable_name(mangled: str) -> str:
         parts += [mangled[at : found.start()], _HASH.sub("", mangled[begin:end])]
         at = end
     return "".join(parts) + mangled[at:]
+
+
+def stable_symbols(names: Sequence[str]) -> list[str]:
+    """The names of variables as stable_name has them, and without the numbers that a compiler counts them by.
+
+    Names that differ by that number alone are numbered from 0 in its order: `$___ZZ1kPfE1s__1821` becomes
+    `$___ZZ1kPfE1s__0`. For comparison alone.
+    """
+    parts = [_without_counter(name) for name in names]
+    numbers: dict[str, list[int]] = {}
+    for stem, _, number in parts:
+        numbers[stem] = sorted({*numbers.get(stem, ()), number})
+    return [
+        stem if number < 0 else f"{stem}{numbers[stem].index(number)}{rest}" for stem, rest, number in parts
+    ]
+
+
+@lru_cache(maxsize=100_000)
+def _without_counter(name: str) -> tuple[str, str, int]:
+    """What stands before and behind the number of a compiler, and the number; -1 where it has none."""
+    found = _COUNTER.search(name)
+    if found is None:
+        return stable_name(name), "", -1
+    begin, end = found.span(found.lastindex or 0)
+    return stable_name(name[:begin]), name[end:], int(name[begin:end])
 
 
 def without_lambda_numbers(mangled: str) -> str:

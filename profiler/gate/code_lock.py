@@ -102,8 +102,7 @@ def pinned_of(
         code = function.code
         if not code.code:
             continue  # constants that functions share
-        symbols = tuple((offset, stable_name(symbol)) for offset, symbol in code.relocations)
-        whole = _digest(code.code, code.constants, symbols)
+        whole = _digest(code.code, code.constants, code.symbols)
         pinned = PinnedFunction(
             function.arch,
             stable_name(function.name),

@@ -71,12 +71,7 @@ class BinaryFunction:
         from profiler.sass.opcode_classes import unscheduled_words
 
         words = unscheduled_words(self.code.code, [offset for offset, _ in self.code.relocations])
-        return self.arch, words.tobytes(), self.code.constants, self.symbols
-
-    @property
-    def symbols(self) -> tuple[tuple[int, str], ...]:
-        """What the linker fills in: offset, and whose address, without hashes of paths."""
-        return tuple((offset, stable_name(symbol)) for offset, symbol in self.code.relocations)
+        return self.arch, words.tobytes(), self.code.constants, self.code.symbols
 
     @property
     def facts(self) -> tuple[int | None, ...]:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from profiler.build.kernel_names import function_name
 from profiler.errors import UnknownName
 from profiler.evidence.opcodes import base_opcode, is_matrix_multiply, opcode_class
 from profiler.sass.binary_functions import (
@@ -160,7 +161,7 @@ class FunctionRows:
     def flows(self) -> tuple[RowFlow, ...]:
         """What each instruction computes from, and whose address the linker writes into it."""
         flows = list(value_flow(self.rows, self.graph))
-        for offset, symbol in self.function.symbols:
+        for offset, symbol in self.function.code.symbols:
             if (place := offset // INSTRUCTION_BYTES) < len(flows):
                 flows[place] = flows[place]._replace(
                     sources=(*flows[place].sources, SourceFlow(f"address of {symbol}", ()))
@@ -168,9 +169,18 @@ class FunctionRows:
         return tuple(flows)
 
     @cached_property
+    def addresses(self) -> Counter[tuple[str, int]]:
+        """Whose addresses the linker writes into the code, by how many loops that is in."""
+        return Counter(
+            (f"address of {function_name(symbol)}", self.graph.depths[offset // INSTRUCTION_BYTES])
+            for offset, symbol in self.function.code.symbols
+            if offset // INSTRUCTION_BYTES < len(self.rows)
+        )
+
+    @cached_property
     def forms(self) -> Counter[Hashable]:
         """The instructions by what they are with their numbers, without where values come from, and depth."""
-        symbols = {offset // INSTRUCTION_BYTES: symbol for offset, symbol in self.function.symbols}
+        symbols = {offset // INSTRUCTION_BYTES: symbol for offset, symbol in self.function.code.symbols}
         return Counter(
             (instruction_form(self.rows[at]), symbols.get(at), self.graph.depths[at]) for at in self.live
         )
@@ -271,6 +281,7 @@ def read_change(pair: FunctionPair, a: FunctionRows, b: FunctionRows) -> Functio
     kinds, counts = _first_kinds(pair, a.counted, b.counted)
     if a.forms != b.forms:
         kinds.append(ChangeKind.CONSTANTS)
+        counts += _count_changes(ChangeKind.CONSTANTS, a.addresses, b.addresses)
     elif not _is_same_flow(a, b) and _colours(a) != _colours(b):
         kinds.append(ChangeKind.OPERANDS)
     elif ChangeKind.CONSTANTS not in kinds:

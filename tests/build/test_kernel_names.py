@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.build.kernel_names import function_name, stable_name, template_integer
+from profiler.build.kernel_names import function_name, stable_name, stable_symbols, template_integer
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,13 @@ def test_a_function_of_an_anonymous_namespace_has_one_name_wherever_it_is_built(
 )
 def test_hashes_of_paths_and_no_part_of_a_name_are_left_out(mangled: str, stable: str) -> None:
     assert stable_name(mangled) == stable
+
+
+def test_numbers_that_a_compiler_counts_variables_by_are_left_out_and_their_order_kept() -> None:
+    shared = "$___ZZ9kQuantizePfS_PhiE9smem_code__"
+    static = "__nv_static_36__b96781cf_10_kernels_cu_9e07a690_{}_nf4_data"
+    assert stable_symbols([f"{shared}1821", "_Z1xf__7"]) == stable_symbols([f"{shared}1739", "_Z1xf__7"])
+    assert stable_symbols([static.format(759)]) == stable_symbols([static.format(529)])
+    assert stable_symbols(["_Z1xf__7", "x__8"]) == ["_Z1xf__7", "x__8"]
+    both, turned = (stable_symbols([f"{shared}{a}", f"{shared}{b}"]) for a, b in ((9, 10), (10, 9)))
+    assert both == [f"{shared}0", f"{shared}1"] == turned[::-1]

@@ -129,6 +129,30 @@ def test_images_of_both_sides_are_read_once_and_what_differs_beside_them_is_foun
         assert len(both.equal) == (0 if ".whl" in new and ".whl" not in old else same)
 
 
+@needs_sass
+def test_a_variable_that_is_counted_anew_is_the_same_and_another_one_is_named(tmp_path: Path) -> None:
+    """In objects to be linked a name has the number of its declaration, which moves with what stands above."""
+    text = """
+static __device__ float table[64] = {1};
+__global__ void keep(float *x, int i) { static __shared__ float s[64]; s[i] = *x; x[1] = s[63 - i]; }
+__global__ void look(float *x, int i) { x[1] = table[i]; }
+"""
+    above = "__global__ void more(int *x) { static __shared__ int t[8]; t[*x] = 1; *x = t[x[1]]; }\n"
+    sources = {"a": text, "b": above + text.replace("table", "levels")}
+    for name, content in sources.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "k.cu").write_text(content)
+        command = [str(require_tool("nvcc").path), "-arch=sm_90", "-dc", "-o", "k.o", "k.cu"]
+        subprocess.run(command, cwd=tmp_path / name, check=True)
+    changes = compare_binaries(tmp_path / "a" / "k.o", tmp_path / "b" / "k.o")
+    by_name = {change.pair.either.short_name: change for change in changes.changes}
+    assert by_name["keep"].kind is ChangeKind.SAME
+    assert by_name["keep"].pair.a and by_name["keep"].pair.b
+    assert by_name["keep"].pair.a.code.relocations != by_name["keep"].pair.b.code.relocations
+    assert by_name["look"].kind is ChangeKind.CONSTANTS
+    assert any("table" in count.what for count in by_name["look"].counts)
+
+
 def test_a_damaged_or_encrypted_wheel_is_refused(tmp_path: Path) -> None:
     whole = tmp_path / "a.whl"
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as wheel:
