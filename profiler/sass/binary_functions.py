@@ -66,7 +66,7 @@ class BinaryFunction:
     def unscheduled(self) -> Hashable:
         """Equal for functions of the same instructions in the same order on the same registers."""
         if arch_number(self.arch) < FIRST_OF_128_BITS:
-            return self.identity
+            return self.arch, self.code.code, self.code.constants, self.code.symbols
         # Here: what compares bytes alone needs no NumPy, which takes long to load.
         from profiler.sass.opcode_classes import unscheduled_words
 
