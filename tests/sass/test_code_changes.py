@@ -131,7 +131,7 @@ def test_images_of_both_sides_are_read_once_and_what_differs_beside_them_is_foun
 
 @needs_sass
 def test_a_variable_that_is_counted_anew_is_the_same_and_another_one_is_named(tmp_path: Path) -> None:
-    """In objects to be linked a name has the number of its declaration, which moves with what stands above."""
+    """In objects to be linked a name has the number of its declaration: what stands above moves it."""
     text = """
 static __device__ float table[64] = {1};
 __global__ void keep(float *x, int i) { static __shared__ float s[64]; s[i] = *x; x[1] = s[63 - i]; }
@@ -147,7 +147,8 @@ __global__ void look(float *x, int i) { x[1] = table[i]; }
     changes = compare_binaries(tmp_path / "a" / "k.o", tmp_path / "b" / "k.o")
     by_name = {change.pair.either.short_name: change for change in changes.changes}
     assert by_name["keep"].kind is ChangeKind.SAME
-    assert by_name["keep"].pair.a and by_name["keep"].pair.b
+    assert by_name["keep"].pair.a
+    assert by_name["keep"].pair.b
     assert by_name["keep"].pair.a.code.relocations != by_name["keep"].pair.b.code.relocations
     assert by_name["look"].kind is ChangeKind.CONSTANTS
     assert any("table" in count.what for count in by_name["look"].counts)
