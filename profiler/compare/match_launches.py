@@ -44,6 +44,7 @@ _LAST_WORD = re.compile(r"[A-Za-z_]\w*$")
 _NOT_OWNERS = frozenset(("operator", "const"))
 _OPENING, _CLOSING = ")>]}", "(<[{"  # read backwards
 _DURATION = "gpu__time_duration.sum"
+_APART = 0.02  # times that lie closer together are one, whichever launches pair
 
 
 class BadKernelPattern(UnknownName):
@@ -476,7 +477,8 @@ def _pairs_of_classes(a: LaunchClass, b: LaunchClass) -> list[LaunchPair]:
     """The pairs of two classes that answer to each other: their launches are samples, or pair one by one.
 
     Nothing tells the launches of a class apart, so which of them pair does not matter where those of one side
-    are alike. Where the times of both show that they are of several kinds it would, and there is no pair.
+    are alike, unless the times of the other lie on both sides of theirs: then all are samples. Where the
+    times of both show that they are of several kinds it would, and there is no pair.
     """
     counts = len(a.launches), len(b.launches)
     if counts == (1, 1):
@@ -484,11 +486,20 @@ def _pairs_of_classes(a: LaunchClass, b: LaunchClass) -> list[LaunchPair]:
     repeats = {a.repeats, b.repeats}
     # Two launches beside one are repeats only if they are known to be one build.
     is_known = a.facts.known and b.facts.known
-    if repeats == {True} and (max(counts) >= MIN_SAMPLES or (counts[0] != counts[1] and is_known)):
+    are_samples = repeats == {True} and (max(counts) >= MIN_SAMPLES or (counts[0] != counts[1] and is_known))
+    if are_samples or (counts[0] == counts[1] and True in repeats and _one_encloses(a, b)):
         return [LaunchPair(_middle(a.launches), _middle(b.launches), samples=(a.launches, b.launches))]
     if counts[0] != counts[1] or (False in repeats and True not in repeats):
         return []
     return [LaunchPair(x, y) for x, y in zip(a.launches, b.launches, strict=True)]
+
+
+def _one_encloses(a: LaunchClass, b: LaunchClass) -> bool:
+    """Whether the times of one side begin below and end above all of the other's, and lie apart."""
+    times = [[launch.values.number(_DURATION) or 0.0 for launch in of.launches] for of in (a, b)]
+    inner, outer = sorted(times, key=lambda of: max(of) - min(of))
+    is_apart = max(outer) > (1 + _APART) * min(outer)
+    return is_apart and 0 < min(outer) < min(inner) and max(inner) < max(outer)
 
 
 def _middle(launches: Sequence[Launch]) -> Launch:

@@ -76,7 +76,7 @@ def judge(
     change_pct = _percent(a.number, number)
     difference = number - a.number
     same_samples = samples is not None and np.array_equal(np.sort(samples[0]), np.sort(samples[1]))
-    if not difference and (same_samples or not _are_enough(samples)):
+    if not difference and (same_samples or samples is None):
         return Judgement(Verdict.SAME, "equal", change_pct)
     # What is next to nothing of its whole matters to nobody, however large a share of itself it gained.
     if whole and abs(difference) <= metric.whole_share * whole.number:
@@ -99,6 +99,10 @@ def judge(
     if samples and _are_enough(samples):
         decision = judge_samples(*samples, better=metric.better, margin=metric.threshold)
         return Judgement(decision.verdict, decision.reason, change_pct, sampled=decision.interval)
+    counts = " and ".join(str(len(side)) for side in samples) if samples else ""
+    if not exceeds and samples and _lie_on_both_sides(metric, *samples):
+        reason = f"within {threshold}, but {counts} launches are over it in both directions"
+        return Judgement(Verdict.UNCLEAR, reason, change_pct)
     if not exceeds:
         return Judgement(Verdict.SAME, f"within {threshold}", change_pct)
     off = a.derivation.most_off_pct if a.derivation else None
@@ -117,10 +121,9 @@ def judge(
         )
         return Judgement(Verdict.UNCLEAR, reason, change_pct)
     if samples and _overlap(*samples):
-        counts = " and ".join(str(len(side)) for side in samples)
         return Judgement(Verdict.UNCLEAR, f"over {threshold}, but {counts} launches overlap", change_pct)
     verdict = Verdict.BETTER if (difference < 0) == (metric.better == "lower") else Verdict.WORSE
-    few = " and ".join(str(len(side)) for side in samples) + " launches" if samples else "one launch per side"
+    few = f"{counts} launches" if samples else "one launch per side"
     certainty = f"unreplicated: {few}" if metric.evidence is Evidence.MEASURED else "exact"
     return Judgement(verdict, f"over {threshold}, {metric.better} is better; {certainty}", change_pct)
 
@@ -136,6 +139,14 @@ def _are_enough(samples: Samples | None) -> bool:
 
 def _overlap(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
     return bool(a.max() >= b.min() and b.max() >= a.min())
+
+
+def _lie_on_both_sides(metric: Metric, a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+    """Whether one side has launches that are better and launches that are worse than the other's median."""
+    inner, outer = sorted((a, b), key=np.ptp)
+    middle = float(np.median(inner))
+    ends = [float(end) - middle for end in (outer.min(), outer.max())]
+    return ends[0] < 0 < ends[1] and all(_threshold(metric, middle, end)[1] for end in ends)
 
 
 def decide_inexact(metric: Metric, a: float, b: float, noise: Wobble | None) -> Decision:

@@ -294,7 +294,12 @@ def test_loads_tell_launches_apart_that_store_the_same() -> None:
 
 @pytest.mark.parametrize(
     ("times_of_b", "verdict"),
-    [((588, 589), Verdict.WORSE), ((500, 501), Verdict.SAME), ((490, 600), Verdict.UNCLEAR)],
+    [
+        ((588, 589), Verdict.WORSE),
+        ((500, 501), Verdict.SAME),
+        ((490, 600), Verdict.UNCLEAR),
+        ((460, 540), Verdict.UNCLEAR),
+    ],
 )
 def test_two_launches_beside_one_are_one_pair_where_the_build_is_known(
     times_of_b: tuple[float, float], verdict: Verdict
@@ -306,6 +311,27 @@ def test_two_launches_beside_one_are_one_pair_where_the_build_is_known(
     assert not comparison.only_in_b
     unknown = compare(side(launch(500)), side(*(launch(us) for us in times_of_b)), TABLE)
     assert not unknown.pairs
+
+
+@pytest.mark.parametrize("facts", [{}, {"registers": 16}, {"registers": 16, "instructions": 5e5}])
+@pytest.mark.parametrize(
+    ("times_of_b", "verdicts"),
+    [
+        ((450, 640), [Verdict.UNCLEAR]),  # by order one would be better and the other worse
+        ((460, 560), [Verdict.UNCLEAR]),  # their medians are within the threshold
+        ((400, 601), [Verdict.UNCLEAR]),  # equal medians
+        ((550, 640), [Verdict.WORSE, Verdict.WORSE]),
+        ((498, 503), [Verdict.SAME, Verdict.SAME]),
+    ],
+)
+def test_two_beside_two_that_lie_on_both_sides_of_them_are_one_pair(
+    times_of_b: tuple[float, float], verdicts: list[Verdict], facts: dict[str, float]
+) -> None:
+    """No fact says which of A's equal launches answers to the slower of B's."""
+    a, b = (side(*(launch(us, **facts) for us in of)) for of in ((500, 501), times_of_b))
+    assert [pair.verdict for pair in compare(a, b, TABLE).pairs] == verdicts
+    backward = compare(b, a, TABLE)
+    assert (backward.verdict is Verdict.UNCLEAR) == (verdicts == [Verdict.UNCLEAR])
 
 
 def test_launches_of_other_grids_or_work_are_no_samples_of_one_thing() -> None:
