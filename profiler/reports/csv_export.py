@@ -118,7 +118,7 @@ class _Draft:
 def is_ncu_csv(path: Path) -> bool:
     """Whether a file holds the header that ncu's CSV has, of launches or of a summary, or ncu's own lines."""
     try:
-        with path.open(encoding=_encoding(path), newline="") as stream:
+        with _open(path, "backslashreplace") as stream:
             left = _HEADER_CHARACTERS
             for _ in range(_HEADER_LINES):
                 line = stream.readline(min(left, _LINE_CHARACTERS))
@@ -164,9 +164,12 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
         if not launch.values:
             # By label: "DRAM Frequency". The details page has no names unless it is asked for them.
             problem = "names metrics only by their labels" if draft.rows.seen else "names no metric"
+            advice = "export with --page raw, or with --print-metric-name name"
+            is_last = launch is launches[-1] and len(launches) > 1
+            if is_last and form == "text-details" and not draft.rows.seen:
+                advice = "the page seems to be cut short; print it again"
             raise UnreadableReport(
-                f"{path}: launch {launch.ordinal} ({launch.base_name}) {problem}; "
-                "export with --page raw, or with --print-metric-name name"
+                f"{path}: launch {launch.ordinal} ({launch.base_name}) {problem}; {advice}"
             )
     return Report(path.name, sha256, size, form, Session(), launches, _first(warnings))
 
@@ -177,10 +180,11 @@ def refuse_large(path: Path, size_bytes: int, max_bytes: int = MAX_BYTES) -> Non
         raise UnreadableReport(f"{path}: {size_bytes:,} bytes of CSV; import the .ncu-rep file instead")
 
 
-def _encoding(path: Path) -> str:
-    """UTF-8, or the UTF-16 that PowerShell's `>` writes."""
+def _open(path: Path, errors: str) -> TextIO:
+    """The file as text: UTF-8, or the UTF-16 that PowerShell's `>` writes."""
     with path.open("rb") as stream:
-        return "utf-16" if stream.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+        encoding = "utf-16" if stream.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    return path.open(encoding=encoding, errors=errors, newline="")
 
 
 def _header_in(line: str) -> str:
@@ -318,10 +322,12 @@ def _missing_launches(drafts: Sequence[_Draft]) -> str:
 
 def _read_tables(path: Path, warnings: dict[str, None]) -> tuple[str, list[_Draft]]:
     """Form and launches of every table in the file, in the number form of whatever locale printed it."""
+    # What a program printed between ncu's lines may be in any code page.
+    errors = "backslashreplace" if is_ncu_csv(path) else "strict"
     for decimal in (".", ","):
         numbers, found = NumberForm(decimal), dict[str, None]()
         try:
-            with path.open(encoding=_encoding(path), newline="") as stream:
+            with _open(path, errors) as stream:
                 form, drafts = _tables(stream, numbers, found)
         except CommaDecimals:
             continue

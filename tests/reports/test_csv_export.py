@@ -215,6 +215,17 @@ def test_utf16_from_powershell_is_read(tmp_path: Path) -> None:
     assert len(reports_read.read_report(path).launches) == 1
 
 
+@pytest.mark.parametrize("code_page", ["cp949", "cp932", "latin-1"])
+def test_what_a_program_printed_in_another_code_page_hides_no_table(tmp_path: Path, code_page: str) -> None:
+    said = {"cp949": "최적화 컴파일러", "cp932": "最適化コンパイラ", "latin-1": "Größe"}[code_page]
+    before = f"==PROF== Connected to process 26448 (C:\\python.exe)\n{said} 19.42\n"
+    path = tmp_path / "made.csv"
+    path.write_bytes(before.encode(code_page) + f"{WIDE}{LAUNCH},1.5,2\n".encode())
+    assert reports_read.is_report(path)
+    (launch,) = reports_read.read_report(path).launches
+    assert launch.values.number("gpu__time_duration.sum") == 1500
+
+
 def test_labels_beside_names_are_read_by_name(tmp_path: Path) -> None:
     named = f'{LAUNCH},"SOL","Duration (gpu__time_duration.sum)","us","3.5",'
     rows = f'{named}\n{LAUNCH},"SOL","Duration","us","9",\n'

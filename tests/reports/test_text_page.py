@@ -138,7 +138,8 @@ def test_tables_with_a_title_are_left_out(tmp_path: Path) -> None:
         (LAUNCH + SPEED[: SPEED.index("Duration")], "has no end: the page is cut short"),
         (LAUNCH + SPEED[: SPEED.index("Duration")] + "\n" + LAUNCH + SPEED, "has no end"),
         (LAUNCH.replace("Context 1, Stream 7, ", "")[:-1] + ", Invocations 2\n" + SPEED, "is a summary"),
-        (BEGIN + LAUNCH, "names no metric"),
+        (BEGIN + LAUNCH, "names no metric; export with --page raw"),
+        (BEGIN + LAUNCH + SPEED + LAUNCH, "names no metric; the page seems to be cut short"),
         (BEGIN.replace("8 passes", "8 passes\n==ERROR== LaunchFailed"), "ncu says: LaunchFailed"),
     ],
 )
