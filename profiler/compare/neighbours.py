@@ -43,7 +43,7 @@ def judge_by_neighbours(
 ) -> list[PairComparison]:
     """The pairs with those unclear that the others, or launches without a partner, cast doubt on."""
     doubted = _doubt_memory(_doubt_sizes(_doubt_whose_work(pairs, only_in_a, only_in_b)))
-    return _doubt_noise(doubted, table)
+    return _doubt_noise(_doubt_data(doubted, only_in_a, only_in_b), table)
 
 
 def _doubt_whose_work(
@@ -159,6 +159,48 @@ def _doubt_memory(pairs: Sequence[PairComparison]) -> list[PairComparison]:
                 pair = pair.doubted(WorkloadChange(Verdict.UNCLEAR, reason, "", code))
         judged.append(pair)
     return judged
+
+
+def _doubt_data(
+    pairs: Sequence[PairComparison], only_in_a: Sequence[Launch], only_in_b: Sequence[Launch]
+) -> list[PairComparison]:
+    """The pairs, those unclear of a kernel that a side launched for longer on grids the other never had.
+
+    One program on other data: 13 chunks of a sequence instead of 5. Where such a kernel executed more or less
+    on the grids of both, and its code is not known to have changed, the data may have done that as well.
+    """
+    judged = list(pairs)
+    for place, alone in enumerate((only_in_a, only_in_b)):
+        for kernel in dict.fromkeys(_kernel(launch) for launch in alone):
+            own = [index for index, pair in enumerate(pairs) if _kernel(pair.launches[place][0]) == kernel]
+            paired = [launch for index in own for launch in pairs[index].launches[place]]
+            grids = {launch.grid for index in own for side in pairs[index].launches for launch in side}
+            spare = [launch for launch in alone if _kernel(launch) == kernel and launch.grid not in grids]
+            times = [sum(launch.values.number(_TIME) or 0.0 for launch in of) for of in (spare, paired)]
+            if None in grids or times[0] <= times[1]:
+                continue
+            words = f"{'AB'[place]} alone has {len(spare)} launches of it on other grids"
+            for index in own:
+                ratio = instructions_ratio(pairs[index].a, pairs[index].b)
+                if ratio and _may_be_other_data(judged[index], ratio):
+                    reason = f"{ratio.words}, and {words}: perhaps other data"
+                    code = launch_code_change(pairs[index].a, pairs[index].b)
+                    judged[index] = judged[index].doubted(WorkloadChange(Verdict.UNCLEAR, reason, "", code))
+    return judged
+
+
+def _kernel(launch: Launch) -> Hashable:
+    """What launches of one kernel of one build share, whatever their grid."""
+    return launch.base_name, plain_template(launch), launch.block, build_facts(launch)
+
+
+def _may_be_other_data(pair: PairComparison, ratio: WorkRatio) -> bool:
+    """Whether a pair moved, and other data of unchanged code may have done it."""
+    if not pair.verdict.traits.moved or pair.workload_change or pair.paired_by is PairedBy.DECLARED:
+        return False
+    if _kernel(pair.a) != _kernel(pair.b) or launch_code_change(pair.a, pair.b).word == CHANGED:
+        return False
+    return not ratio.stayed(None if ratio.is_by_rate else _EQUAL_WORK) and not stored_the_same(pair.a, pair.b)
 
 
 def _doubt_noise(pairs: Sequence[PairComparison], table: MetricTable) -> list[PairComparison]:

@@ -68,6 +68,33 @@ def test_more_work_beside_unchanged_code_on_another_grid_is_unclear() -> None:
 
 
 @pytest.mark.parametrize(
+    ("chunks", "instructions", "name", "expected"),
+    [
+        (13, 1.03, "count", Verdict.UNCLEAR),
+        (13, 0.96, "count", Verdict.UNCLEAR),
+        (13, 1.0, "count", Verdict.WORSE),  # equal work: a longer capture of one run
+        (5, 1.03, "count", Verdict.WORSE),
+        (6, 1.03, "count", Verdict.WORSE),  # what one side alone has took less than what both have
+        (13, 1.03, "count<8>", Verdict.WORSE),  # changed code may execute what it likes
+    ],
+)
+def test_a_kernel_that_a_side_launched_for_longer_on_other_grids_may_have_had_other_data(
+    chunks: int, instructions: float, name: str, expected: Verdict
+) -> None:
+    """One program over two sequences: a launch per chunk, on a grid of the chunks that are left."""
+    a = [launch("count", place, 1e6 * (chunks - place), 1e6, 1e5, chunks - place) for place in range(chunks)]
+    b = [
+        launch("count", place, 1.2e6 * (5 - place), 1e6 * instructions, 1e5, 5 - place) for place in range(5)
+    ]
+    b = [replace(one, demangled=f"{name}(float*)") for one in b]
+    for before, after, told in ((a, b, expected), (b, a, Verdict.BETTER)):
+        found = {pair.verdict for pair in compared(before, after).pairs}
+        assert found == {Verdict.UNCLEAR if expected is Verdict.UNCLEAR else told}
+    declared = compared(a, b, "sequence")
+    assert {pair.verdict for pair in declared.pairs} == {Verdict.WORSE}
+
+
+@pytest.mark.parametrize(
     ("held", "ns", "name", "expected"),
     [
         (1.3e10, 1.4e6, "merge", Verdict.UNCLEAR),  # more memory, more time
