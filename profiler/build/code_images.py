@@ -47,6 +47,8 @@ _MIN_STACK_SIZE, _REGCOUNT = 0x12, 0x2F
 _ANNOTATIONS, _SPILL = 0x55, 1
 _SHARED_SCRATCH = 0x32
 _MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10  # __launch_bounds__ or .maxntid of PTX; .reqntid
+_INDIRECT_TARGETS = 0x34  # of each indirect jump: its offset, 0, how many targets, their offsets
+_CLUSTER, _MAX_CLUSTER = 0x3D, 0x3F  # __cluster_dims__ or .reqnctapercluster of PTX; .maxclusterrank
 CODE_FILES = (".cubin", ".so", ".fatbin", ".o", ".ptx")
 # Of PTX: a stub has a target and no function.
 _TARGET = re.compile(rb"^\s*\.target\s+sm_(\w+)", re.MULTILINE)
@@ -321,7 +323,7 @@ def _functions(data: bytes, sections: list[Section]) -> tuple[ImageFunction, ...
         if not symbol.other & KERNEL and _BANK_0 + symbol.name in names:
             raise BuildFailed(f"{symbol.name!r} has parameters of a launch and is not marked as a kernel")
         info = own.get(_INFO + symbol.name)
-        notes = _notes(section_bytes(data, info)) if info else _Notes(None, 0, None)
+        notes = _notes(section_bytes(data, info) if info else b"")
         functions.append(
             ImageFunction(
                 symbol.name,
@@ -356,6 +358,11 @@ class FunctionBytes:
     relocations: tuple[tuple[int, str], ...] = ()  # offset and symbol of what the linker fills in
     constants: bytes = b""  # its own constant banks but bank 0: numbers that its code loads
     parameter_bytes: int = 0  # of bank 0, with what stands before the parameters
+    # By the offset of an indirect jump, the offsets that it may lead to.
+    indirect: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    cluster: tuple[
+        int, ...
+    ] = ()  # blocks of a cluster: x, y and z, or at most so many; () where it says none
 
     @property
     def symbols(self) -> tuple[tuple[int, str], ...]:
@@ -391,7 +398,7 @@ def function_bytes(image: CodeImage) -> dict[str, FunctionBytes]:
         if own and own[-1][0] >= section.size // 16 * 16:
             raise ValueError("a relocation is of a place behind the code")
         info, shared, zero = (by_name.get(prefix + function) for prefix in (_INFO, ".nv.shared.", _BANK_0))
-        notes = _notes(section_bytes(data, info)) if info else _Notes(None, 0, None)
+        notes = _notes(section_bytes(data, info) if info else b"")
         found[function] = FunctionBytes(
             bytes(data[section.offset : section.offset + section.size // 16 * 16]),
             notes.spills or None,
@@ -401,6 +408,8 @@ def function_bytes(image: CodeImage) -> dict[str, FunctionBytes]:
             own,
             banks.get(function, b""),
             zero.size if zero else 0,
+            notes.indirect,
+            notes.cluster,
         )
     return found
 
@@ -411,12 +420,16 @@ class _Notes(NamedTuple):
     spills: tuple[int, ...] | None  # offsets of what is marked; None where nothing is marked at all
     shared_spill_bytes: int
     threads: int | None
+    indirect: tuple[tuple[int, tuple[int, ...]], ...]  # as FunctionBytes has both
+    cluster: tuple[int, ...]
 
 
 def _notes(info: bytes) -> _Notes:
     spills: list[int] | None = None
     scratch = 0
     sizes: dict[int, int] = {}
+    indirect: list[tuple[int, tuple[int, ...]]] = []
+    cluster: tuple[int, ...] = ()
     for attribute, value in attributes(info):
         if attribute == _ANNOTATIONS:
             pairs = struct.iter_unpack("<II", value[: len(value) // 8 * 8])
@@ -425,8 +438,23 @@ def _notes(info: bytes) -> _Notes:
             scratch = struct.unpack_from("<I", value, 4)[0]
         elif attribute in (_MAX_THREADS, _REQUIRED_THREADS) and len(value) >= 12:
             sizes[attribute] = math.prod(struct.unpack_from("<III", value))
+        elif attribute == _INDIRECT_TARGETS:
+            indirect += _indirect_targets(value)
+        elif attribute in (_CLUSTER, _MAX_CLUSTER):
+            cluster = tuple(struct.unpack_from(f"<{len(value) // 4}I", value))
     threads = sizes.get(_REQUIRED_THREADS, sizes.get(_MAX_THREADS))
-    return _Notes(None if spills is None else tuple(spills), scratch, threads)
+    return _Notes(None if spills is None else tuple(spills), scratch, threads, tuple(indirect), cluster)
+
+
+def _indirect_targets(value: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+    at = 0
+    while at + 12 <= len(value):
+        offset, _, count = struct.unpack_from("<III", value, at)
+        at += 12
+        if at + 4 * count > len(value):
+            return  # damaged: the others are not known
+        yield offset, struct.unpack_from(f"<{count}I", value, at)
+        at += 4 * count
 
 
 def block_threads(info: bytes) -> int | None:

@@ -38,14 +38,14 @@ _MEANINGS = {
     ChangeKind.UNROLL: "a loop does another number of steps at a time",
     ChangeKind.LOOPS: "other loops",
     ChangeKind.MEMORY_WIDTH: "accesses of another width",
-    ChangeKind.BARRIERS: "other barriers, fences or waits",
+    ChangeKind.BARRIERS: "other barriers, fences or waits, or an access on the other side of one",
     ChangeKind.OPCODES: "other instructions",
     ChangeKind.CONSTANTS: "the same instructions with other numbers",
-    ChangeKind.OPERANDS: "the same instructions on other values",
-    ChangeKind.RESOURCES: "the same code; other registers, stack, shared memory, parameters or launch bounds",
+    ChangeKind.OPERANDS: "the same instructions on other values, or reading them otherwise, as -R1",
+    ChangeKind.RESOURCES: "the same code; other registers, stack, memory, parameters, bounds or clusters",
     ChangeKind.REORDERED: "the same instructions on the same values in another order",
     ChangeKind.REGISTERS: "only other numbers of registers",
-    ChangeKind.RESCHEDULED: "only other waits, stalls and hints of the scheduler",
+    ChangeKind.RESCHEDULED: "only other waits, stalls and hints of the scheduler, or padding",
     ChangeKind.RENAMED: "only another name",
     ChangeKind.SAME: "no difference",
 }
@@ -206,7 +206,8 @@ def code_changes(
     are revisions of this git repository, which are checked out elsewhere and built. Every function of
     every architecture is compared and labelled with its most important change: spills, matrix instructions,
     unrolled or other loops, widths of accesses, barriers, opcodes, constants, operands, resources, order,
-    numbers of registers, schedule, name. The depth is the number of loops around the deepest change.
+    numbers of registers, schedule, name. The depth is the number of loops around the deepest change; none is
+    said of resources, order, registers, schedule and name.
 
     "same", "rescheduled" and "renamed" follow from the bytes; "registers" and "reordered" from which
     instruction computed each value that is read.
@@ -265,6 +266,7 @@ def _facts(function: BinaryFunction | None) -> dict[str, object] | None:
         "shared_spill_bytes": function.code.shared_spill_bytes,
         "spill_instructions": None if function.code.spills is None else len(function.code.spills),
         "max_threads": function.max_threads,
+        "cluster": list(function.code.cluster) or None,
         "instructions": function.instructions,
     }
 

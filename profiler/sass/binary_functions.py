@@ -74,8 +74,13 @@ class BinaryFunction:
         return self.arch, words.tobytes(), self.code.constants, self.code.symbols
 
     @property
+    def indirect(self) -> dict[int, tuple[int, ...]]:
+        """By the position of an indirect jump, the positions that it may lead to."""
+        return {at // 16: tuple(one // 16 for one in leads) for at, leads in self.code.indirect}
+
+    @property
     def facts(self) -> tuple[int | None, ...]:
-        """Registers, stack, static shared memory, launch bounds, shared memory of spills, parameters."""
+        """Registers, stack, shared memory, launch bounds, that of spills, parameters, blocks of a cluster."""
         return (
             self.registers,
             self.stack_bytes,
@@ -83,6 +88,7 @@ class BinaryFunction:
             self.max_threads,
             self.code.shared_spill_bytes,
             self.code.parameter_bytes,
+            *self.code.cluster,
         )
 
 
@@ -288,8 +294,9 @@ def pair_functions(a: Sequence[BinaryFunction], b: Sequence[BinaryFunction]) -> 
     """Every function of both sides once, in the order of B, what is gone behind.
 
     By name and architecture; of several of one name those with equal code first, the others in their order.
-    What has no partner by name is paired by equal code, then by its name without the numbers of lambdas, then
-    by its plain name where one function of each side has it.
+    Names that differ in the numbers of lambdas alone are one where the code is equal. What has no partner by
+    name is paired by equal code, then by its name without those numbers, then by its plain name where one
+    function of each side has it.
     """
     pairs: list[FunctionPair] = []
     left_a, left_b = list(a), list(b)
@@ -297,6 +304,7 @@ def pair_functions(a: Sequence[BinaryFunction], b: Sequence[BinaryFunction]) -> 
         lambda one: (one.arch, one.name, one.identity),
         lambda one: (one.arch, stable_name(one.name), one.identity),
         lambda one: (one.arch, stable_name(one.name), one.unscheduled),
+        lambda one: (one.arch, without_lambda_numbers(stable_name(one.name)), one.unscheduled),
         lambda one: (one.arch, one.name, one.file),
         lambda one: (one.arch, stable_name(one.name)),
         # Device functions are often equal without being one: these need their name.

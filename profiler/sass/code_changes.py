@@ -25,6 +25,7 @@ from profiler.sass.binary_functions import (
 from profiler.sass.code_words import INSTRUCTION_BYTES, PADDING, CodeReader, FunctionCounts
 from profiler.sass.listing import SassLine
 from profiler.sass.loops import BlockGraph, block_graph
+from profiler.sass.opcode_classes import unscheduled_words
 from profiler.sass.register_operands import NEVER, register_use
 from profiler.sass.value_flow import RowFlow, SourceFlow, colours, instruction_form, value_flow
 
@@ -71,6 +72,10 @@ _BARRIERS = frozenset(
         "BSYNC",
     )
 )
+_WAITS_FOR_COPIES = frozenset(("DEPBAR", "LDGDEPBAR"))  # of cp.async into shared memory
+_OF_COPIES = frozenset(("LDGSTS", "LDS", "LDSM", "STS", "STSM", "ATOMS"))
+_NUMBER = re.compile(r"\+?(?<![\w.])-?(?:0x[0-9a-f]+|\d[\d.]*(?:e[-+]?\d+)?|INF|QNAN)\b")
+_CONSTANT = re.compile(r"\bcx?\[[^\]]*\]\[[^\]]*\]")
 _MOST_AT_ONCE = 16_000_000  # bytes of code of which instructions are counted
 _MOST_TEXT_AT_ONCE = 2_000_000  # bytes of code of which the text is read
 _GROWN = 1.5  # times the work of an unrolled loop, at least
@@ -84,6 +89,8 @@ _MOVE = "HFMA2.MMA"  # how ptxas writes a constant to a register where the other
 _MOVES = frozenset(("LDG", "LDS", "LDSM", "LDGSTS", "STG", "STS"))
 
 _Read = TypeVar("_Read")
+# An instruction as instruction_form has it, the symbol whose address the linker writes into it, its depth.
+_Form = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], str | None, int]
 _Namer = Callable[[str], str]  # what an opcode is counted as; "" where it is not counted
 
 
@@ -133,6 +140,8 @@ class FunctionChange:
     pair: FunctionPair
     kinds: tuple[ChangeKind, ...]  # what concerns most first; SAME alone where nothing did
     counts: tuple[CountChange, ...] = ()
+    # In how many loops the deepest change of a kind is, of those that have no count.
+    uncounted: tuple[tuple[ChangeKind, int], ...] = ()
 
     @property
     def kind(self) -> ChangeKind:
@@ -141,8 +150,9 @@ class FunctionChange:
 
     @property
     def depth(self) -> int | None:
-        """The deepest loop in which counts of its kind changed; None where none did."""
-        return max((count.depth for count in self.counts if count.kind is self.kind), default=None)
+        """In how many loops the deepest change of its kind is; None where it is in no place of the code."""
+        counted = [count.depth for count in self.counts if count.kind is self.kind]
+        return max((*counted, *(depth for kind, depth in self.uncounted if kind is self.kind)), default=None)
 
 
 class FunctionRows:
@@ -155,7 +165,7 @@ class FunctionRows:
     @cached_property
     def graph(self) -> BlockGraph:
         """Its blocks and loops."""
-        return block_graph(self.rows)
+        return block_graph(self.rows, self.function.indirect)
 
     @cached_property
     def flows(self) -> tuple[RowFlow, ...]:
@@ -178,7 +188,7 @@ class FunctionRows:
         )
 
     @cached_property
-    def forms(self) -> Counter[Hashable]:
+    def forms(self) -> Counter[_Form]:
         """The instructions by what they are with their numbers, without where values come from, and depth."""
         symbols = {offset // INSTRUCTION_BYTES: symbol for offset, symbol in self.function.code.symbols}
         return Counter(
@@ -198,10 +208,22 @@ class FunctionRows:
     @cached_property
     def counted(self) -> FunctionCounts:
         """The instructions by opcode and depth."""
-        opcodes = list(map(self._opcode, self.rows))
+        opcodes = [self._opcode(row) for row in self.rows]
         numbers = {opcode: number for number, opcode in enumerate(dict.fromkeys(opcodes))}
         kinds = np.array([numbers[opcode] for opcode in opcodes], dtype=np.intp)
         return FunctionCounts(self.function, self.graph, tuple(numbers), kinds)
+
+    @cached_property
+    def colours(self) -> list[list[int]]:
+        """Of each instruction what it computes, as value_flow's colours has it, the nearest first."""
+        return list(colours(self.flows, self.graph.depths))
+
+    @cached_property
+    def words(self) -> list[bytes]:
+        """The bits of each instruction but for its schedule and for what the linker fills in."""
+        code = self.function.code
+        words = unscheduled_words(code.code, [offset for offset, _ in code.relocations])
+        return [word.tobytes() for word in words]
 
     def _opcode(self, row: SassLine) -> str:
         return "NOP" if register_use(row.text or "").condition == NEVER else row.opcode
@@ -232,8 +254,10 @@ def count_change(pair: FunctionPair, a: FunctionCounts, b: FunctionCounts) -> Fu
     if a.counts == b.counts and _loop_shape(a.graph) == _loop_shape(b.graph):
         return None
     kinds, counts = _first_kinds(pair, a, b)
+    loops = _deepest_other_loop(a.graph, b.graph)
+    uncounted = () if loops is None else ((ChangeKind.LOOPS, loops),)
     if a.counts == b.counts:
-        return FunctionChange(pair, _in_order(kinds), tuple(counts))
+        return FunctionChange(pair, _in_order(kinds), tuple(counts), uncounted)
     growth = _unrolling(a, b)
     if growth or _is_unrolled_whole(a, b):
         kinds.append(ChangeKind.UNROLL)
@@ -248,13 +272,15 @@ def count_change(pair: FunctionPair, a: FunctionCounts, b: FunctionCounts) -> Fu
         counts += _differences(ChangeKind.BARRIERS, a, b, _barrier_name)
     if ChangeKind.UNROLL in kinds:
         counts += _differences(ChangeKind.UNROLL, a, b, _work_name)
-        return FunctionChange(pair, _in_order(kinds), tuple(counts))
+        return FunctionChange(pair, _in_order(kinds), tuple(counts), uncounted)
     told = {change.what.partition(".")[0] for change in counts}
-    others = _differences(ChangeKind.OPCODES, a, b, base_opcode)
-    counts += (change for change in others if change.what not in told)
-    if not kinds or any(change.kind is ChangeKind.OPCODES for change in counts):
-        kinds.append(ChangeKind.OPCODES)
-    return FunctionChange(pair, _in_order(kinds), tuple(counts))
+    for name in (base_opcode, str):  # where there are as many of each opcode, its modifiers differ
+        others = _differences(ChangeKind.OPCODES, a, b, name)
+        if others := [change for change in others if base_opcode(change.what) not in told]:
+            counts += others
+            kinds.append(ChangeKind.OPCODES)
+            break
+    return FunctionChange(pair, _in_order(kinds), tuple(counts), uncounted)
 
 
 def _first_kinds(
@@ -279,27 +305,85 @@ def read_change(pair: FunctionPair, a: FunctionRows, b: FunctionRows) -> Functio
     if change := count_change(pair, a.counted, b.counted):
         return change
     kinds, counts = _first_kinds(pair, a.counted, b.counted)
+    uncounted: dict[ChangeKind, int] = {}
     if a.forms != b.forms:
-        kinds.append(ChangeKind.CONSTANTS)
+        others = [*(a.forms - b.forms), *(b.forms - a.forms)]
+        uncounted = dict.fromkeys(_form_kinds(a, b), max(depth for *_, depth in others))
         counts += _count_changes(ChangeKind.CONSTANTS, a.addresses, b.addresses)
-    elif not _is_same_flow(a, b) and _colours(a) != _colours(b):
-        kinds.append(ChangeKind.OPERANDS)
+    elif _is_same_flow(a, b):
+        if ChangeKind.CONSTANTS not in kinds:
+            kinds.append(_kind_of_same_flow(a, b))
+    elif (depth := _deepest_other_value(a, b)) is not None:
+        uncounted[ChangeKind.OPERANDS] = depth
+    elif (depth := _deepest_moved_access(a, b)) is not None:
+        uncounted[ChangeKind.BARRIERS] = depth
     elif ChangeKind.CONSTANTS not in kinds:
-        kinds.append(_harmless_kind(a, b))
-    return FunctionChange(pair, _in_order(kinds), tuple(counts))
+        kinds.append(ChangeKind.REORDERED)
+    return FunctionChange(pair, _in_order((*kinds, *uncounted)), tuple(counts), tuple(uncounted.items()))
 
 
-def _harmless_kind(a: FunctionRows, b: FunctionRows) -> ChangeKind:
+def _form_kinds(a: FunctionRows, b: FunctionRows) -> list[ChangeKind]:
+    """What is other in instructions with other operands: numbers, or what is read, such as `-R` for `R`."""
+    kinds, bare, numbers = [], list[Counter[Hashable]](), list[Counter[Hashable]]()
+    for forms in (a.forms - b.forms, b.forms - a.forms):
+        bare.append(Counter())
+        numbers.append(Counter())
+        for ((opcode, results, sources), symbol, depth), count in forms.items():
+            texts = (*results, *sources)
+            bare[-1][opcode, depth, tuple(_NUMBER.sub("", text) for text in texts)] += count
+            found = tuple(sorted(number for text in texts for number in _NUMBER.findall(text)))
+            numbers[-1][opcode, depth, found, symbol] += count
+    if numbers[0] != numbers[1]:
+        kinds.append(ChangeKind.CONSTANTS)
+    if bare[0] != bare[1]:
+        kinds.append(ChangeKind.OPERANDS)
+    return kinds or [ChangeKind.OPERANDS]
+
+
+def _kind_of_same_flow(a: FunctionRows, b: FunctionRows) -> ChangeKind:
     """What differs between two that do the same. Bits that nvdisasm prints nothing of may mean something."""
-    if not _is_same_flow(a, b):
-        return ChangeKind.REORDERED
-    is_text_equal = [row.text for row in a.rows] == [row.text for row in b.rows]
-    return ChangeKind.OPERANDS if is_text_equal else ChangeKind.REGISTERS
+    if any(a.rows[x].masked != b.rows[y].masked for x, y in zip(a.live, b.live, strict=True)):
+        return ChangeKind.REGISTERS
+    is_padding_alone = a.live != b.live and all(
+        a.words[x] == b.words[y] or a.rows[x].target for x, y in zip(a.live, b.live, strict=True)
+    )
+    return ChangeKind.RESCHEDULED if is_padding_alone else ChangeKind.OPERANDS
 
 
-def _colours(side: FunctionRows) -> Counter[int]:
-    found = colours(side.flows, side.graph.depths)
-    return Counter(found[at] for at in side.live)
+def _deepest_other_value(a: FunctionRows, b: FunctionRows) -> int | None:
+    """In how many loops the deepest instruction is that computes from others; None where all do the same."""
+    for one, other in zip(a.colours, b.colours, strict=False):
+        found = [
+            Counter((some[at], side.graph.depths[at]) for at in side.live)
+            for side, some in ((a, one), (b, other))
+        ]
+        if differing := [*(found[0] - found[1]), *(found[1] - found[0])]:
+            return max(depth for _, depth in differing)
+    return None
+
+
+def _deepest_moved_access(a: FunctionRows, b: FunctionRows) -> int | None:
+    """In how many loops the deepest access of memory is that crossed a barrier; None where none did."""
+    depths = list[int]()
+    for one, other in zip(_accesses(a), _accesses(b), strict=False):
+        depths += (depth for _, depth in (*(one - other), *(other - one)))
+    return max(depths, default=None)
+
+
+def _accesses(side: FunctionRows) -> list[Counter[tuple[int, int]]]:
+    """Between one barrier and the next the accesses that it orders, by what they compute and depth."""
+    found, copied = [Counter[tuple[int, int]]()], [Counter[tuple[int, int]]()]
+    for at in side.live:
+        base = base_opcode(side.rows[at].opcode)
+        if base in _WAITS_FOR_COPIES:
+            copied.append(Counter())
+        elif base in _BARRIERS - {"BSSY", "BSYNC"}:
+            found.append(Counter())
+        elif "[" in _CONSTANT.sub("", side.rows[at].text or "") and ".CONSTANT" not in side.rows[at].opcode:
+            key = side.colours[-1][at], side.graph.depths[at]
+            found[-1][key] += 1
+            copied[-1][key] += base in _OF_COPIES
+    return [*found, *copied]
 
 
 def _in_order(kinds: Iterable[ChangeKind]) -> tuple[ChangeKind, ...]:
@@ -345,9 +429,15 @@ def _renumbered(
     return [frozenset((places.get(row, row), number) for row, number in some) for some in origins]
 
 
-def _loop_shape(graph: BlockGraph) -> list[int]:
-    """How deep each loop is, sorted."""
-    return sorted(max(graph.depth[block] for block in loop) for loop in graph.loops)
+def _loop_shape(graph: BlockGraph) -> Counter[int]:
+    """How many loops there are of each depth."""
+    return Counter(max(graph.depth[block] for block in loop) for loop in graph.loops)
+
+
+def _deepest_other_loop(a: BlockGraph, b: BlockGraph) -> int | None:
+    """How deep the deepest loop is that one side has alone."""
+    shapes = _loop_shape(a), _loop_shape(b)
+    return max((*(shapes[0] - shapes[1]), *(shapes[1] - shapes[0])), default=None)
 
 
 def _share(side: FunctionCounts, name: _Namer) -> Counter[str]:

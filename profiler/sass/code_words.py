@@ -137,13 +137,15 @@ class CodeReader:
             if (own == _UNREAD).any():
                 found.append(None)
                 continue
-            jumps = {}
+            jumps, indirect = {}, function.indirect
             for position in np.flatnonzero(steers[start:end]).tolist():
                 kind = self._kinds[places[start + position]]
                 assert kind.jump is not None
                 target = None if kind.distance is None else position + kind.distance
                 is_inside = target is not None and 0 <= target < end - start
-                jumps[position] = kind.jump._replace(target=target if is_inside else None)
+                jumps[position] = kind.jump._replace(
+                    target=target if is_inside else None, leads=indirect.get(position, ())
+                )
             found.append(FunctionCounts(function, make_graph(jumps, end - start), names, own))
         return found
 

@@ -37,7 +37,7 @@ def loop_facts(functions: Sequence[BinaryFunction]) -> list[LoopFacts | None]:
     """
     places: dict[object, list[int]] = defaultdict(list)
     for place, function in enumerate(functions):
-        places[function.arch, function.code.code, function.code.spills].append(place)
+        places[function.arch, function.code.code, function.code.spills, function.code.indirect].append(place)
     found: list[LoopFacts | None] = [None] * len(functions)
     by_arch: dict[str, list[list[int]]] = defaultdict(list)
     for same in places.values():

@@ -26,6 +26,7 @@ class Jump(NamedTuple):
     condition: int  # of its guard, as RegisterUse has it
     has_condition: bool  # beside its guard
     target: int | None  # the position of the instruction that it names; None where it is not in the function
+    leads: tuple[int, ...] = ()  # of an indirect jump, the positions that it may lead to; () where unknown
 
 
 def read_jump(text: str, target: int | None) -> Jump | None:
@@ -178,32 +179,44 @@ def _dominates(immediate: dict[int, int], head: int, block: int, entry: int) -> 
     return block == head
 
 
-def block_graph(rows: Sequence[SassLine]) -> BlockGraph:
-    """The blocks of one function's instructions, which must have their text."""
-    return make_graph(read_jumps(rows), len(rows))
+def block_graph(
+    rows: Sequence[SassLine], indirect: Mapping[int, tuple[int, ...]] | None = None
+) -> BlockGraph:
+    """The blocks of one function's instructions, which must have their text.
+
+    indirect: as read_jumps has it.
+    """
+    return make_graph(read_jumps(rows, indirect), len(rows))
 
 
-def read_jumps(rows: Sequence[SassLine]) -> dict[int, Jump]:
-    """By position the instructions of one function that steer."""
+def read_jumps(
+    rows: Sequence[SassLine], indirect: Mapping[int, tuple[int, ...]] | None = None
+) -> dict[int, Jump]:
+    """By position the instructions of one function that steer.
+
+    indirect: by the position of an indirect jump, the positions that it may lead to, where they are known.
+    """
     at = {row.offset: position for position, row in enumerate(rows)}
     jumps = {}
     for position, row in enumerate(rows):
         target = at.get(row.target[1]) if row.target and row.target[0] == row.function else None
         if row.text and (jump := read_jump(row.text, target)):
-            jumps[position] = jump
+            jumps[position] = jump._replace(leads=(indirect or {}).get(position, ()))
     return jumps
 
 
 def make_graph(jumps: Mapping[int, Jump], size: int) -> BlockGraph:
     """The blocks of a function of so many instructions, by position those that steer.
 
-    Where an indirect jump leads is not in its text: to any block that a jump or a call begins.
+    Where an indirect jump leads is not in its text: where it is unknown, to any block that a jump or a call
+    begins.
     """
     begins = {0}
     for position, jump in jumps.items():
         begins.add(position + 1)
         if jump.target is not None and jump.base not in _LEAVES:
             begins.add(jump.target)
+        begins.update(jump.leads)
     starts = sorted(begin for begin in begins if begin < size)
     number = {start: block for block, start in enumerate(starts)}
     edges, calls, ends = list[tuple[tuple[int, int], ...]](), list[tuple[int, int]](), list[int]()
@@ -222,6 +235,8 @@ def make_graph(jumps: Mapping[int, Jump], size: int) -> BlockGraph:
                     ends.append(number[start])
             elif last.base in _INDIRECT:
                 following = [(block, 0) for block in range(len(starts))]
+                if leads := [number[lead] for lead in dict.fromkeys(last.leads) if lead in number]:
+                    following = [(block, last.condition) for block in leads] + otherwise
             elif last.base in _LEAVES:
                 following = otherwise
             elif target is not None:

@@ -19,7 +19,7 @@ _COMMUTATIVE: Mapping[str, int] = {
     **dict.fromkeys(("HADD2", "HMUL2", "HFMA2", "FMNMX", "IMNMX", "VIADD", "FADD2", "FMUL2", "FFMA2"), 2),
     **dict.fromkeys(("IADD3", "UIADD3"), 3),
 }
-_ROUNDS = 4  # of colouring: values that differ further back than so many instructions keep one colour
+_ROUNDS = 64  # of colouring: values that differ further back than so many instructions keep one colour
 _ARGUMENTS = tuple(("R", number) for number in range(4, 16))  # what called code may be given
 _KINDS = ("R", "UR", "P", "UP", "B")
 _GUARD = re.compile(r"!?(U?P)(\d)\Z")
@@ -209,13 +209,15 @@ def _solve(steps: Sequence[_Step], graph: BlockGraph, entry: _State) -> list[_St
     return before
 
 
-def colours(flows: Sequence[RowFlow], depths: Sequence[int]) -> list[int]:
-    """A number for what each instruction computes: equal ones in two functions have come to the same.
+def colours(flows: Sequence[RowFlow], depths: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers for what each instruction computes: equal ones in two functions have come to the same.
 
+    Each list looks one instruction further back than the one before, until that tells no more apart.
     depths: in how many loops each instruction is. Order does not count, of factors and summands neither.
     """
     found = [hash((flow.opcode, flow.results, depth)) for flow, depth in zip(flows, depths, strict=True)]
     for _ in range(_ROUNDS):
+        yield found
         before = found
         found = []
         for flow, depth in zip(flows, depths, strict=True):
@@ -231,7 +233,9 @@ def colours(flows: Sequence[RowFlow], depths: Sequence[int]) -> list[int]:
             ]
             sources = _sorted(flow.opcode, sources)
             found.append(hash((flow.opcode, flow.results, depth, tuple(sources))))
-    return found
+        if len(set(found)) == len(set(before)):
+            break
+    yield found
 
 
 def _sorted(opcode: str, sources: list[_Source]) -> list[_Source]:

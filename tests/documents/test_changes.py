@@ -53,6 +53,15 @@ def test_functions_of_one_name_and_kind_are_one_row_and_the_worst_stands_first()
     assert "| 2 | 1 | sm_90a | 32 → 40 | 2 | STL 0 → 9 |" in rows[0]
 
 
+def test_every_kind_is_explained_in_the_documentation() -> None:
+    table = (Path(__file__).parents[2] / "docs" / "static.md").read_text()
+    kinds = CodeChanges("a", "b", tuple(_change(kind, kind.value) for kind in ChangeKind))
+    rows = [line.split(" | 1 | ") for line in ChangesDocument(kinds).to_markdown().splitlines()]
+    listed = [row for row in rows if row[1:] and row[0].removeprefix("| ") in list(ChangeKind)]
+    assert len(listed) == len(ChangeKind)
+    assert not [row for row in listed if " | ".join(row) not in table]
+
+
 @pytest.mark.parametrize(
     ("kinds", "allowed", "code"),
     [

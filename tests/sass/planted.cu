@@ -1,5 +1,5 @@
 // What changes says of each kernel between the builds with and without -DNEW is in its name, in front of two
-// underscores: the class that concerns most. tests/sass/test_planted_changes.py compiles it.
+// underscores: the class that concerns most. tests/sass/test_code_changes.py compiles it, with --extended-lambda.
 #ifdef NEW
 #define IF_NEW(a, b) a
 constexpr int STEPS = 8, MORE_STEPS = 16;
@@ -7,6 +7,9 @@ constexpr int STEPS = 8, MORE_STEPS = 16;
 #define IF_NEW(a, b) b
 constexpr int STEPS = 4, MORE_STEPS = 4;
 #endif
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 namespace { __global__ void same__hidden(float *x) { x[threadIdx.x] *= 2.f; } }
 void launch(float *x) { same__hidden<<<1, 32>>>(x); }
@@ -77,6 +80,146 @@ __global__ void memory_width__half(IF_NEW(short, int) *__restrict__ o, const IF_
 #pragma unroll 1
   for (int i = threadIdx.x; i < n; i += 64) o[i] = a[i];
 }
+
+// Its name ends in _0 where what differs is in no loop.
+#define LOOP(name, parameters, work)                                                                          \
+  __global__ void name(parameters, int n) {                                                                   \
+    float s = 0.f;                                                                                            \
+    _Pragma("unroll 1") for (int i = 0; i < n; i++) { work }                                                  \
+    o[threadIdx.x] = s;                                                                                       \
+  }
+#define AND ,
+LOOP(constants__wide, const float *a AND float *o, s = s * IF_NEW(0.25f, 0.5f) + a[i];)
+LOOP(constants__logic, const int *a AND float *o, s += (a[i] IF_NEW(&, ^) a[i + 77]);)
+LOOP(constants__barrier, const float *a AND float *o,
+     s += a[i]; asm volatile("bar.sync " IF_NEW("3", "2") ", 64;" ::: "memory"); s *= a[i + n];)
+LOOP(operands__difference, const float *a AND float *o,
+     float l = a[i] AND r = a[i + 99]; s += IF_NEW(__fsub_rn(r AND l), __fsub_rn(l AND r)) * l;)
+LOOP(operands__predicate, const float *a AND float *o, float v = a[i]; if (IF_NEW(!, ) (v > 7.f)) s += v;)
+LOOP(operands__minimum, const float *a AND float *o, s = IF_NEW(fmaxf, fminf)(s AND a[i]);)
+LOOP(opcodes__rounding, const float *a AND float *o, s = IF_NEW(__fadd_rz, __fadd_rn)(s AND a[i]);)
+LOOP(opcodes__compared, const float *a AND float *o, float v = a[i]; if (v IF_NEW(>=, >) 7.f) s += v;)
+LOOP(opcodes__either, const float *a AND float *o,
+     float v = a[i] AND w = a[i + 99]; s += (v > 7.f IF_NEW(||, &&) w < 3.f) ? v : 1.f;)
+LOOP(opcodes__cached, const float *a AND float *o, s += IF_NEW(__ldcg(a + i), __ldcv(a + i));)
+LOOP(opcodes__shift, const int *a AND float *o, s += float(IF_NEW(unsigned(a[i]), a[i]) >> (threadIdx.x & 7));)
+LOOP(opcodes__scope, int *a AND float *o, IF_NEW(atomicAdd_system, atomicAdd)(a + (i & 15), 1);)
+LOOP(opcodes__hoisted, const volatile float *a AND float *o, s += IF_NEW(1.f, a[0]) * i; IF_NEW(if (!i) s += a[0];, ))
+LOOP(opcodes__fence, float *a AND float *o, a[i] = i; IF_NEW(__threadfence_system, __threadfence)(); a[i + n] = i;)
+
+__global__ void operands__minus_0(const int *a, int *o) {
+  int s = a[threadIdx.x];
+#pragma unroll
+  for (int d = 1; d < 32; d *= 2) s = __shfl_xor_sync(~0u, s, d) IF_NEW(-, +) s;
+  o[threadIdx.x] = s;
+}
+__global__ void operands__thread_0(const int *a, int *o) { o[blockIdx.x] = a[IF_NEW(threadIdx.y, threadIdx.x)]; }
+__global__ void operands__far_0(const float *a, const float *b, float *o, float k) {
+  float x = a[threadIdx.x], y = b[threadIdx.x];
+#pragma unroll
+  for (int i = 0; i < 9; i++) { x = __fmul_rn(x, k); y = __fmul_rn(y, k); }
+  o[threadIdx.x] = x; o[threadIdx.x + 99] = IF_NEW(y - x, x - y);
+}
+__global__ void opcodes__shuffle_0(const int *a, int *o) {
+  o[threadIdx.x] = IF_NEW(__shfl_down_sync, __shfl_up_sync)(~0u, a[threadIdx.x], 3);
+}
+__global__ void opcodes__reduction_0(const int *a, int *o) {
+  o[threadIdx.x] = IF_NEW(__reduce_max_sync, __reduce_add_sync)(~0u, a[threadIdx.x]);
+}
+__global__ void opcodes__floor_0(const float *a, int *o) {
+  o[threadIdx.x] = IF_NEW(__float2int_ru, __float2int_rd)(a[threadIdx.x]);
+}
+__global__ void __launch_bounds__(IF_NEW(512, 256)) opcodes__and_bounds_0(const float *a, float *o) {
+  o[threadIdx.x] = IF_NEW(__fadd_rz, __fadd_rn)(a[threadIdx.x], a[0]);
+}
+__global__ void opcodes__half(const IF_NEW(__nv_bfloat162, __half2) *a, IF_NEW(__nv_bfloat162, __half2) *o, int n) {
+  auto s = a[threadIdx.x];
+#pragma unroll 1
+  for (int i = 0; i < n; i++) s = __hfma2(s, a[i], s);
+  o[threadIdx.x] = s;
+}
+__global__ void opcodes__dot(const IF_NEW(unsigned, int) *a, IF_NEW(unsigned, int) *o, int n) {
+  IF_NEW(unsigned, int) s = 0;
+#pragma unroll 1
+  for (int i = 0; i < n; i++) s = __dp4a(a[i], a[i + 99], s);
+  o[threadIdx.x] = s;
+}
+// Several tables of jumps: a case more is no loop more.
+__global__ void opcodes__case(const int *op, const float *a, float *o, int n) {
+  float s = 1.f;
+#pragma unroll 1
+  for (int i = 0; i < n; i++) {
+    float v = a[i];
+    switch (op[i]) {
+      case 0: s += v; break;
+      case 1: s *= __expf(v); o[9] = s; break;
+      case 2: s = __logf(v + s); o[i] = v; break;
+      case 3: s = rsqrtf(v) - s; break;
+      case 4: s = __sinf(v) + s; o[i + n] = s; break;
+      case 5: s = __cosf(v) * 0.3f; break;
+      case 6: s = fmaxf(s, v) * v; break;
+      IF_NEW(case 7: s = __tanf(v); break;, )
+    }
+  }
+  o[threadIdx.x] = s;
+}
+
+__constant__ float BANK[4] = {1.f, 2.f, 3.f, 4.f};
+LOOP(constants__bank, const float *a AND float *o, s += a[i] * BANK[IF_NEW(2, 1)];)
+LOOP(same__bank, const float *a AND float *o, s += a[i] * BANK[i & 3];)
+
+__global__ void loops__split(const float *a, float *o, float *p, int n) {
+#pragma unroll 1
+  for (int i = 0; i < n; i++) { o[i] = a[i] * 2.f; IF_NEW(} _Pragma("unroll 1") for (int i = 0; i < n; i++) {, ) p[i] = a[i] + 2.f; }
+}
+__global__ void loops__gone(const float *a, float *o, int n) {
+  IF_NEW(if (n), _Pragma("unroll 1") for (int i = 0; i < n; i++)) o[threadIdx.x] += a[threadIdx.x] * o[n];
+}
+__global__ void unrolled__whole(const float *a, float *o) {
+  float s = 0.f;
+#ifdef NEW
+#pragma unroll
+#else
+#pragma unroll 1
+#endif
+  for (int i = 0; i < 12; i++) s = s * o[threadIdx.x] + a[i];
+  o[threadIdx.x] = s;
+}
+__global__ void memory_width__copies(const float4 *a, float *o, int n) {
+  __shared__ float4 t[64];
+  unsigned at = __cvta_generic_to_shared(t + threadIdx.x);
+#pragma unroll 1
+  for (int i = 0; i < n; i++) {
+    asm volatile("cp.async." IF_NEW("cg", "ca") ".shared.global [%0], [%1], " IF_NEW("16", "8") ";"
+      :: "r"(at), "l"(a + i * 64 + threadIdx.x));
+    asm volatile("cp.async.commit_group; cp.async.wait_group 0;" ::: "memory");
+    o[i] = t[threadIdx.x ^ 1].x;
+  }
+}
+__global__ void barriers_and_waits__moved(float *o, int n) {
+  __shared__ volatile float t[64];
+#pragma unroll 1
+  for (int i = 0; i < n; i++) {
+    t[threadIdx.x] = o[i];
+    IF_NEW(float v = t[threadIdx.x ^ 33]; __syncthreads();, __syncthreads(); float v = t[threadIdx.x ^ 33];)
+    o[threadIdx.x] = v;
+  }
+}
+#if __CUDA_ARCH__ < 1000
+LOOP(rescheduled__padding, const float *a AND float *o, s += a[i]; o[i] = s; IF_NEW(, __syncwarp();))
+#endif
+__global__ void reordered__stores(const float *__restrict__ a, float *__restrict__ o, float *__restrict__ p) {
+  float x = a[threadIdx.x], y = a[threadIdx.x + 64];
+  IF_NEW(p[threadIdx.x] = y * 2.f; o[threadIdx.x] = x * 2.f;, o[threadIdx.x] = x * 2.f; p[threadIdx.x] = y * 2.f;)
+}
+__global__ void resources__shared(float *o) {
+  __shared__ float t[IF_NEW(128, 64)];
+  t[threadIdx.x & 63] = o[threadIdx.x]; __syncthreads();
+  o[threadIdx.x] = t[threadIdx.x & 63 ^ 1];
+}
+#if __CUDA_ARCH__ >= 900
+__global__ void __cluster_dims__(IF_NEW(4, 2), 1, 1) resources__cluster(float *x) { x[threadIdx.x] -= 2.f; }
+#endif
 
 __global__ void __launch_bounds__(IF_NEW(512, 256)) resources__bounds(float *x) { x[threadIdx.x] -= 1.f; }
 
@@ -184,3 +327,17 @@ extern "C" __global__ void __launch_bounds__(1024, IF_NEW(2, 1)) spills__callee(
 }
 // The numbers of the table are in a section that no kernel has for itself: it is listed like a function.
 extern "C" __global__ void same__table(float *o) { o[threadIdx.x] = TABLE[threadIdx.x & 7]; }
+
+#ifdef __CUDACC_EXTENDED_LAMBDA__
+template <typename F> __global__ void renamed__lambda(float *o, F f) { o[threadIdx.x] = f(o[threadIdx.x]); }
+#define DOUBLED renamed__lambda<<<1, 32>>>(o, [] __device__(float x) { return x * 2.f; });
+void launch_lambdas(float *o) {
+#ifdef NEW
+  DOUBLED
+#endif
+  renamed__lambda<<<1, 32>>>(o, [] __device__(float x) { return x + 1.f; });
+#ifndef NEW
+  DOUBLED
+#endif
+}
+#endif

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import zipfile
+from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +15,7 @@ import pytest
 
 from profiler.build.code_images import FunctionBytes
 from profiler.build.toolchain import require_tool
+from profiler.build.toolkits import Toolkit, compile_cubin, find_toolkit
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
 from profiler.sass.binary_functions import BinaryFunction, pair_functions, read_both, read_functions_of
 from profiler.sass.code_changes import (
@@ -22,10 +26,12 @@ from profiler.sass.code_changes import (
     quick_change,
     read_change,
 )
+from profiler.sass.code_words import CodeReader
 from profiler.sass.listing import function_rows
 from tests.toolchain import needs_nvcc, needs_sass
 
 _SOURCE = Path(__file__).with_name("planted.cu")
+_OTHER_PTXAS = os.environ.get("PROFILER_TEST_PTXAS", "")
 
 
 @pytest.fixture(
@@ -34,12 +40,21 @@ _SOURCE = Path(__file__).with_name("planted.cu")
 )
 def builds(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("planted")
-    nvcc = [str(require_tool("nvcc").path), f"-arch={request.param}", "-lineinfo", "-cubin", str(_SOURCE)]
+    nvcc = [
+        str(require_tool("nvcc").path),
+        f"-arch={request.param}",
+        "-lineinfo",
+        "--extended-lambda",
+        "-ptx",
+    ]
     started = [
-        subprocess.Popen([*nvcc, "-o", name, *flags], cwd=folder)
-        for name, flags in (("old.cubin", []), ("new.cubin", ["-DNEW"]))
+        subprocess.Popen([*nvcc, str(_SOURCE), "-o", name, *flags], cwd=folder)
+        for name, flags in (("old.ptx", []), ("new.ptx", ["-DNEW"]))
     ]
     assert [one.wait() for one in started] == [0, 0]
+    installed = find_toolkit("installed")
+    for side in ("old", "new"):
+        compile_cubin(installed, folder / f"{side}.ptx", request.param, (), (), folder / f"{side}.cubin")
     return folder / "old.cubin", folder / "new.cubin"
 
 
@@ -48,7 +63,11 @@ def test_what_is_planted_is_named(builds: tuple[Path, Path]) -> None:
     found = {change.pair.either.short_name: change for change in compare_binaries(*builds).changes}
     kinds = {name: change.kind.value for name, change in found.items() if "__" in name}
     assert kinds == {name: name.partition("__")[0].replace("_", " ") for name in kinds}
-    assert len(kinds) == 34
+    is_hopper = found["same__hidden"].pair.either.arch == "sm_90a"
+    assert len(kinds) == (70 if is_hopper else 69), "clusters from sm_90 on, padding before sm_100"
+    assert {found[name].depth for name in kinds if name.endswith("_0")} == {0}
+    in_loops = ("wide", "difference", "minimum", "rounding", "scope", "case", "split", "copies", "moved")
+    assert {found[name].depth for name in kinds if name.endswith(in_loops)} == {1}
     assert found[".nv.global.init"].kind is ChangeKind.CONSTANTS
     assert {depth: found[f"spills__depth_{depth}"].depth for depth in range(3)} == {0: 0, 1: 1, 2: 2}
     assert {one.what for one in found["spills__shared"].counts} >= {"STS", "LDS"}
@@ -65,6 +84,38 @@ def test_what_is_planted_is_named(builds: tuple[Path, Path]) -> None:
     assert resources.a
     assert resources.b
     assert (resources.a.max_threads, resources.b.max_threads) == (256, 512)
+
+
+@needs_sass
+@pytest.mark.skipif(not _OTHER_PTXAS, reason="PROFILER_TEST_PTXAS names no ptxas of another release")
+def test_what_another_release_makes_of_one_source_is_named(builds: tuple[Path, Path], tmp_path: Path) -> None:
+    """Held against the numbers of opcodes that nvdisasm's text has, and the bytes."""
+    ptx = builds[0].with_suffix(".ptx").read_text()
+    (tmp_path / "a.ptx").write_text(re.sub(r"\.version \d+\.\d+", ".version 8.7", ptx))
+    (arch,) = {function.arch for function in read_functions_of(builds[0])}
+    other = tmp_path / "other.cubin"
+    compile_cubin(Toolkit("other", None, Path(_OTHER_PTXAS), ""), tmp_path / "a.ptx", arch, (), (), other)
+    found = [one for one in compare_binaries(builds[0], other).changes if one.pair.either.code.code]
+    assert {one.kind for one in found}.isdisjoint((ChangeKind.NOT_READ, ChangeKind.NEW, ChangeKind.GONE))
+    rows = {}
+    for path in (builds[0], other):
+        functions = [one for one in read_functions_of(path) if one.code.code]
+        for function, lines in zip(functions, CodeReader(arch).rows(functions), strict=True):
+            assert lines is not None
+            texts = [row.text or "" for row in lines]
+            opcodes = Counter(
+                text.split()[1 if text[0] == "@" else 0]
+                for text in texts
+                if not text.startswith(("NOP", "@!PT", "@!UPT"))
+            )
+            rows[path, function.name] = opcodes, function.code.code
+    for change in found:
+        (opcodes, code), (other_opcodes, other_code) = (
+            rows[path, change.pair.either.name] for path in (builds[0], other)
+        )
+        assert (code == other_code) <= (change.kind in (ChangeKind.SAME, ChangeKind.RESOURCES))
+        if change.kind.rank > ChangeKind.OPCODES.rank:
+            assert opcodes == other_opcodes, change
 
 
 @needs_sass
@@ -176,8 +227,10 @@ def test_a_damaged_or_encrypted_wheel_is_refused(tmp_path: Path) -> None:
             read_functions_of(tmp_path / name)
 
 
-def _function(name: str, code: bytes = bytes(32), **facts: int) -> BinaryFunction:
-    spills = FunctionBytes(code, None, facts.pop("shared_spill_bytes", 0), 0, None)
+def _function(
+    name: str, code: bytes = bytes(32), cluster: tuple[int, ...] = (), **facts: int
+) -> BinaryFunction:
+    spills = FunctionBytes(code, None, facts.pop("shared_spill_bytes", 0), 0, None, cluster=cluster)
     return BinaryFunction("", "sm_90a", name, True, facts.get("registers", 32), 0, 0, None, spills)
 
 
@@ -216,6 +269,68 @@ def test_other_numbers_of_registers_are_registers_and_another_flow_is_not() -> N
     assert _change(_BODY, stored).kinds == (ChangeKind.OPERANDS,)
 
 
+def test_what_is_far_behind_is_told_apart_and_is_not_another_order() -> None:
+    first = ["LDG.E R0, desc[UR4][R2.64]", "LDG.E R1, desc[UR4][R4.64]"]
+    steps = [f"FMUL R{number}, R{number}, R8" for _ in range(9) for number in (0, 1)]
+    last = ["STG.E desc[UR4][R6.64], R9", "EXIT"]
+    a, b = ([*first, *steps, f"FADD R9, {difference}", *last] for difference in ("R0, -R1", "R1, -R0"))
+    change = _change(a, b)
+    assert (change.kinds, change.depth) == ((ChangeKind.OPERANDS,), 0)
+
+
+@pytest.mark.parametrize(
+    ("other", "kinds"),
+    [
+        ("FMUL R4, R0, 5", {"constants"}),
+        ("FMUL R4, -R0, 3", {"operands"}),
+        ("FMUL R4, -R0, 5", {"constants", "operands"}),
+        ("FMUL R4, R0, R6", {"constants", "operands"}),
+        ("@P0 FMUL R4, R0, 3", {"operands"}),
+    ],
+)
+def test_other_numbers_are_constants_and_what_is_read_otherwise_is_operands(
+    other: str, kinds: set[str]
+) -> None:
+    change = _change(_BODY, [_BODY[0], other, *_BODY[2:]])
+    assert set(change.kinds) == kinds
+    assert change.depth == 0
+
+
+def test_a_number_that_an_address_has_on_one_side_alone_is_a_constant() -> None:
+    moved = [_BODY[0].replace("R2.64", "R2.64+0x100"), *_BODY[1:]]
+    assert _change(_BODY, moved).kinds == (ChangeKind.CONSTANTS,)
+
+
+def test_other_modifiers_are_opcodes_whatever_else_changed() -> None:
+    rounded = [text.replace("FADD", "FADD.RZ") for text in _BODY]
+    change = _change(_BODY, rounded, registers=40)
+    assert change.kinds == (ChangeKind.OPCODES, ChangeKind.RESOURCES)
+    assert {(one.what, one.a, one.b) for one in change.counts} == {("FADD", 1, 0), ("FADD.RZ", 0, 1)}
+    assert change.depth == 0
+
+
+def test_padding_alone_is_the_schedule() -> None:
+    loop = ["FADD R1, R1, R4", "@P0 BRA 0x0", "EXIT", "BRA 0x30"]
+    padded = ["FADD R1, R1, R4", "NOP", "@P0 BRA 0x0", "EXIT", "BRA 0x40"]
+    assert _change(loop, padded).kinds == (ChangeKind.RESCHEDULED,)
+
+
+def test_an_access_that_crosses_a_barrier_is_no_harmless_order() -> None:
+    shared = ["STS [R0], R1", "BAR.SYNC.DEFER_BLOCKING 0x0", "LDS R2, [R3]", "@P0 BRA 0x0", "EXIT"]
+    crossed = [shared[0], shared[2], shared[1], *shared[3:]]
+    change = _change(shared, crossed)
+    assert (change.kinds, change.depth) == ((ChangeKind.BARRIERS,), 1)
+    copies = ["LDGSTS.E [R0], [R2.64]", "LDGDEPBAR", "FADD R5, R5, R6", "LDG.E R4, [R2.64]"]
+    copies += ["DEPBAR.LE SB0, 0x0", "LDS R7, [R3]", "EXIT"]
+    at = {"LDG": [0, 1, 3, 2, 4, 5, 6], "arithmetic": [0, 2, 1, 3, 4, 5, 6], "LDS": [0, 1, 2, 3, 5, 4, 6]}
+    kinds = {name: _change(copies, [copies[place] for place in order]).kind for name, order in at.items()}
+    assert kinds == {
+        "LDG": ChangeKind.REORDERED,
+        "arithmetic": ChangeKind.REORDERED,
+        "LDS": ChangeKind.BARRIERS,
+    }
+
+
 def test_other_bits_of_one_text_are_no_other_numbers_of_registers() -> None:
     assert _change(_BODY, list(_BODY)).kinds == (ChangeKind.OPERANDS,)
 
@@ -249,12 +364,13 @@ def test_bytes_say_what_is_only_scheduled_anew() -> None:
         "same": _function("k"),
         "rescheduled": _function("k", bytes(scheduled)),
         "resources": _function("k", registers=40),
+        "resources of a cluster": _function("k", cluster=(2, 1, 1)),
     }
     for kind, b in pairs.items():
         (pair,) = pair_functions([a], [b])
         change = quick_change(pair)
         assert change is not None
-        assert change.kind.value == kind
+        assert change.kind.value == kind.partition(" ")[0]
     (pair,) = pair_functions([a], [_function("k", bytes(other))])
     assert quick_change(pair) is None, "an instruction differs"
 
@@ -290,6 +406,20 @@ def test_functions_pair_by_name_then_code_and_each_stands_once() -> None:
         (one, one),
         (two, two),
     ], "of one name those of equal code"
+
+
+def test_lambdas_that_changed_places_pair_by_their_code() -> None:
+    one, two = (bytes([number]) * 32 for number in (1, 2))
+    first, second = "_Z1kIZ2goPfEUlfE_EvS0_iT_", "_Z1kIZ2goPfEUlfE0_EvS0_iT_"
+    pairs = pair_functions(
+        [_function(first, one), _function(second, two)], [_function(first, two), _function(second, one)]
+    )
+    assert [(pair.a and pair.a.name, pair.b and pair.b.name) for pair in pairs] == [
+        (second, first),
+        (first, second),
+    ]
+    inserted = pair_functions([_function(first, one)], [_function(first, two), _function(second, one)])
+    assert [pair.a and pair.a.name for pair in inserted] == [None, first]
 
 
 def test_a_device_function_of_another_architecture_is_another_one() -> None:

@@ -37,7 +37,8 @@ def _origins(texts: list[str], place: int, source: int) -> list[set[tuple[int, i
 def _colours(texts: list[str]) -> Counter[int]:
     rows = _rows(texts)
     graph = block_graph(rows)
-    return Counter(colours(value_flow(rows, graph), graph.depths))
+    *_, last = colours(value_flow(rows, graph), graph.depths)
+    return Counter(last)
 
 
 def test_each_instruction_is_in_as_many_loops_as_jumps_go_back_around_it() -> None:
@@ -62,6 +63,19 @@ def test_a_jump_back_that_does_not_come_from_behind_its_target_is_no_loop() -> N
         "EXIT",
     ]
     assert block_graph(_rows(texts)).depths == (0,) * 7
+
+
+def test_an_indirect_jump_leads_where_its_table_says() -> None:
+    texts = ["MOV R0, RZ", "BRX R2 -0x20", "FADD R1, R1, R2", "BRA 0x60", "FMUL R1, R1, R2", "BRA 0x60"]
+    texts += ["@P0 BRA 0x10", "EXIT"]
+    rows = _rows(texts)
+    graph = block_graph(rows, {1: (2, 4, 99)})
+    assert graph.depths == (0, 1, 1, 1, 1, 1, 1, 0)
+    assert len(graph.loops) == 1
+    assert set(graph.successors[graph.block_of[1]]) == {graph.block_of[2], graph.block_of[4]}
+    assert max(block_graph(rows).depths) > 1, "unknown: to any block"
+    guarded = block_graph(_rows([texts[0], f"@!P1 {texts[1]}", *texts[2:]]), {1: (4,)})
+    assert set(guarded.successors[guarded.block_of[1]]) == {guarded.block_of[2], guarded.block_of[4]}
 
 
 def test_code_that_is_called_is_in_the_loops_of_the_call() -> None:
