@@ -414,20 +414,37 @@ def function_bytes(image: CodeImage) -> dict[str, FunctionBytes]:
     return found
 
 
+class BlockShape(NamedTuple):
+    """The threads of a block along x, y and z."""
+
+    sizes: tuple[int, int, int]
+    is_exact: bool  # by .reqntid; else at most so many, by launch bounds
+
+    @property
+    def threads(self) -> int:
+        """Along all three."""
+        return math.prod(self.sizes)
+
+
 class _Notes(NamedTuple):
     """What the section .nv.info of one function says."""
 
     spills: tuple[int, ...] | None  # offsets of what is marked; None where nothing is marked at all
     shared_spill_bytes: int
-    threads: int | None
+    block: BlockShape | None
     indirect: tuple[tuple[int, tuple[int, ...]], ...]  # as FunctionBytes has both
     cluster: tuple[int, ...]
+
+    @property
+    def threads(self) -> int | None:
+        """Of a block, or at most; None where it does not say."""
+        return self.block.threads if self.block else None
 
 
 def _notes(info: bytes) -> _Notes:
     spills: list[int] | None = None
     scratch = 0
-    sizes: dict[int, int] = {}
+    sizes: dict[int, tuple[int, int, int]] = {}
     indirect: list[tuple[int, tuple[int, ...]]] = []
     cluster: tuple[int, ...] = ()
     for attribute, value in attributes(info):
@@ -437,13 +454,17 @@ def _notes(info: bytes) -> _Notes:
         elif attribute == _SHARED_SCRATCH and len(value) >= 8:
             scratch = struct.unpack_from("<I", value, 4)[0]
         elif attribute in (_MAX_THREADS, _REQUIRED_THREADS) and len(value) >= 12:
-            sizes[attribute] = math.prod(struct.unpack_from("<III", value))
+            x, y, z = struct.unpack_from("<III", value)
+            sizes[attribute] = x, y, z
         elif attribute == _INDIRECT_TARGETS:
             indirect += _indirect_targets(value)
         elif attribute in (_CLUSTER, _MAX_CLUSTER):
             cluster = tuple(struct.unpack_from(f"<{len(value) // 4}I", value))
-    threads = sizes.get(_REQUIRED_THREADS, sizes.get(_MAX_THREADS))
-    return _Notes(None if spills is None else tuple(spills), scratch, threads, tuple(indirect), cluster)
+    block = None
+    for attribute in (_REQUIRED_THREADS, _MAX_THREADS):
+        if block is None and attribute in sizes:
+            block = BlockShape(sizes[attribute], attribute == _REQUIRED_THREADS)
+    return _Notes(None if spills is None else tuple(spills), scratch, block, tuple(indirect), cluster)
 
 
 def _indirect_targets(value: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -457,9 +478,9 @@ def _indirect_targets(value: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
         at += 4 * count
 
 
-def block_threads(info: bytes) -> int | None:
-    """How many threads a block of the function has, or has at most; None where it does not say."""
-    return _notes(info).threads
+def block_shape(info: bytes) -> BlockShape | None:
+    """What a function says of its blocks; None where it says nothing."""
+    return _notes(info).block
 
 
 def attributes(info: bytes) -> Iterator[tuple[int, bytes]]:

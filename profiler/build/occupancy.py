@@ -8,6 +8,7 @@ from typing import NamedTuple
 from profiler.errors import CannotJudge
 from profiler.evidence.gpu_arch import ARCHITECTURES, Architecture, arch_number, find_architecture
 
+_MOST_REGISTERS = 255  # that a thread may have
 _FEWEST_REGISTERS = 16  # that ptxas limits a thread to
 # From which architecture on a kernel's section of shared memory begins with what the system takes.
 _RESERVED_SINCE = 90
@@ -151,6 +152,32 @@ def next_block(
     if not most_registers or most_shared < 0:
         return None
     return NextBlock(more, registers, most_registers, shared_bytes, most_shared)
+
+
+class Headroom(NamedTuple):
+    """What may be added with as many blocks on an SM as now."""
+
+    registers: int  # of a thread
+    shared_bytes: int  # of a block
+
+
+def headroom(
+    arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
+) -> Headroom | None:
+    """How much a kernel may grow before a block fewer fits on an SM; None where none fits.
+
+    Each of the two with the other as it is. Raises CannotJudge as occupancy does.
+    """
+    limits = _limits(arch)
+    blocks = occupancy(arch, registers, threads, shared_bytes, tensor_columns).blocks
+    if not blocks:
+        return None
+    most = registers
+    while most < _MOST_REGISTERS and occupancy(arch, most + 1, threads, 0).fits["registers"] >= blocks:
+        most += 1
+    room = limits.shared_bytes // blocks // limits.shared_unit * limits.shared_unit
+    most_shared = min(room - limits.reserved_shared_bytes, limits.block_shared_bytes)
+    return Headroom(most - registers, max(0, most_shared - shared_bytes))
 
 
 def _round_up(number: int, unit: int) -> int:

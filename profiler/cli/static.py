@@ -75,10 +75,20 @@ def add(commands: Commands) -> None:
         "--lines",
         action="store_true",
         help="also run the machine code: live registers, excess sectors and bank conflicts by source line; "
-        "for files live registers only, whatever their size",
+        "for files, whatever their size, by following addresses",
     )
     command.add_argument(
-        "--swizzle", action="store_true", help="find the smallest XOR swizzle without bank conflicts"
+        "--block",
+        metavar="X[,Y[,Z]]",
+        help="of files: threads per block (default: what the code, or Triton, states)",
+    )
+    command.add_argument(
+        "--shared", type=int, metavar="BYTES", help="of files: dynamic shared memory per block"
+    )
+    command.add_argument(
+        "--swizzle",
+        action="store_true",
+        help="find the smallest XOR swizzle without bank conflicts; for files the pad too",
     )
     command.add_argument(
         "--sarif", type=Path, metavar="FILE", help="write what is wrong as SARIF 2.1.0, for code scanning"
@@ -106,10 +116,12 @@ def run(arguments: argparse.Namespace) -> int:
         return build(arguments)
     if arguments.check:
         return dissect(arguments)
-    from profiler.documents.static import examine_versions
-
     if paths := _paths(arguments.versions):
         return _run_files(paths, arguments)
+    if given := next((name for name in ("block", "shared") if getattr(arguments, name) is not None), None):
+        raise ProfilerError(f"--{given} is for files of machine code: the launch of a version is known")
+    from profiler.documents.static import examine_versions
+
     trusted_catalog(arguments)
     options = {"catalog": arguments.catalog, "arches": arguments.arch, "jobs": arguments.jobs}
     options |= {"with_lines": arguments.lines or bool(arguments.sarif), "with_swizzle": arguments.swizzle}
@@ -154,14 +166,18 @@ def _is_folder_of_code(path: Path) -> bool:
 
 def _run_files(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
     """What files of machine code say of themselves."""
-    from profiler.documents.code_files import examine_files
+    from profiler.documents.code_files import AskedLaunch, examine_files
+    from profiler.model.dimensions import parse_dimensions
 
-    document = examine_files(paths, arches=arguments.arch, with_lines=arguments.lines)
+    asked = AskedLaunch(parse_dimensions(arguments.block) if arguments.block else None, arguments.shared)
+    document = examine_files(
+        paths,
+        arches=arguments.arch,
+        with_lines=arguments.lines,
+        with_swizzle=arguments.swizzle,
+        asked=asked,
+    )
     _write_sarif(document, arguments)
-    if arguments.swizzle:
-        print(
-            "profiler: --swizzle: a file of code does not contain its launch: name a version", file=sys.stderr
-        )
     return print_document(document, arguments, everything=arguments.lines)
 
 

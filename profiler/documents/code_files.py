@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +17,15 @@ from profiler.build.code_images import (
     architectures,
     choose_images,
     code_files,
+    function_bytes,
     read_images,
 )
-from profiler.build.kernel_names import function_name
+from profiler.build.kernel_names import instance_name
 from profiler.build.occupancy import (
+    Headroom,
     NextBlock,
     Occupancy,
+    headroom,
     next_block,
     no_block_words,
     occupancy,
@@ -28,6 +33,14 @@ from profiler.build.occupancy import (
 )
 from profiler.bundles.scratch import scratch_folder
 from profiler.documents.blocks import Block, Heading, Name, Notes, Table
+from profiler.documents.code_accesses import (
+    CodeAccesses,
+    code_accesses,
+    pad_dict,
+    pad_words,
+    swizzle_dict,
+    swizzle_words,
+)
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
 from profiler.evidence.gpu_arch import architecture_of, find_architecture
@@ -35,13 +48,15 @@ from profiler.evidence.launch import Launch
 from profiler.evidence.opcodes import base_opcode
 from profiler.evidence.plain_file import special_kind
 from profiler.model.cubin import KernelImage, read_kernels
+from profiler.model.dimensions import Grid
+from profiler.model.instructions import NoModel
 from profiler.reports.read import launch_detail, read_report
 from profiler.sass.disassembly import assemble_ptx, disassemble
-from profiler.sass.listing import SassLine, listing_of_launch
+from profiler.sass.listing import FileLine, SassLine, listing_of_launch
 from profiler.sass.live_registers import LiveRegisters, count_live_registers
+from profiler.sass.loops import BlockGraph, block_graph
 
 UNKNOWN = "not known"
-_LONGEST_NAME = 40
 _HEAD = (
     "file",
     "function",
@@ -59,6 +74,40 @@ _REPORTS = (".ncu-rep", ".ncu-repz")
 # What is disassembled of a file unasked: 1.3 MB took 6 s of a processor, 98 MB here and 132 MB in nvdisasm.
 _MOST_CODE_BYTES = 4_000_000
 _MOST_NAMES = 10  # of functions with one thing not known
+_MOST_FOLLOWED_BYTES = 200_000  # of code whose addresses are followed unasked: 120 KB took 1.5 s
+_WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}  # bytes, by modifier
+_MOST_LINES = 3  # of a function whose accesses cost too much, unasked
+
+
+class AskedLaunch(NamedTuple):
+    """What a user says of the launches of files of machine code; None where nothing."""
+
+    block: Grid | None = None  # of kernels whose code does not say what they require
+    shared_bytes: int | None = None  # dynamic, of a block
+
+
+class LocalAccesses(NamedTuple):
+    """Loads and stores of local memory, and of shared memory for spills, of one line at one loop depth."""
+
+    source: FileLine | None
+    loop_depth: int
+    places: int  # instructions
+    loads: int  # of them; the others store
+    bytes: int  # of a thread, that all of them move, each executed once
+    spills: int | None  # of them that ptxas marks as spills; None where it marks none
+
+    def as_json(self) -> dict[str, object]:
+        """Null for what is not known."""
+        file, line = self.source or (None, None)
+        return {
+            "file": file,
+            "line": line,
+            "loop_depth": self.loop_depth,
+            "count": self.places,
+            "loads": self.loads,
+            "bytes": self.bytes,
+            "spills": self.spills,
+        }
 
 
 @dataclass(frozen=True)
@@ -80,11 +129,16 @@ class CodeFunction:
     is_kernel: bool = True  # else a device function, which no launch names
     spill_instructions: int | None = None  # that ptxas marks as spills; None where the code does not say
     shared_spill_bytes: int = 0  # of a block, that spills into shared memory take
+    block: Grid | None = None  # the threads along x, y and z
+    block_from: str = ""  # who says so: --block, .reqntid, .maxntid (at most so many), num_warps
+    remark: str = ""  # why a block that was asked for is not taken
+    local: tuple[LocalAccesses, ...] = ()  # of the deepest loops first
+    accesses: CodeAccesses | None = None  # None where the block or the code is not known
 
     @property
     def name(self) -> str:
-        """Without namespace and template."""
-        return function_name(self.function)
+        """Without namespace, with the numbers of its template: `rows<64>`."""
+        return instance_name(self.function)
 
     @property
     def shared_bytes(self) -> int | None:
@@ -124,6 +178,32 @@ class CodeFunction:
         return next_block(*self._block) if self._block else None
 
     @property
+    def headroom(self) -> Headroom | None:
+        """What may be added with as many blocks on an SM."""
+        return headroom(*self._block) if self._block else None
+
+    @property
+    def in_loops(self) -> int:
+        """How many of the accesses of local memory are in loops."""
+        return sum(one.places for one in self.local if one.loop_depth)
+
+    @property
+    def local_words(self) -> str:
+        """`40 of 75 loads and stores of local memory are in loops, most at a.cu:7`; "" where none is."""
+        inside = [one for one in self.local if one.loop_depth]
+        if not inside:
+            return ""
+        by_line = Counter[FileLine | None]()
+        for one in inside:
+            by_line[one.source] += one.places
+        ((source, _),) = by_line.most_common(1)
+        total, most = sum(one.places for one in self.local), inside[0].loop_depth
+        at = f", most at {Path(source[0]).name}:{source[1]}" if source else ""
+        loops = f"in loops, the deepest in {most}" if most > 1 else "in loops"
+        kind = "spills" if all(one.spills == one.places for one in self.local) else "local memory"
+        return f"{self.in_loops} of {total} loads and stores of {kind} are {loops}{at}"
+
+    @property
     def no_block_words(self) -> str:
         """Why no SM takes a block of it; "" where one does, or too little is known."""
         return no_block_words(*self._block) if self._block else ""
@@ -137,11 +217,13 @@ class CodeFunction:
 
     def as_json(self) -> dict[str, object]:
         """Everything, null for what is not known."""
-        following, fits = self.next_block, self.occupancy
+        following, fits, spare = self.next_block, self.occupancy, self.headroom
+        swizzle, pad = (self.accesses.swizzle, self.accesses.pad) if self.accesses else (None, None)
         source = self.live.highest_line if self.live else None
         return {
             "file": self.file,
             "function": self.function,
+            "name": self.name,
             "evidence": "static",
             "arch": self.arch,
             "registers": self.registers,
@@ -151,10 +233,13 @@ class CodeFunction:
             "spill_instructions": self.spill_instructions,
             "shared_spill_bytes": self.shared_spill_bytes,
             "local_accesses": self.local_accesses,
+            "local_accesses_by_line": [one.as_json() for one in self.local],
             "shared_bytes": self.shared_bytes,
             "shared_bytes_with_dynamic": self.is_shared_whole,
             "tensor_columns": self.tensor_columns,
             "threads": self.threads,
+            "block": list(self.block) if self.block else None,
+            "block_from": self.block_from or None,
             "live_registers": self.live_registers,
             "live_registers_file": source[0] if source else None,
             "live_registers_line": source[1] if source else None,
@@ -170,6 +255,11 @@ class CodeFunction:
             "limiter": ", ".join(fits.limiters) if fits else None,
             "fits_no_sm": self.no_block_words or None,
             "next_block": {**following._asdict(), "words": following.words} if following else None,
+            "spare_registers": spare.registers if spare else None,
+            "spare_shared_bytes": spare.shared_bytes if spare else None,
+            "accesses": [one.as_json() for one in self.accesses.accesses] if self.accesses else None,
+            "swizzle": swizzle_dict(swizzle) if swizzle else None,
+            "pad": pad_dict(pad) if pad else None,
             "opcodes": dict(self.opcodes),
             "not_known": list(self.unknown),
         }
@@ -200,7 +290,7 @@ class CodeFilesDocument(Document):
 
     @property
     def sentences(self) -> Sequence[str]:
-        """What fits no SM, what one more block asks for where it is near, and what is not known."""
+        """What fits no SM, spills in loops, wasteful lines, one more block, and what is not known."""
         never = [
             f"{one.name} fits no SM: {one.no_block_words}" for one in self.functions if one.no_block_words
         ]
@@ -209,17 +299,23 @@ class CodeFilesDocument(Document):
             for function in self.functions
             if (following := function.next_block) and following.is_near
         ]
+        wasteful = [words for function in self.functions for words in _waste_words(function)]
+        local = [f"{one.name}: {one.local_words}" for one in self.functions if one.local_words]
         unknown = _grouped([words for function in self.functions for words in function.unknown])
         unread = [f"{file} is not read: {why}" for file, why in self.errors.items()]
-        return list(dict.fromkeys([*never, *near, *(f"not known: {words}" for words in unknown), *unread]))
+        remarks = [one.remark for one in self.functions if one.remark]
+        known = [*never, *remarks, *local, *wasteful, *near]
+        return list(dict.fromkeys([*known, *(f"not known: {words}" for words in unknown), *unread]))
 
     def blocks(self, *, everything: bool = False) -> Iterator[Block]:
-        """A row a function, what one more block asks for, and what is not known.
+        """A row a function, what is to be known of them, and what is not known.
 
-        With `everything` live registers by source line.
+        With `everything` live registers, wasteful accesses and accesses of local memory by source line.
         """
         yield Heading(self.title, 1)
-        yield Table(_HEAD, [*map(_cells, self.functions)], right=range(3, 10))
+        labels = Counter((one.file, one.arch, one.name) for one in self.functions)
+        rows = [_cells(one, labels[one.file, one.arch, one.name] == 1) for one in self.functions]
+        yield Table(_HEAD, rows, right=range(3, 10))
         yield Notes(self.sentences)
         for function in self.functions if everything else ():
             if function.live and function.live.by_line:
@@ -227,6 +323,27 @@ class CodeFilesDocument(Document):
                 by_line = sorted(function.live.by_line.items())
                 rows = [(f"{Path(file).name}:{line}", str(count)) for (file, line), count in by_line]
                 yield Table(("line", "live regs"), rows, right=(1,))
+            if function.accesses and function.accesses.wasteful:
+                yield Heading(f"{function.file} {function.name}: accesses that cost too much")
+                rows = [(line.place, line.words) for line in function.accesses.wasteful]
+                yield Table(("line", "accesses"), rows)
+            if function.local:
+                yield Heading(
+                    f"{function.file} {function.name}: loads and stores of local memory, and spills"
+                )
+                rows = [
+                    (
+                        f"{Path(one.source[0]).name}:{one.source[1]}" if one.source else UNKNOWN,
+                        str(one.loop_depth),
+                        str(one.places),
+                        str(one.loads),
+                        str(one.bytes),
+                        known_words(one.spills),
+                    )
+                    for one in function.local
+                ]
+                head = ("line", "loops", "count", "loads", "bytes", "spills")
+                yield Table(head, rows, right=range(1, 6))
 
     @property
     def exit_code(self) -> Exit:
@@ -269,16 +386,31 @@ def known_words(value: int | None) -> str:
     return UNKNOWN if value is None else str(value)
 
 
-def _cells(function: CodeFunction) -> tuple[str, ...]:
-    is_short = len(function.function) <= _LONGEST_NAME
+def _waste_words(function: CodeFunction) -> Iterator[str]:
+    """The lines whose accesses cost too much, the worst of them, and the swizzle and the pad."""
+    if not function.accesses:
+        return
+    lines = function.accesses.wasteful
+    for line in lines[:_MOST_LINES]:
+        yield f"{function.name} {line.place}: {line.words}"
+    if (more := len(lines) - _MOST_LINES) > 0:
+        yield f"{function.name}: accesses of {more} more line{'s' if more > 1 else ''} cost too much: --lines"
+    if swizzle := function.accesses.swizzle:
+        yield f"{function.name}: swizzle: {swizzle_words(swizzle)}"
+        if pad := function.accesses.pad:
+            yield f"{function.name}: pad: {pad_words(pad, swizzle)}"
+
+
+def _cells(function: CodeFunction, is_only: bool) -> tuple[str, ...]:
+    local = known_words(function.local_accesses)
     return (
         function.file,
-        Name(function.function if is_short else function.name),
+        Name(function.name if is_only else function.function),
         function.arch or UNKNOWN,
         known_words(function.registers),
         known_words(function.live_registers),
         known_words(function.stack_bytes),
-        known_words(function.local_accesses),
+        f"{local}, {function.in_loops} in loops" if function.in_loops else local,
         known_words(function.shared_bytes),
         known_words(function.threads),
         UNKNOWN if function.occupancy is None else f"{function.occupancy.pct:.1f} %",
@@ -300,12 +432,18 @@ def _grouped(reasons: Sequence[str]) -> list[str]:
 
 
 def examine_files(
-    paths: Sequence[Path], arches: Sequence[str] | None = None, *, with_lines: bool = False
+    paths: Sequence[Path],
+    arches: Sequence[str] | None = None,
+    *,
+    with_lines: bool = False,
+    with_swizzle: bool = False,
+    asked: AskedLaunch | None = None,
 ) -> CodeFilesDocument:
     """What cubins, libraries, reports and folders of cubins say of their kernels, without running anything.
 
     arches: those of a library with several. with_lines: disassemble however much machine code there is, about
-    five seconds of a processor a megabyte; without it of more than 4 MB the headers alone are read. Raises
+    five seconds of a processor a megabyte, and follow all its addresses; without it of more than 4 MB the
+    headers alone are read. with_swizzle: find the swizzle and the pad that clear most bank conflicts. Raises
     UnknownName for a path that is not there, CannotJudge where cuobjdump or nvdisasm is missing.
     """
     functions: list[CodeFunction] = []
@@ -326,7 +464,9 @@ def examine_files(
                     functions += _of_report(file, name)
                 else:
                     for arch in arches or (None,):
-                        functions += examine_binary(file, name, arch, with_lines=with_lines)
+                        functions += examine_binary(
+                            file, name, arch, with_lines=with_lines, with_swizzle=with_swizzle, asked=asked
+                        )
             except CannotJudge:
                 raise
             except ProfilerError as error:
@@ -335,7 +475,13 @@ def examine_files(
 
 
 def examine_binary(
-    path: Path, name: str, arch: str | None, *, with_lines: bool = False
+    path: Path,
+    name: str,
+    arch: str | None,
+    *,
+    with_lines: bool = False,
+    with_swizzle: bool = False,
+    asked: AskedLaunch | None = None,
 ) -> list[CodeFunction]:
     """The functions of every image of a cubin, library, or PTX; arch: None takes all architectures.
 
@@ -356,37 +502,51 @@ def examine_binary(
         why = ""
         if size > _MOST_CODE_BYTES and not with_lines:
             why = f"{size / 1e6:.0f} MB of machine code are disassembled only with --lines"
+        are_followed = size <= _MOST_FOLLOWED_BYTES or with_lines or with_swizzle
+        search = _FileQuestions(asked or AskedLaunch(), triton, why, are_followed, with_swizzle)
         functions: list[CodeFunction] = []
         for image in read_images(path):
             if image.arch in arches and image.functions:
                 cubin = folder / f"{image.number}.cubin"
                 cubin.write_bytes(image.content)
-                functions += _of_image(name, image, cubin, triton, why)
+                functions += _of_image(name, image, cubin, search)
                 cubin.unlink()
     return functions
 
 
-def _of_image(
-    name: str, image: CodeImage, cubin: Path, triton: TritonFacts, why_no_code: str
-) -> list[CodeFunction]:
+class _FileQuestions(NamedTuple):
+    """What is asked of the kernels of a file."""
+
+    asked: AskedLaunch
+    triton: TritonFacts
+    why_no_code: str  # why the code is not disassembled; "" where it is
+    are_followed: bool  # the addresses of accesses
+    with_swizzle: bool
+
+
+class _FunctionListing(NamedTuple):
+    """The machine code of one function, disassembled."""
+
+    live: LiveRegisters
+    rows: Sequence[SassLine]
+    graph: BlockGraph
+    spills: tuple[int, ...] | None  # offsets of what ptxas marks
+
+
+def _of_image(name: str, image: CodeImage, cubin: Path, search: _FileQuestions) -> list[CodeFunction]:
     kernels = read_kernels(cubin)
-    codes: dict[str, tuple[LiveRegisters, Sequence[SassLine]]] = {}
-    if not why_no_code:
+    codes: dict[str, _FunctionListing] = {}
+    if not search.why_no_code:
         listing = disassemble(cubin)
-        codes = {
-            live.function: (live, listing.lines[live.first : live.first + len(live.counts)])
-            for live in count_live_registers(listing)
-        }
+        marked = function_bytes(image)
+        for live in count_live_registers(listing):
+            rows = listing.lines[live.first : live.first + len(live.counts)]
+            own = marked.get(live.function)
+            codes[live.function] = _FunctionListing(
+                live, rows, block_graph(rows), own.spills if own else None
+            )
     return [
-        _function(
-            name,
-            function,
-            image.arch,
-            kernels.get(function.name),
-            codes.get(function.name),
-            triton,
-            why_no_code,
-        )
+        _function(name, function, image.arch, kernels.get(function.name), codes.get(function.name), search)
         for function in image.functions
     ]
 
@@ -396,27 +556,38 @@ def _function(
     function: ImageFunction,
     arch: str,
     image: KernelImage | None,
-    code: tuple[LiveRegisters, Sequence[SassLine]] | None,
-    triton: TritonFacts,
-    why_no_code: str,
+    code: _FunctionListing | None,
+    search: _FileQuestions,
 ) -> CodeFunction:
     static = own_shared_bytes(arch, image.static_shared_bytes if image else 0)
-    threads = (image.block_threads if image else None) or triton.threads
-    dynamic, plain = triton.shared_bytes, function_name(function.name)
+    asked, triton = search.asked, search.triton
+    dynamic = triton.shared_bytes if asked.shared_bytes is None else asked.shared_bytes
+    plain = instance_name(function.name)
     unknown = ["bytes spilled (count LDL and STL; the stack may also hold arrays)"]
     if function.shared_spill_bytes:
         unknown = [
             f"bytes spilled of {plain}: {function.shared_spill_bytes} bytes of shared memory hold spills"
         ]
-    if why_no_code:
-        unknown.append(f"live registers and opcodes: {why_no_code}")
-    if function.is_kernel and threads is None:
+    if search.why_no_code:
+        unknown.append(f"live registers and opcodes: {search.why_no_code}")
+    block, block_from, remark = _block_of(image, search) if function.is_kernel else (None, "", "")
+    if function.is_kernel and block is None:
         unknown.append(f"threads of a block, so occupancy ({plain})")
     if function.is_kernel and dynamic is None:
         unknown.append("dynamic shared memory: occupancy is that without any")
-    live, lines = code or (None, ())
+    live = code.live if code else None
     if live and live.unknown_calls:
         unknown.append(f"{live.unknown_calls} calls of other files: live registers are too low ({plain})")
+    accesses = None
+    if code and image and block and search.are_followed:
+        try:
+            sizes = _shared_sizes(arch, static, dynamic) if search.with_swizzle else None
+            accesses = code_accesses(image, code.rows, code.graph, block, sizes)
+            unknown += [f"{words} ({plain})" for words in accesses.unknown_words]
+        except NoModel as error:
+            unknown.append(f"what accesses cost: {error} ({plain})")
+    elif code and image and block:
+        unknown.append("what accesses cost: the addresses of so much code are followed only with --lines")
     return CodeFunction(
         name,
         function.name,
@@ -425,15 +596,72 @@ def _function(
         function.stack_bytes,
         static,
         dynamic,
-        threads,
+        math.prod(block) if block else None,
         live,
-        _opcodes(lines),
+        _opcodes(code.rows if code else ()),
         tuple(unknown),
         triton.tensor_columns or 0,
         is_kernel=function.is_kernel,
         spill_instructions=function.spill_instructions,
         shared_spill_bytes=function.shared_spill_bytes,
+        block=block,
+        block_from=block_from,
+        remark=f"{plain}: {remark}" if remark else "",
+        local=_local_accesses(code, function) if code else (),
+        accesses=accesses,
     )
+
+
+def _block_of(image: KernelImage | None, search: _FileQuestions) -> tuple[Grid | None, str, str]:
+    """The block of a kernel, who says so, and why what was asked for is not taken."""
+    stated, asked = image.block if image else None, search.asked.block
+    if stated and stated.is_exact:
+        remark = "--block is not taken: its code requires {},{},{}".format(*stated.sizes)
+        return stated.sizes, ".reqntid", remark if asked and asked != stated.sizes else ""
+    if asked and (not stated or math.prod(asked) <= stated.threads):
+        return asked, "--block", ""
+    if stated:
+        remark = f"--block is not taken: its launch bounds are {stated.threads} threads" if asked else ""
+        return stated.sizes, ".maxntid", remark
+    if search.triton.threads:
+        return (search.triton.threads, 1, 1), "num_warps", ""
+    return None, "", ""
+
+
+def _shared_sizes(arch: str, static: int, dynamic: int | None) -> tuple[int, int]:
+    """Shared memory of a block with what the system takes: as far as it is known, and at most."""
+    limits = find_architecture(arch)
+    reserved, most = (limits.reserved_shared_bytes, limits.shared_bytes) if limits else (0, 0)
+    known = static + (dynamic or 0) + reserved
+    return known, known if dynamic is not None else max(known, most)
+
+
+def _local_accesses(code: _FunctionListing, function: ImageFunction) -> tuple[LocalAccesses, ...]:
+    """Loads and stores of local memory and marked spills, by line and loop depth."""
+    is_marked = function.spill_instructions is not None
+    marked = frozenset(code.spills or ())
+    groups: dict[tuple[int, FileLine | None], list[SassLine]] = {}
+    for row, depth in zip(code.rows, code.graph.depths, strict=True):
+        if base_opcode(row.opcode) in ("LDL", "STL") or row.offset in marked:
+            groups.setdefault((depth, row.source), []).append(row)
+    found = [
+        LocalAccesses(
+            source,
+            depth,
+            len(rows),
+            sum(row.opcode.startswith("LD") for row in rows),
+            sum(map(_width, rows)),
+            sum(row.offset in marked for row in rows) if is_marked else None,
+        )
+        for (depth, source), rows in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda one: (-one.loop_depth, -one.places)))
+
+
+def _width(row: SassLine) -> int:
+    """Bytes that an instruction on memory moves for a thread."""
+    words = row.opcode.split(".")
+    return next((_WIDTHS[word] for word in words if word in _WIDTHS), 4)
 
 
 def _opcodes(lines: Sequence[SassLine]) -> dict[str, int]:

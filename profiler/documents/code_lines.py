@@ -11,6 +11,7 @@ from profiler.build.kernel_names import function_name, template_integer
 from profiler.build.library import BuiltLibrary
 from profiler.catalog.problem import Problem, Workload
 from profiler.catalog.version import Version
+from profiler.documents.code_accesses import swizzle_dict
 from profiler.errors import ProfilerError
 from profiler.model.shared_layout import SwizzleSearch, find_swizzle
 from profiler.model.version_run import LaunchRun, run_version
@@ -77,35 +78,6 @@ class FunctionLines:
             "lines": [vars(line) for line in self.lines],
             "swizzle": swizzle_dict(self.swizzle) if self.swizzle else None,
         }
-
-
-def swizzle_dict(search: SwizzleSearch) -> dict[str, object]:
-    """The search for a swizzle: wavefronts before and with it, what it is, what is left."""
-    swizzle = search.swizzle
-    return {
-        "wavefronts": search.before,
-        "ideal_wavefronts": search.ideal,
-        "wavefronts_with_it": search.after,
-        "tried": search.tried,
-        "bits": swizzle.bits if swizzle else None,
-        "base": swizzle.base if swizzle else None,
-        "shift": swizzle.shift if swizzle else None,
-        "of_2_byte_elements": swizzle.of_elements(2) if swizzle else None,
-        "words": swizzle.words if swizzle else None,
-        "left": [{"instruction": pattern.position, "conflicts": excess} for pattern, excess in search.left()],
-    }
-
-
-def swizzle_words(search: SwizzleSearch) -> str:
-    """What a search for a swizzle found, as a sentence."""
-    if search.before == search.ideal:
-        return f"no conflicts in {search.before} wavefronts: no swizzle needed"
-    if search.swizzle is None:
-        return f"no XOR swizzle saves any of {search.before - search.ideal} conflicts ({search.tried} tried)"
-    left = search.after - search.ideal
-    rest = "all conflicts gone" if not left else f"{left} conflicts left"
-    name = f"{search.swizzle.of_elements(2)} of 2-byte elements, {search.swizzle.words}"
-    return f"{name}: {search.after} wavefronts instead of {search.before}, {rest}"
 
 
 def version_lines(

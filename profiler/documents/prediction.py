@@ -40,10 +40,10 @@ from profiler.model.cubin_run import (
     CubinLaunch,
     choose_kernel,
     parse_argument,
-    parse_dimensions,
     predict_cubin,
     run_cubin,
 )
+from profiler.model.dimensions import parse_dimensions
 from profiler.model.error_table import ErrorTable, load_errors
 from profiler.model.instructions import NoModel
 from profiler.model.launch_model import LaunchModel

@@ -136,6 +136,10 @@ def _of_files(document: CodeFilesDocument) -> _Found:
     for function in document.functions:
         if function.no_block_words:
             yield "fits-no-sm", f"{function.name}: {function.no_block_words}", *_place(function)
+        if function.accesses:
+            for waste in function.accesses.wasteful:
+                rule = "bank-conflicts" if waste.space == "shared" else "uncoalesced"
+                yield rule, f"{function.name}: {waste.words}", waste.file or function.file, waste.line
         if function.local_accesses:
             text = f"{function.name}: {function.local_accesses} loads and stores of local memory"
             yield "spills", text, *_place(function)

@@ -12,8 +12,9 @@ from profiler.build.resources import FunctionResources, VersionResources, versio
 from profiler.catalog.catalog import load_catalog
 from profiler.catalog.sources import load_problem
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
+from profiler.documents.code_accesses import swizzle_words
 from profiler.documents.code_files import UNKNOWN, known_words
-from profiler.documents.code_lines import FunctionLines, swizzle_words, version_lines
+from profiler.documents.code_lines import FunctionLines, version_lines
 from profiler.documents.document import Document
 from profiler.emulator import cpu_check
 from profiler.errors import Exit

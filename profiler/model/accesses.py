@@ -151,7 +151,7 @@ _IGNORED = frozenset(
 )
 
 
-def _width(instruction: Instruction) -> int:
+def access_width(instruction: Instruction) -> int:
     """Bytes that a lane reads or writes. Raises NoModel for a modifier that is not known."""
     width = 4
     for modifier in instruction.modifiers - _IGNORED:
@@ -166,7 +166,7 @@ def _width(instruction: Instruction) -> int:
     return width
 
 
-def _address(instruction: Instruction, operand: Operand) -> Read:
+def address_reader(instruction: Instruction, operand: Operand) -> Read:
     """Reads an address as an unsigned 64-bit integer for each lane."""
     if operand.kind != "memory":
         raise instruction.no_model("its address is no address")
@@ -232,8 +232,8 @@ def _extend(values: Array, instruction: Instruction) -> Array:
 
 def _ldg(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     destination, source = instruction.operands
-    width = _width(instruction)
-    address = _address(instruction, source)
+    width = access_width(instruction)
+    address = address_reader(instruction, source)
     tally = AccessTally(instruction, "global", "load", width)
     writes = [writer(instruction, destination, extra) for extra in range(max(1, width // 4))]
 
@@ -251,8 +251,8 @@ def _ldg(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
 
 def _stg(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     target, source = instruction.operands
-    width = _width(instruction)
-    address = _address(instruction, target)
+    width = access_width(instruction)
+    address = address_reader(instruction, target)
     tally = AccessTally(instruction, "global", "store", width)
     words = range(max(1, width // 4)) if moves else ()
     reads = [reader(instruction, source, extra) for extra in words]
@@ -273,8 +273,8 @@ def _shared_view(m: BlockState, size: int) -> Array:
 
 def _lds(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     destination, source = instruction.operands
-    width = _width(instruction)
-    address = _address(instruction, source)
+    width = access_width(instruction)
+    address = address_reader(instruction, source)
     tally = AccessTally(instruction, "shared", "load", width)
     writes = [writer(instruction, destination, extra) for extra in range(max(1, width // 4))]
     size = min(width, 4)
@@ -294,8 +294,8 @@ def _lds(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
 
 def _sts(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     target, source = instruction.operands
-    width = _width(instruction)
-    address = _address(instruction, target)
+    width = access_width(instruction)
+    address = address_reader(instruction, target)
     tally = AccessTally(instruction, "shared", "store", width)
     words = range(max(1, width // 4)) if moves else ()
     reads = [reader(instruction, source, extra) for extra in words]
@@ -317,8 +317,8 @@ def _sts(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
 def _ldgsts(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     """cp.async: from global to shared memory at once; where its predicate is false it writes zeros."""
     target, source, *rest = instruction.operands
-    width = _width(instruction)
-    to, origin = _address(instruction, target), _address(instruction, source)
+    width = access_width(instruction)
+    to, origin = address_reader(instruction, target), address_reader(instruction, source)
     tally = AccessTally(instruction, "global", "copy", width)
     if len(rest) > 1:
         raise instruction.no_model("a copy of another form")
@@ -360,7 +360,7 @@ def _ldsm(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     matrices = 4 if "4" in instruction.modifiers else 2 if "2" in instruction.modifiers else 1
     transposed = "MT88" in instruction.modifiers
     destination, source = instruction.operands
-    address = _address(instruction, source)
+    address = address_reader(instruction, source)
     tally = AccessTally(instruction, "shared", "load", 16)
     writes = [writer(instruction, destination, extra) for extra in range(matrices)]
     does_point = np.arange(32) < 8 * matrices
@@ -393,8 +393,8 @@ def _ldsm(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
 def _local(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally]:
     loads = instruction.base == "LDL"
     memory, register = instruction.operands[::-1] if loads else instruction.operands
-    width = _width(instruction)
-    address = _address(instruction, memory)
+    width = access_width(instruction)
+    address = address_reader(instruction, memory)
     tally = AccessTally(instruction, "local", "load" if loads else "store", width)
     words = range(max(1, width // 4))
     reads = [reader(instruction, register, extra) for extra in words] if moves and not loads else []
@@ -440,9 +440,9 @@ def _generic(instruction: Instruction, moves: bool) -> tuple[Action, AccessTally
     """
     loads = instruction.base == "LD"
     memory, register = instruction.operands[::-1] if loads else instruction.operands
-    width = _width(instruction)
+    width = access_width(instruction)
     size = min(width, 4)
-    address = _address(instruction, memory)
+    address = address_reader(instruction, memory)
     tally = AccessTally(instruction, "global", "load" if loads else "store", width)
     words = range(max(1, width // 4))
     reads = [reader(instruction, register, extra) for extra in words] if moves and not loads else []

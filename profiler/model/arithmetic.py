@@ -116,6 +116,17 @@ def _viadd(instruction: Instruction) -> Action:
     return lambda m, s: write(m, s, read_a(m, s) + read_b(m, s))
 
 
+def _iadd(instruction: Instruction) -> Action:
+    """The sum of two values, with .64 of two register pairs, as Blackwell has it."""
+    if not instruction.modifiers:
+        return _viadd(instruction)
+    _require(instruction, "64")
+    destination, a, b = instruction.operands
+    read_a, read_b = wide_reader(instruction, a), wide_reader(instruction, b)
+    write = wide_writer(instruction, destination)
+    return lambda m, s: write(m, s, read_a(m, s) + read_b(m, s))
+
+
 def _imad(instruction: Instruction) -> Action:
     modifiers = instruction.modifiers
     _require(instruction, "MOV U32 IADD SHL X WIDE HI")
@@ -972,6 +983,7 @@ ARITHMETIC: dict[str, Compile] = {
     **dict.fromkeys(("IADD3", "UIADD3"), _add3),
     "VIADD": _viadd,
     **dict.fromkeys(("IMAD", "UIMAD"), _imad),
+    **dict.fromkeys(("IADD", "UIADD"), _iadd),
     **dict.fromkeys(("LEA", "ULEA"), _lea),
     **dict.fromkeys(("SHF", "USHF"), _shift),
     **dict.fromkeys(("LOP3", "ULOP3"), _lop3),

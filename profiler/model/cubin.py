@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.build.code_images import attributes, block_threads, read_functions
+from profiler.build.code_images import BlockShape, attributes, block_shape, read_functions
 from profiler.build.elf import is_elf, read_relocations, read_sections, section_bytes
 from profiler.errors import BuildFailed
 from profiler.model.instructions import NoModel
@@ -71,11 +71,16 @@ class KernelImage:
     parameter_base: int  # where they begin in constant bank 0
     constants: dict[int, bytes]  # by bank, as they are before the launch; bank 0 without its parameters
     static_shared_bytes: int
-    block_threads: int | None = None  # that a block has, or has at most; None where the code does not say
+    block: BlockShape | None = None  # None where the code does not say
     data: ModuleData = ModuleData(b"")
     # In which constant bank at which offset the address of which byte of the data stands.
     pointers: tuple[tuple[int, int, int], ...] = ()
     unlinked: Mapping[int, str] = field(default_factory=dict)  # offsets in its code that the loader fills in
+
+    @property
+    def block_threads(self) -> int | None:
+        """That a block has, or has at most; None where the code does not say."""
+        return self.block.threads if self.block else None
 
     def with_data_at(self, address: int) -> KernelImage:
         """The kernel with constants as they are where the cubin's data lies at an address."""
@@ -151,7 +156,7 @@ def _kernel(function: str, sections: Mapping[str, tuple[bytes, int]]) -> KernelI
         and (other.endswith(f".{function}") or other.removeprefix(".nv.constant").isdecimal())
     }
     shared = sections.get(f".nv.shared.{function}", (b"", 0))[1]
-    return KernelImage(function, parameters, base, constants, shared, block_threads(info))
+    return KernelImage(function, parameters, base, constants, shared, block_shape(info))
 
 
 class _Module:

@@ -71,15 +71,6 @@ class CubinLaunch:
             raise UnknownName(f"the arrays have {size} bytes: {_MOST_BYTES >> 30} GB at most")
 
 
-def parse_dimensions(text: str) -> Grid:
-    """`64`, `64,8` or `64,8,2` as a grid or a block. Raises UnknownName."""
-    words = text.split(",")
-    if len(words) > 3 or not all(re.fullmatch(r"[1-9]\d{0,9}", word) for word in words):
-        raise UnknownName(f"{text!r} is no grid or block: write 64, 64,8 or 64,8,2")
-    sizes = [int(word) for word in words] + [1, 1]
-    return sizes[0], sizes[1], sizes[2]
-
-
 def parse_argument(text: str) -> LaunchArgument:
     """`f16[4096]` (an array), `i32[4]=7,7,9,9` or `f32[64]=0` (of these values), `i32=512` (a scalar).
 

@@ -13,6 +13,7 @@ from profiler.model.machine import WARP, Array
 from profiler.model.memory import BANKS, wavefronts
 
 _ABSENT = -1  # the address of a lane that does not take part
+_MOST_PAD = 32  # bytes: more than the widest access
 _BANK_BITS = 7  # 32 banks of 4 bytes: which bits of an address choose among them, from bit 2 on
 _WINDOW_BITS = 18  # shared memory of every architecture is smaller than 256 KB
 
@@ -46,6 +47,24 @@ class Swizzle:
 
 
 @dataclass(frozen=True)
+class Pad:
+    """Rows of shared memory made longer: what is in a row stays together."""
+
+    row_bytes: int  # as they are
+    bytes: int  # that each row has more
+
+    def apply(self, addresses: Array) -> Array:
+        """Where the bytes of these addresses lie."""
+        moved: Array = addresses + addresses // self.row_bytes * self.bytes
+        return moved
+
+    @property
+    def words(self) -> str:
+        """What it does, for somebody who writes it by hand."""
+        return f"rows of {self.row_bytes} bytes made {self.row_bytes + self.bytes}"
+
+
+@dataclass(frozen=True)
 class AccessPattern:
     """The different requests that one instruction made of shared memory."""
 
@@ -55,15 +74,15 @@ class AccessPattern:
     addresses: NDArray[np.int64]  # [requests, 32], -1 for a lane that did not take part
     repeats: NDArray[np.int64]  # how often each was made
 
-    def wavefronts(self, swizzle: Swizzle | None = None) -> tuple[int, int]:
+    def wavefronts(self, layout: Swizzle | Pad | None = None) -> tuple[int, int]:
         """Those of all requests, and how many there would be without any conflict."""
         total = ideal = 0
         for count in np.unique(self.repeats):
             rows = self.addresses[self.repeats == count]
             warps, lanes = np.nonzero(rows >= 0)
             addresses = rows[warps, lanes]
-            if swizzle is not None:
-                addresses = swizzle.apply(addresses)
+            if layout is not None:
+                addresses = layout.apply(addresses)
             _, served = wavefronts(warps, lanes, addresses, self.width)
             total, ideal = total + int(count) * int(served.sum()), ideal + int(count) * len(served)
         return total, ideal
@@ -136,6 +155,38 @@ def find_swizzle(patterns: Sequence[AccessPattern], shared_bytes: int) -> Swizzl
     return SwizzleSearch(tuple(patterns), before, ideal, best, after, tried)
 
 
+@dataclass(frozen=True)
+class PadSearch:
+    """The pad under which accesses have fewest conflicts, and what it costs."""
+
+    pad: Pad
+    after: int  # wavefronts of all accesses with it
+    extra_bytes: int  # of a block's shared memory
+
+
+def find_pad(patterns: Sequence[AccessPattern]) -> PadSearch | None:
+    """Try rows of every power of two, made longer by up to 32 bytes; None where that saves nothing.
+
+    The same pad is applied to all of the block's shared memory. Of those that leave fewest wavefronts it is
+    the one that takes least memory.
+    """
+    before, ideal = _total(patterns, None)
+    if before == ideal:
+        return None
+    widest = max(4, *(pattern.width for pattern in patterns))
+    last = max(int(pattern.addresses.max()) + pattern.width for pattern in patterns)
+    first = min(int(pattern.addresses[pattern.addresses >= 0].min()) for pattern in patterns)
+    found = []
+    for row_bytes in (1 << power for power in range(5, _WINDOW_BITS) if widest < 1 << power < last):
+        for more in range(widest, _MOST_PAD + 1, widest):
+            after, _ = _total(patterns, Pad(row_bytes, more))
+            found.append((after, -(-(last - first) // row_bytes) * more, row_bytes, more))
+    if not found or min(found)[0] >= before:
+        return None
+    after, extra, row_bytes, more = min(found)
+    return PadSearch(Pad(row_bytes, more), after, extra)
+
+
 def _candidates(patterns: Sequence[AccessPattern], shared_bytes: int) -> Iterator[Swizzle]:
     lowest = max(max(pattern.width for pattern in patterns).bit_length() - 1, 2)
     last = max(int(pattern.addresses.max()) + pattern.width for pattern in patterns)
@@ -149,12 +200,12 @@ def _candidates(patterns: Sequence[AccessPattern], shared_bytes: int) -> Iterato
 
 
 def _total(
-    patterns: Sequence[AccessPattern], swizzle: Swizzle | None, most: int | None = None
+    patterns: Sequence[AccessPattern], layout: Swizzle | Pad | None, most: int | None = None
 ) -> tuple[int, int]:
     """Wavefronts of all accesses, and ideal ones; the sum so far as soon as it is over `most`."""
     total = ideal = 0
     for pattern in patterns:
-        found, best = pattern.wavefronts(swizzle)
+        found, best = pattern.wavefronts(layout)
         total, ideal = total + found, ideal + best
         if most is not None and total >= most:
             break

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build.occupancy import next_block, occupancy
+from profiler.build.occupancy import headroom, next_block, occupancy
 from profiler.errors import CannotJudge
 from profiler.evidence.gpu_arch import chip_of
 from profiler.reports import read as reports_read
@@ -159,3 +159,15 @@ def test_a_block_is_near_where_a_quarter_less_is_enough() -> None:
     assert far
     assert (near.registers, near.is_near, far.registers, far.is_near) == (128, True, 128, False)
     assert near.needs == "at most 128 registers per thread instead of 165"
+
+
+def test_what_may_be_added_is_all_that_keeps_the_blocks() -> None:
+    for registers, threads, shared in ((40, 256, 4096), (165, 128, 48 << 10), (32, 1024, 0)):
+        spare = headroom("sm_90a", registers, threads, shared)
+        assert spare is not None
+        blocks = occupancy("sm_90a", registers, threads, shared).blocks
+        assert occupancy("sm_90a", registers + spare.registers, threads, shared).blocks == blocks
+        assert occupancy("sm_90a", registers, threads, shared + spare.shared_bytes).blocks == blocks
+        assert occupancy("sm_90a", registers + spare.registers + 1, threads, shared).blocks < blocks
+        assert occupancy("sm_90a", registers, threads, shared + spare.shared_bytes + 1).blocks < blocks
+    assert headroom("sm_90a", 255, 1024, 0) is None, "no block fits"

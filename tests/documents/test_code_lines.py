@@ -17,11 +17,12 @@ from profiler.build.resources import FunctionResources, VersionResources
 from profiler.build.toolchain import require_tool
 from profiler.catalog.catalog import load_catalog
 from profiler.cli import main
-from profiler.documents.code_files import examine_files
+from profiler.documents.code_files import AskedLaunch, examine_files
 from profiler.documents.code_lines import FunctionLines, LineFacts
 from profiler.documents.sarif import sarif_log
 from profiler.documents.static import StaticDocument, examine_versions
 from profiler.errors import Exit, UnknownName
+from profiler.model.dimensions import Grid
 from profiler.sass.disassembly import extract_cubin
 from profiler.sass.listing import FunctionCode, make_listing
 from profiler.sass.live_registers import count_live_registers
@@ -238,3 +239,128 @@ def test_a_file_that_is_no_code_is_named_and_one_that_is_missing_refused(tmp_pat
     document = examine_files([tmp_path])
     assert document.exit_code == Exit.UNUSABLE_INPUT
     assert "has no *.cubin" in document.sentences[0]
+
+
+_STRANGER = """
+__global__ void __launch_bounds__(256) columns(float *out) {
+  __shared__ float tile[32][32];
+  for (int i = 0; i < out[0]; ++i) {
+    tile[threadIdx.x / 32][threadIdx.x % 32] = i;
+    __syncthreads();
+    out[i * 256 + threadIdx.x] = tile[threadIdx.x % 32][threadIdx.x / 32];
+    __syncthreads();
+  }
+}
+namespace other { template <int N> __global__ void gaps(float *out, const int *at) {
+  out[threadIdx.x * N] = 1;
+  out[at[threadIdx.x]] = 2;
+} }
+template __global__ void other::gaps<8>(float *, const int *);
+template __global__ void other::gaps<1>(float *, const int *);
+__global__ void __launch_bounds__(1024, 2) spills(float *out, const float *in, int n) {
+  float a[40];
+  for (int i = 0; i < 40; ++i) a[i] = in[threadIdx.x + i * 1024];
+  for (int k = 0; k < n; ++k)
+    for (int i = 0; i < 40; ++i) a[i] = a[i] * a[(i + 7) % 40] + in[k];
+  for (int i = 0; i < 40; ++i) out[threadIdx.x + i * 1024] = a[i];
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Kernels that no catalogue knows, with source lines."""
+    folder = tmp_path_factory.mktemp("stranger")
+    (folder / "k.cu").write_text(_STRANGER)
+    nvcc = require_tool("nvcc").path
+    command = [nvcc, "-cubin", "-lineinfo", "-arch=sm_90a", "-o", folder / "k.cubin", folder / "k.cu"]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / "k.cubin"
+
+
+@needs_sass
+def test_a_strangers_kernels_have_their_names_and_the_lines_that_cost_too_much(stranger: Path) -> None:
+    document = examine_files([stranger], asked=AskedLaunch((128, 1, 1)))
+    by_name = {function.name: function for function in document.functions}
+    assert set(by_name) == {"columns", "gaps<8>", "gaps<1>", "spills"}
+    words = "columns k.cu:7: 1 load of shared memory in 1 loop: 32 wavefronts where 1 would do"
+    assert words in document.sentences
+    assert "gaps<8> k.cu:12: 1 store to global memory: 32 sectors where 4 would do" in document.sentences
+    assert not [words for words in document.sentences if words.startswith("gaps<1> k.cu")]
+    unknown = "what 1 access costs: they depend on values out of memory (gaps<8>)"
+    assert f"not known: {unknown}" in document.sentences
+    row = by_name["columns"].as_json()
+    accesses = row["accesses"]
+    assert isinstance(accesses, list)
+    (load,) = (one for one in accesses if (one["space"], one["kind"]) == ("shared", "load"))
+    assert (load["line"], load["loop_depth"], load["unit"]) == (7, 1, "wavefronts")
+    assert (load["per_request_least"], load["excess_per_request"]) == (32, 31)
+    log = sarif_log(document, stranger.parent)
+    validate(log)
+    found = {
+        (one["ruleId"], one["locations"][0]["physicalLocation"]["region"]["startLine"])
+        for one in log["runs"][0]["results"]
+    }
+    assert {("bank-conflicts", 7), ("uncoalesced", 12)} <= found
+
+
+@needs_sass
+def test_spills_of_a_strangers_kernel_are_counted_by_line_and_loop(stranger: Path) -> None:
+    (function,) = (one for one in examine_files([stranger]).functions if one.name == "spills")
+    assert function.local
+    assert function.spill_instructions == sum(one.places for one in function.local)
+    inside = [one for one in function.local if one.loop_depth]
+    assert {one.source[1] for one in inside if one.source} <= {18, 19, 20, 21}
+    assert 0 < function.in_loops < function.spill_instructions
+    assert f"{function.in_loops} of {function.spill_instructions} loads and stores of spills" in (
+        function.local_words
+    )
+    assert all(4 * one.places <= one.bytes <= 16 * one.places for one in function.local)
+    assert [one.loop_depth for one in function.local] == sorted(
+        (one.loop_depth for one in function.local), reverse=True
+    )
+
+
+@needs_sass
+def test_the_code_says_its_block_before_the_user_and_the_user_before_nobody(stranger: Path) -> None:
+    def blocks(asked: AskedLaunch | None) -> dict[str, tuple[Grid | None, str]]:
+        functions = examine_files([stranger], asked=asked).functions
+        return {one.name: (one.block, one.block_from) for one in functions}
+
+    assert blocks(None)["columns"] == ((256, 1, 1), ".maxntid")
+    assert blocks(None)["gaps<8>"] == (None, "")
+    assert blocks(AskedLaunch((32, 4, 1)))["columns"] == ((32, 4, 1), "--block")
+    assert blocks(AskedLaunch((32, 4, 1)))["gaps<8>"] == ((32, 4, 1), "--block")
+    document = examine_files([stranger], asked=AskedLaunch((512, 1, 1)))
+    assert "columns: --block is not taken: its launch bounds are 256 threads" in document.sentences
+    (function,) = (one for one in document.functions if one.name == "columns")
+    assert function.block == (256, 1, 1)
+    with_memory = examine_files([stranger], asked=AskedLaunch((256, 1, 1), 100 << 10)).functions
+    assert {one.occupancy.blocks for one in with_memory if one.occupancy} == {2}
+    assert not any("dynamic" in words for one in with_memory for words in one.unknown)
+
+
+@needs_sass
+def test_a_swizzle_and_a_pad_clear_a_strangers_conflicts(
+    stranger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["static", str(stranger), "--swizzle", "--json"]) == Exit.PASS
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["functions"]}
+    swizzle, pad = rows["columns"]["swizzle"], rows["columns"]["pad"]
+    assert swizzle["wavefronts_with_it"] == swizzle["ideal_wavefronts"] < swizzle["wavefronts"]
+    assert (pad["row_bytes"], pad["pad_bytes"], pad["extra_shared_bytes"]) == (128, 4, 128)
+    assert pad["wavefronts_with_it"] == swizzle["ideal_wavefronts"]
+    assert rows["gaps<8>"]["swizzle"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["--block", "0"], "no grid or block"), (["--block", "2,2,2,2"], "no grid or block")],
+)
+def test_a_block_that_is_none_is_refused(
+    arguments: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["static", str(tmp_path / "a.cubin"), *arguments]) == Exit.UNUSABLE_INPUT
+    assert words in capsys.readouterr().err
+    assert main(["static", "v1", "--block", "128"]) == Exit.UNUSABLE_INPUT
+    assert "--block is for files of machine code" in capsys.readouterr().err

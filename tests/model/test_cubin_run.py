@@ -14,7 +14,8 @@ from profiler.build.toolchain import find_tool
 from profiler.cli import main
 from profiler.documents.prediction import GivenLaunch, PredictionDocument, predict_names
 from profiler.errors import CannotJudge, UnknownName
-from profiler.model.cubin_run import parse_argument, parse_dimensions
+from profiler.model.cubin_run import parse_argument
+from profiler.model.dimensions import parse_dimensions
 from tests.toolchain import needs_sass
 
 SOURCE = """
