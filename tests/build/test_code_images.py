@@ -287,6 +287,16 @@ def test_a_part_that_would_be_lost_is_named(tmp_path: Path, words: str) -> None:
 
 
 @needs_nvcc
+def test_the_symbol_of_a_section_of_constants_may_call_it_otherwise(tmp_path: Path) -> None:
+    """As ptxas 13.5 does for the table of a switch: .nv.constant.optimizer.k for .nv.constant2.k."""
+    path = _nvcc(tmp_path, "one.cubin", "-arch=sm_90", "-cubin", one=_SECOND)
+    data = bytearray(path.read_bytes())
+    data[_symbol(bytes(data), SECTION, f".nv.constant0.{_KERNEL}")] += 1
+    path.write_bytes(data)
+    assert [len(image.functions) for image in read_images(path)] == [3]
+
+
+@needs_nvcc
 @pytest.mark.parametrize("change", ["kind", "version", "fat binary"])
 def test_an_image_of_a_library_is_not_lost(library: Path, tmp_path: Path, change: str) -> None:
     data = bytearray(library.read_bytes())
