@@ -6,18 +6,21 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from profiler.build.code_images import CODE_FILES
 from profiler.build.revisions import build_revision
 from profiler.bundles.scratch import scratch_folder
 from profiler.compare.match_launches import name_filter
 from profiler.documents.asking import Subject
-from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Table
+from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
 from profiler.documents.changed_code import ChangedCode, read_changed_code
 from profiler.documents.document import Document
-from profiler.errors import Exit, UnknownName
+from profiler.errors import CannotJudge, Exit, UnknownName
+from profiler.evidence import formatting
 from profiler.evidence.gpu_arch import arch_number
 from profiler.evidence.naming import brief_list
+from profiler.evidence.values import Evidence, Value
 from profiler.sass.binary_functions import BinaryFunction
 from profiler.sass.code_changes import (
     ChangeKind,
@@ -25,7 +28,12 @@ from profiler.sass.code_changes import (
     CountChange,
     FunctionChange,
     compare_binaries,
+    compare_listings,
 )
+
+if TYPE_CHECKING:
+    from profiler.compare.resolve_names import StoreOpener
+    from profiler.store.index import Store
 
 _SHOWN = 20  # functions, unless everything is asked for
 _COUNTS_SHOWN = 3  # of one function
@@ -51,6 +59,17 @@ _MEANINGS = {
 }
 
 
+class StoredTime(NamedTuple):
+    """The newest measured time of a version with a kernel that changed."""
+
+    kernel: str  # its plain name
+    family: str
+    version: str
+    workload: str | None
+    gpu: str | None
+    time: Value  # of its longest launch
+
+
 @dataclass(frozen=True, repr=False)
 class ChangesDocument(Document):
     """The functions of two binaries, what concerns most first."""
@@ -59,6 +78,8 @@ class ChangesDocument(Document):
     allowed: ChangeKind = ChangeKind.SAME  # changes that concern no more than this one pass
     top: int | None = None
     code: tuple[ChangedCode, ...] = ()  # of the functions whose code is asked for
+    notes: tuple[str, ...] = ()  # where code of versions and runs comes from, and what it lacks
+    results: tuple[StoredTime, ...] = ()  # of kernels that changed, where they are asked for
 
     columns = (
         *("function", "name", "arch", "file", "kind", "kinds", "depth", "allowed"),
@@ -128,6 +149,12 @@ class ChangesDocument(Document):
             "kinds": {kind.value: count for kind, count in self.changes.counts.items()},
             "changes": [self._change_dict(change) for change in self.changes.changed],
             **({"code": [one.as_json() for one in self.code]} if self.code else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
+            **(
+                {"results": [one._asdict() | {"time": formatting.as_json(one.time)} for one in self.results]}
+                if self.results
+                else {}
+            ),
         }
 
     def _change_dict(self, change: FunctionChange) -> dict[str, object]:
@@ -186,6 +213,24 @@ class ChangesDocument(Document):
             yield Fold("every kind of change", [Table(("function", "kinds"), rows)], "every kind: --json")
         for one in self.code:
             yield from one.blocks(everything=everything)
+        if self.results:
+            yield Heading("Stored results of these kernels")
+            times = self.results if everything else self.results[: self.top or _SHOWN]
+            cells: list[tuple[str | Name, ...]] = [
+                (
+                    Name(one.kernel),
+                    f"{one.family}/{one.version}",
+                    one.workload or "–",
+                    one.gpu or "–",
+                    str(formatting.quantity(one.time)),
+                )
+                for one in times
+            ]
+            yield Table(("kernel", "version", "workload", "GPU", "time"), cells, right=(4,))
+            if rest := len(self.results) - len(times):
+                yield Line(f"and {rest:,} more: --all")
+        if self.notes:
+            yield Notes(self.notes)
 
 
 def code_changes(
@@ -198,16 +243,19 @@ def code_changes(
     build: str | None = None,
     output: str | None = None,
     code: int | None = None,
+    results: bool = False,
     top: int | None = None,
+    store_opener: StoreOpener | None = None,
 ) -> ChangesDocument:
     """What changed in the machine code between two builds, without running it.
 
     OLD and NEW are cubins, objects, libraries, fat binaries, wheels, or folders of these; with --build they
-    are revisions of this git repository, which are checked out elsewhere and built. Every function of
-    every architecture is compared and labelled with its most important change: spills, matrix instructions,
-    unrolled or other loops, widths of accesses, barriers, opcodes, constants, operands, resources, order,
-    numbers of registers, schedule, name. The depth is the number of loops around the deepest change; none is
-    said of resources, order, registers, schedule and name.
+    are revisions of this git repository, which are checked out elsewhere and built. Versions, runs and
+    reports are compared by the text of the code that they keep. Every function of every architecture is
+    compared and labelled with its most important change: spills, matrix instructions, unrolled or other
+    loops, widths of accesses, barriers, opcodes, constants, operands, resources, order, numbers of registers,
+    schedule, name. The depth is the number of loops around the deepest change; none is said of resources,
+    order, registers, schedule and name.
 
     "same", "rescheduled" and "renamed" follow from the bytes; "registers" and "reordered" from which
     instruction computed each value that is read.
@@ -224,6 +272,7 @@ def code_changes(
         output: with --build: the file or folder that it makes, as seen from the checkout
         code: also show the machine code of the first N functions that changed: both sides aligned, their
           loops marked, and the modelled cost of the hot loop
+        results: also list the newest measured times of the kernels that changed, from the data folder
         top: show only N functions
 
     Raises BuildFailed for a file that is damaged or holds no machine code, CannotJudge where it holds PTX
@@ -234,6 +283,8 @@ def code_changes(
     is_selected = name_filter(kernel) if kernel else None
     if (build is None) is not (output is None):
         raise UnknownName("build and output belong together: the command, and what it makes")
+    if build is None and store_opener is not None and (names := _stored(old, new)):
+        return _stored_changes(names, arch, kernel, ChangeKind(allow or "same"), top, store_opener)
     if build is None or output is None:
         changes = compare_binaries(_path(old), _path(new), arch=arch, is_selected=is_selected)
     else:
@@ -245,7 +296,68 @@ def code_changes(
             changes = compare_binaries(*made, arch=arch, is_selected=is_selected)
         changes = replace(changes, a=str(old), b=str(new))
     shown = read_changed_code(changes.changed, code or 0)
-    return ChangesDocument(changes, ChangeKind(allow) if allow else ChangeKind.SAME, top, shown)
+    allowed = ChangeKind(allow or "same")
+    times = _stored_times(changes, store_opener()) if results and store_opener else ()
+    return ChangesDocument(changes, allowed, top, shown, results=times)
+
+
+def _stored(old: Subject, new: Subject) -> tuple[str, str] | None:
+    """The names, where one of them is no path, or that of a report."""
+    if not isinstance(old, str) or not isinstance(new, str):
+        return None
+    is_path = [os.path.exists(name) and ".ncu-rep" not in name for name in (old, new)]
+    return None if all(is_path) else (old, new)
+
+
+def _stored_changes(
+    names: tuple[str, str],
+    arch: str | None,
+    kernel: str | None,
+    allowed: ChangeKind,
+    top: int | None,
+    store_opener: StoreOpener,
+) -> ChangesDocument:
+    """The changes of code that runs and reports keep as text, or of a version that is built here."""
+    for name in names:
+        if Path(name).suffix in (*CODE_FILES, ".whl"):
+            _path(name)
+    # Here: two files of machine code do not need it.
+    from profiler.compare.resolve_code import CodeChoice, resolve_code
+    from profiler.documents.sass import NO_TEXT
+
+    sides = resolve_code(names, CodeChoice(kernel=kernel, arch=arch), store_opener)
+    arches = []
+    for name, side in zip(names, sides, strict=True):
+        if not side.listing.has_text:
+            raise CannotJudge(f"{name}: {NO_TEXT}")
+        capability = (side.launch and side.launch.compute_capability) or ""
+        arches.append(side.origin.arch or f"sm_{capability.replace('.', '')}")
+    if len({arch.rstrip("af") for arch in arches}) > 1:
+        raise CannotJudge(f"{names[0]} is code for {arches[0]}, {names[1]} for {arches[1]}")
+    changes = compare_listings(sides[0].listing, sides[1].listing, arches[0])
+    notes = [
+        f"{name}: {words}" for name, side in zip(names, sides, strict=True) if (words := side.origin.words)
+    ]
+    notes.append("only the text of the code is compared: not waits, stalls and resources")
+    return ChangesDocument(CodeChanges(*names, changes), allowed, top, notes=tuple(notes))
+
+
+def _stored_times(changes: CodeChanges, store: Store) -> tuple[StoredTime, ...]:
+    """The newest measured launches of the kernels that changed, the longest first."""
+    names = {one.pair.either.short_name for one in changes.changed if one.pair.either.is_kernel}
+    longest: dict[tuple[str, str, str, str | None, str | None], Value] = {}
+    for family, kernel in store.kernels():
+        if kernel not in names:
+            continue
+        for row in store.results(
+            family=family, kernel=f"{kernel}*", evidence=Evidence.MEASURED, kind="launch"
+        ):
+            if row.base_name == kernel:
+                place = (kernel, family, row.version, row.workload, row.gpu)
+                known = longest.setdefault(place, row.duration_ns)
+                longest[place] = max(known, row.duration_ns, key=lambda time: time.number or 0)
+    found = [StoredTime(*place, time) for place, time in longest.items()]
+    return tuple(sorted(found, key=lambda one: -(one.time.number or 0)))
 
 
 def _path(subject: Subject) -> Path:

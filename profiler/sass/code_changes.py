@@ -8,14 +8,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
+from profiler.build.code_images import FunctionBytes
 from profiler.build.kernel_names import function_name
 from profiler.errors import UnknownName
 from profiler.evidence.opcodes import base_opcode, is_matrix_multiply, opcode_class
+from profiler.sass import alignment
 from profiler.sass.binary_functions import (
     BinaryFunction,
     FunctionPair,
@@ -23,7 +26,7 @@ from profiler.sass.binary_functions import (
     read_both,
 )
 from profiler.sass.code_words import INSTRUCTION_BYTES, PADDING, CodeReader, FunctionCounts
-from profiler.sass.listing import SassLine
+from profiler.sass.listing import Listing, SassLine
 from profiler.sass.loops import BlockGraph, block_graph
 from profiler.sass.opcode_classes import unscheduled_words
 from profiler.sass.register_operands import NEVER, register_use
@@ -651,9 +654,40 @@ def compare_binaries(
         for place, change in zip(places, found, strict=True):
             changes[place] = change
     changes += [FunctionChange(FunctionPair(one, one), (ChangeKind.SAME,)) for one in equal]
-    known = [change for change in changes if change is not None]
-    known.sort(key=lambda change: (change.kind.rank, -(change.depth or 0), -change.pair.code_bytes))
-    return CodeChanges(a.name, b.name, tuple(known))
+    return CodeChanges(a.name, b.name, _ranked(change for change in changes if change is not None))
+
+
+def compare_listings(a: Listing, b: Listing, arch: str) -> tuple[FunctionChange, ...]:
+    """Every function of two sides of which the text of the instructions is all there is.
+
+    What text does not hold, such as waits, stalls and resources, is not compared.
+    """
+    sides = [_rows_of(listing, arch) for listing in (a, b)]
+    changes = list[FunctionChange | None]()
+    for at_a, at_b in alignment.pair_functions(a, b):
+        one = None if at_a is None else sides[0][at_a]
+        other = None if at_b is None else sides[1][at_b]
+        pair = FunctionPair(one.function if one else None, other.function if other else None)
+        change = quick_change(pair)
+        changes.append(read_change(pair, one, other) if one and other and change is None else change)
+    return _ranked(change for change in changes if change is not None)
+
+
+def _rows_of(listing: Listing, arch: str) -> list[FunctionRows]:
+    found = []
+    for name, own in zip(listing.functions, listing.ranges, strict=True):
+        rows = listing.lines[own.start : own.stop]
+        # Equal for equal texts, 16 bytes an instruction, as code is.
+        code = b"".join(blake2b((row.text or "").encode(), digest_size=16).digest() for row in rows)
+        text = FunctionBytes(code, None, 0, 0, None)
+        found.append(FunctionRows(BinaryFunction("", arch, name, True, None, None, 0, None, text), rows))
+    return found
+
+
+def _ranked(changes: Iterable[FunctionChange]) -> tuple[FunctionChange, ...]:
+    """What concerns most first."""
+    order = sorted(changes, key=lambda one: (one.kind.rank, -(one.depth or 0), -one.pair.code_bytes))
+    return tuple(order)
 
 
 def read_changes(arch: str, pairs: Sequence[FunctionPair]) -> list[FunctionChange]:

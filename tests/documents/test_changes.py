@@ -18,6 +18,7 @@ from profiler.documents.changes import ChangesDocument, code_changes
 from profiler.errors import Exit, ProfilerError, UnknownName
 from profiler.sass.binary_functions import BinaryFunction, FunctionPair
 from profiler.sass.code_changes import ChangeKind, CodeChanges, CountChange, FunctionChange
+from tests.conftest import ROOT
 from tests.toolchain import needs_sass
 
 
@@ -137,6 +138,40 @@ def test_the_code_of_what_changed_is_aligned_with_its_loops(
     assert new["cycles"] > old["cycles"] > 0
     assert (old["depth"], old["spill_instructions"]) == (1, 0)
     assert {row["new"]["depth"] for row in code["differing"] if row["new"]} >= {0, 1}
+
+
+@needs_sass
+def test_stored_times_of_the_kernels_that_changed_are_listed(
+    tmp_path: Path, ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", ncar[0]]) == 0
+    (family, kernel), *_ = profiler.open_store().kernels()
+    toolkit = find_toolkit("installed")
+    for side, factor in (("old", 1), ("new", 2)):
+        source = tmp_path / f"{side}.cu"
+        source.write_text(f'extern "C" __global__ void {kernel}(int *x) {{ *x = {factor}; }}')
+        compile_cubin(toolkit, source, "sm_80", (), (), tmp_path / f"{side}.cubin")
+    command = ["changes", str(tmp_path / "old.cubin"), str(tmp_path / "new.cubin"), "--results", "--json"]
+    capsys.readouterr()
+    assert main(command) == Exit.REGRESSION
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert (result["kernel"], result["family"], result["version"]) == (kernel, family, "MW_DivToMult")
+    rows = profiler.open_store().results(kernel=kernel)
+    assert result["time"]["value"] == max(row.duration_ns.number or 0 for row in rows) > 0
+
+
+def test_versions_and_reports_are_compared_by_the_text_of_their_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ncar: tuple[str, str]
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(ROOT / "data"))
+    assert main(["changes", "v2c_v4", "v2c_v5", "--arch", "sm_90a", "--json"]) == Exit.REGRESSION
+    document = json.loads(capsys.readouterr().out)
+    assert {change["function"].count("v2c_v5") for change in document["changes"]} == {1}
+    assert len(document["notes"]) == 3
+    assert main(["changes", "v2c_v5", "v2c_v5", "--arch", "sm_90a"]) == Exit.PASS
+    assert main(["changes", *ncar]) == Exit.UNJUDGED
+    assert "no SASS text" in capsys.readouterr().err
+    assert main(["changes", "v2c_v5", "nonsense"]) == Exit.UNUSABLE_INPUT
 
 
 @pytest.fixture
