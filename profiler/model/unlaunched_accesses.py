@@ -39,7 +39,7 @@ from profiler.sass.register_operands import read_operands
 SAMPLES = 4  # sets of arguments, each with a path of its own
 _ROUNDS = 3  # of a loop whose end depends on arguments, or that nobody knows
 _MOST_ROUNDS = 64  # of one whose end each thread has for any arguments
-_STEPS_PER_INSTRUCTION, _FREE_STEPS = 2, 3000  # then loops go round twice
+_STEPS_PER_INSTRUCTION, _FREE_STEPS = 1, 3000  # then loops go round twice
 _MOST_THREADS = 1024
 _SEED = 0
 # The level of a value: one that each thread has for any arguments, one that depends on the arguments or on
@@ -84,6 +84,7 @@ _OF_GRID = re.compile(r"SR_(N?CTAID|CgaCtaId|CLUSTER)")
 _WIDE_CONSTANT = re.compile(r"\.(?:64|WIDE)\b.*c\[0x0\]\[(0x[0-9a-f]+)\]$")
 # Where in constant bank 0 the size of the block stands: up to Hopper; later, where parameters begin there.
 _BLOCK_SIZE, _NEW_BLOCK_SIZE, _NEW_PARAMETERS = 0x0, 0x360, 0x380
+_GRID_DISTANCE, _NEW_GRID_DISTANCE = 0xC, 0x10  # from the size of the block to that of the grid
 _ALIGNED = 256  # bytes: what an array begins at a multiple of
 _MULTIPLES = (64, 16, 256, 1)  # of whole numbers among the arguments, by sample
 _WINDOW = (1 << WINDOW_SHIFT) - 1
@@ -187,7 +188,7 @@ class _PathState:
     U: Array
     P: Array
     UP: Array
-    levels: NDArray[np.uint16]
+    levels: list[int]  # of all registers and predicates
     parted: int  # how many branches that nobody knows led here, and have not been joined
 
 
@@ -270,7 +271,7 @@ class _Walk:
         self.random = np.random.default_rng(_SEED)
         self.reasons = list(_REASONS)
         self.m = self._machine(kernel, code)
-        self.levels = np.zeros(_PLACES, np.uint16)
+        self.levels = [_FIXED] * _PLACES
         self.steps = [self._step(*one, number) for number, one in enumerate(code)]
         needed, self.by_block = self._needed()
         self.rows = [
@@ -305,7 +306,7 @@ class _Walk:
     # ---- the machine and its arguments
 
     def _machine(self, kernel: KernelImage, code: Sequence[tuple[int, str]]) -> _SampledState:
-        blocks = self.random.integers(1, 8, (SAMPLES, 3))  # in the grid: inside of whole numbers
+        blocks = self.random.integers(1, 8, (SAMPLES, 3))  # in grids of 8 to 15
         machine = _SampledState(
             blocks, (1000, 1000, 1000), self.block, 0, kernel.constants, set(), GlobalMemory([]), False
         )
@@ -323,6 +324,9 @@ class _Walk:
         self.block_words = range(first, first + 12)
         for offset, size in zip(self.block_words[::4], self.block, strict=True):
             words[offset] = np.full(SAMPLES, size, np.uint32)
+        grid = first + (_NEW_GRID_DISTANCE if first else _GRID_DISTANCE)
+        for offset in (grid, grid + 4, grid + 8):
+            words[offset] = self.random.integers(8, 16, SAMPLES).astype(np.uint32)
         machine.set_arguments(words)
         return machine
 
@@ -545,13 +549,13 @@ class _Walk:
             self.is_forced.add(head)
         return True
 
-    def _after_loops(self, loops: Sequence[frozenset[int]]) -> NDArray[np.uint16]:
+    def _after_loops(self, loops: Sequence[frozenset[int]]) -> list[int]:
         """The levels behind loops of which nobody knows how often each thread goes round."""
         levels = self.levels.copy()
         for inside in frozenset[int]().union(*loops):
             for step in self.by_block[inside]:
-                places = list(step.writes)
-                levels[places] = np.maximum(levels[places], _FROM_BRANCH)
+                for one in step.writes:
+                    levels[one] = max(levels[one], _FROM_BRANCH)
         return levels
 
     def _call(self, called: int, mask: Array) -> None:
@@ -559,7 +563,8 @@ class _Walk:
         self.arrivals.setdefault(called, []).append(_Arrival(self._state(0), mask))
         for inside in self.graph.reachable(called):
             for step in self.by_block[inside]:
-                self.levels[list(step.writes)] = _FROM_CALL
+                for one in step.writes:
+                    self.levels[one] = _FROM_CALL
 
     def _ways(self, block: int, lanes: Lanes, mask: Array) -> tuple[list[tuple[int, Array]], int]:
         """Which threads go on at which blocks, and the level of what decides it."""
@@ -603,7 +608,7 @@ class _Walk:
     def _taken(self, step: _PathStep, lanes: Lanes) -> tuple[Array | None, int]:
         """For each lane whether guard and conditions hold, None where nobody knows; and their level."""
         places = (*step.reads, *([step.guard_place] if step.guard_place >= 0 else []))
-        level = max((int(self.levels[one]) for one in places), default=_FIXED)
+        level = max([_FIXED, *(self.levels[one] for one in places)])
         if level >= _UNKNOWN:
             return None, level
         self.m.lanes = lanes
@@ -614,7 +619,7 @@ class _Walk:
 
     def _do(self, step: _PathStep, lanes: Lanes) -> None:
         levels = self.levels
-        guard_level = int(levels[step.guard_place]) if step.guard_place >= 0 else _FIXED
+        guard_level = levels[step.guard_place] if step.guard_place >= 0 else _FIXED
         chosen: Lanes | None = lanes
         taking: Lanes | None = lanes
         self.m.lanes = lanes
@@ -634,7 +639,7 @@ class _Walk:
         self.m.lanes = taking or lanes
         for access in step.accesses if taking else ():
             self._see(step, access, taking or lanes)
-        level = max([step.level, *(int(levels[one]) for one in step.reads)])
+        level = max([step.level, *[levels[one] for one in step.reads]])
         if step.loaded:
             level = self._load_values(step, chosen) if chosen else _FIXED
         if guard_level >= _UNKNOWN:
@@ -646,7 +651,7 @@ class _Walk:
             except NoModel:
                 level = step.level = self._reason(f"they depend on the result of {step.instruction.base}")
         for one in step.writes:
-            kept = max(int(levels[one]), guard_level) if chosen is not lanes else _FIXED
+            kept = max(levels[one], guard_level) if chosen is not lanes else _FIXED
             levels[one] = max(level, kept)
 
     def _load_values(self, step: _PathStep, lanes: Lanes) -> int:
@@ -675,7 +680,7 @@ class _Walk:
 
     def _see(self, step: _PathStep, access: _Access, lanes: Lanes) -> None:
         found = self.found[step.position, access.space]
-        level = max((int(self.levels[one]) for one in access.reads), default=_FIXED)
+        level = max([_FIXED, *[self.levels[one] for one in access.reads]])
         if level >= _UNKNOWN:
             found.reason = found.reason or level
         if found.reason:
@@ -804,17 +809,19 @@ class _Walk:
         if a is b:
             return a
         warps = takes.reshape(-1, 32).any(axis=1)
-        levels = np.maximum(a.levels, b.levels)
+        levels = [*map(max, a.levels, b.levels)]
         parted = max(a.parted, b.parted)
         if parted:
             both_warps = both.reshape(-1, 32).any(axis=1)
             files = (("R", a.R, b.R, both), ("U", a.U, b.U, both_warps))
             for (name, x, y, where), rows in zip(files, self.rows, strict=True):
                 places = rows[(x[:, where] != y[:, where]).any(axis=1)] + _FIRST[name]
-                levels[places] = np.maximum(levels[places], _FROM_BRANCH)
+                for one in places.tolist():
+                    levels[one] = max(levels[one], _FROM_BRANCH)
             for name, x, y, where in (("P", a.P, b.P, both), ("UP", a.UP, b.UP, both_warps)):
                 places = np.flatnonzero((x[:, where] != y[:, where]).any(axis=1)) + _FIRST[name]
-                levels[places] = np.maximum(levels[places], _FROM_BRANCH)
+                for one in places.tolist():
+                    levels[one] = max(levels[one], _FROM_BRANCH)
             parted -= 1
         return _PathState(
             np.where(takes, b.R, a.R),
