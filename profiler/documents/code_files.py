@@ -530,7 +530,7 @@ class _FunctionListing(NamedTuple):
     live: LiveRegisters
     rows: Sequence[SassLine]
     graph: BlockGraph
-    spills: tuple[int, ...] | None  # offsets of what ptxas marks
+    spills: tuple[int, ...] | None  # offsets of what ptxas marks; None where it marks nothing in the image
 
 
 def _of_image(name: str, image: CodeImage, cubin: Path, search: _FileQuestions) -> list[CodeFunction]:
@@ -539,11 +539,12 @@ def _of_image(name: str, image: CodeImage, cubin: Path, search: _FileQuestions) 
     if not search.why_no_code:
         listing = disassemble(cubin)
         marked = function_bytes(image)
+        has_marks = any(one.spill_instructions for one in image.functions)
         for live in count_live_registers(listing):
             rows = listing.lines[live.first : live.first + len(live.counts)]
             own = marked.get(live.function)
             codes[live.function] = _FunctionListing(
-                live, rows, block_graph(rows), own.spills if own else None
+                live, rows, block_graph(rows), (own.spills if own else None) or (() if has_marks else None)
             )
     return [
         _function(name, function, image.arch, kernels.get(function.name), codes.get(function.name), search)
@@ -607,7 +608,7 @@ def _function(
         block=block,
         block_from=block_from,
         remark=f"{plain}: {remark}" if remark else "",
-        local=_local_accesses(code, function) if code else (),
+        local=_local_accesses(code) if code else (),
         accesses=accesses,
     )
 
@@ -636,9 +637,9 @@ def _shared_sizes(arch: str, static: int, dynamic: int | None) -> tuple[int, int
     return known, known if dynamic is not None else max(known, most)
 
 
-def _local_accesses(code: _FunctionListing, function: ImageFunction) -> tuple[LocalAccesses, ...]:
+def _local_accesses(code: _FunctionListing) -> tuple[LocalAccesses, ...]:
     """Loads and stores of local memory and marked spills, by line and loop depth."""
-    is_marked = function.spill_instructions is not None
+    is_marked = code.spills is not None
     marked = frozenset(code.spills or ())
     groups: dict[tuple[int, FileLine | None], list[SassLine]] = {}
     for row, depth in zip(code.rows, code.graph.depths, strict=True):

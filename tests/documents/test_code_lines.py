@@ -257,6 +257,11 @@ namespace other { template <int N> __global__ void gaps(float *out, const int *a
 } }
 template __global__ void other::gaps<8>(float *, const int *);
 template __global__ void other::gaps<1>(float *, const int *);
+__global__ void array(float *out, const int *at) {
+  float a[64];
+  for (int i = 0; i < 64; ++i) a[i] = i * out[i];
+  for (int k = 0; k < at[0]; ++k) a[at[k] & 63] += k;
+  out[threadIdx.x] = a[at[threadIdx.x] & 63]; }
 __global__ void __launch_bounds__(1024, 2) spills(float *out, const float *in, int n) {
   float a[40];
   for (int i = 0; i < 40; ++i) a[i] = in[threadIdx.x + i * 1024];
@@ -282,7 +287,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_strangers_kernels_have_their_names_and_the_lines_that_cost_too_much(stranger: Path) -> None:
     document = examine_files([stranger], asked=AskedLaunch((128, 1, 1)))
     by_name = {function.name: function for function in document.functions}
-    assert set(by_name) == {"columns", "gaps<8>", "gaps<1>", "spills"}
+    assert set(by_name) == {"columns", "gaps<8>", "gaps<1>", "array", "spills"}
     words = "columns k.cu:7: 1 load of shared memory in 1 loop: 32 wavefronts where 1 would do"
     assert words in document.sentences
     assert "gaps<8> k.cu:12: 1 store to global memory: 32 sectors where 4 would do" in document.sentences
@@ -306,11 +311,14 @@ def test_a_strangers_kernels_have_their_names_and_the_lines_that_cost_too_much(s
 
 @needs_sass
 def test_spills_of_a_strangers_kernel_are_counted_by_line_and_loop(stranger: Path) -> None:
-    (function,) = (one for one in examine_files([stranger]).functions if one.name == "spills")
+    functions = {one.name: one for one in examine_files([stranger]).functions}
+    function = functions["spills"]
+    (array,) = {one.spills for one in functions["array"].local}
+    assert array == 0, "where ptxas marks spills, what it does not mark is none"
     assert function.local
     assert function.spill_instructions == sum(one.places for one in function.local)
     inside = [one for one in function.local if one.loop_depth]
-    assert {one.source[1] for one in inside if one.source} <= {18, 19, 20, 21}
+    assert {one.source[1] for one in inside if one.source} <= {23, 24, 25, 26}
     assert 0 < function.in_loops < function.spill_instructions
     assert f"{function.in_loops} of {function.spill_instructions} loads and stores of spills" in (
         function.local_words
