@@ -53,6 +53,7 @@ class PinnedFunction:
     unscheduled: str  # of the same without what says how instructions are scheduled
     loops: LoopFacts | None  # None where the instructions are not read
     accepted: tuple[AcceptedChange, ...] = ()
+    cluster: tuple[int, ...] = ()  # blocks of a cluster: x, y and z, or at most so many; () of none
 
     @property
     def short_name(self) -> str:
@@ -67,13 +68,14 @@ class PinnedFunction:
 
     @property
     def numbers(self) -> tuple[int | None, ...]:
-        """Registers, stack, static shared memory, that of spills, launch bounds."""
+        """Registers, stack, static shared memory, that of spills, launch bounds, blocks of a cluster."""
         return (
             self.registers,
             self.stack_bytes,
             self.shared_bytes,
             self.shared_spill_bytes,
             self.max_threads,
+            *self.cluster,
         )
 
     def is_same(self, other: PinnedFunction) -> bool:
@@ -116,6 +118,7 @@ def pinned_of(
             whole,
             hashes.get((function.arch, whole)) or _unscheduled(function, whole),
             None,
+            cluster=code.cluster,
         )
         found.append(ReadFunction(pinned, function))
     return sorted(found, key=lambda one: one.pinned.rank)
@@ -257,6 +260,7 @@ def _record(one: PinnedFunction) -> dict[str, object]:
                 strict=True,
             )
         ),
+        "cluster": list(one.cluster) or None,
         "instructions": one.instructions,
         "code": one.code,
         "unscheduled": one.unscheduled,
@@ -332,4 +336,5 @@ def _pinned(record: Mapping[str, Any]) -> PinnedFunction:
             AcceptedChange(str(one["what"]), str(one["reason"]), str(one.get("concept", "")))
             for one in record.get("accepted", ())
         ),
+        tuple(_whole(blocks) for blocks in record.get("cluster", ())),
     )

@@ -21,7 +21,7 @@ _MATRICES = {"LDSM": 32, "STSM": 32}  # bits a thread of each matrix, which the 
 _NARROWER = 0.9  # the mean width of accesses becomes less than this share of what it was
 _EQUAL_BYTES = 0.12  # how far the bytes of both sides may lie apart where they move the same
 SPILLS, REGISTERS, STACK, SHARED = "spills", "registers", "stack", "shared memory"
-MATRICES, WIDTH = "matrix instructions", "memory width"
+MATRICES, WIDTH, CLUSTER = "matrix instructions", "memory width", "cluster"
 
 
 class CodeFinding(NamedTuple):
@@ -43,6 +43,9 @@ def judge_function(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding
         if one.verdict is Verdict.WORSE and is_paid:
             one = one._replace(verdict=Verdict.UNCLEAR, line=f"{one.line}; but it spills less")
         yield one
+    if a.cluster != b.cluster:
+        line = f"blocks of a cluster: {_cluster(a)} → {_cluster(b)}; whether it still fits is not known"
+        yield CodeFinding(CLUSTER, Verdict.UNCLEAR, line)
     if a.loops is None or b.loops is None:
         if a.unscheduled != b.unscheduled:
             side = "in the lock" if a.loops is None else "now"
@@ -50,6 +53,10 @@ def judge_function(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding
         return
     yield from _matrices(a.loops, b.loops)
     yield from _widths(a.loops, b.loops)
+
+
+def _cluster(one: PinnedFunction) -> str:
+    return " × ".join(map(str, one.cluster)) or "none"
 
 
 def _share(a: float, b: float) -> float | None:

@@ -52,6 +52,7 @@ def _binary(name: str, code: bytes, **values: object) -> BinaryFunction:
 def test_a_lock_says_again_what_was_written(tmp_path: Path) -> None:
     functions = [
         pinned(),
+        pinned("clustered", cluster=(4, 1, 1)),
         pinned("device", is_kernel=False, registers=None, stack_bytes=None, max_threads=None),
         pinned("local", loops=LoopFacts(({"LDL.32": 4},), (4,), 0, is_marked=False)),
         pinned("unread", loops=None, shared_spill_bytes=8192),

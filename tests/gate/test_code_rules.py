@@ -131,3 +131,11 @@ def test_narrower_accesses_outside_loops_are_unclear() -> None:
 def test_code_that_cannot_be_read_is_missing_unless_its_instructions_are_the_same() -> None:
     assert _verdicts(pinned(), pinned(loops=None, unscheduled="u1")) == {"spills": Verdict.MISSING}
     assert _verdicts(pinned(loops=None), pinned(loops=None, code="c1")) == {}
+
+
+def test_another_cluster_is_unclear_though_its_code_is_equal() -> None:
+    (one,) = judge_function(pinned(), pinned(cluster=(2, 1, 1)))
+    assert (one.concept, one.verdict) == ("cluster", UNCLEAR)
+    assert "none → 2 × 1 × 1" in one.line
+    assert not pinned().is_same(pinned(cluster=(2, 1, 1)))
+    assert not list(judge_function(pinned(cluster=(2, 1, 1)), pinned(cluster=(2, 1, 1))))
