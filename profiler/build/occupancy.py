@@ -110,12 +110,13 @@ class NextBlock(NamedTuple):
     def words(self) -> str:
         """What must be saved: `37 fewer registers per thread give 4 blocks on an SM instead of 3`."""
         parts = []
+        is_one = self.registers_now - self.registers <= 1
         if fewer := self.registers_now - self.registers:
             parts.append(f"{fewer} fewer register{'s' if fewer > 1 else ''} per thread")
         if less := self.shared_bytes_now - self.shared_bytes:
             amount = f"{less / 1024:.1f} KiB" if less >= 103 else f"{less} bytes"
             parts.append(f"{amount} less shared memory per block")
-        give = "gives" if self.registers == self.registers_now else "give"
+        give = "gives" if len(parts) == 1 and is_one else "give"
         blocks = f"{self.blocks} block{'s' if self.blocks > 1 else ''}"
         return f"{' and '.join(parts)} {give} {blocks} on an SM instead of {self.blocks - 1}"
 

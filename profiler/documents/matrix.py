@@ -1,4 +1,4 @@
-"""One source, several compilers, architectures and definitions: what the machine code of each build is."""
+"""One source, several compilers, architectures, definitions and limits: the machine code of each build."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from profiler.sass.code_words import CodeReader
 
 _SOURCES = (".cu", ".ptx")
 _ARCH = re.compile(r"sm_\d+[af]?")
+_MOST_REGISTERS = 255  # of a thread
 _DEFINE = re.compile(r"[A-Za-z_]\w*(=.*)?", re.DOTALL)
 
 
@@ -35,11 +36,13 @@ class MatrixBuild:
     arch: str
     defines: tuple[str, ...]  # STAGES=2
     error: str = ""  # why there is no machine code
+    max_registers: int | None = None  # of a thread, that the compiler may use; None: as it likes
 
     @property
     def label(self) -> str:
         """What tells it from the others of its architecture."""
-        return " ".join((f"CUDA {self.toolkit.version}", *self.defines))
+        limit = () if self.max_registers is None else (f"-maxrregcount={self.max_registers}",)
+        return " ".join((f"CUDA {self.toolkit.version}", *self.defines, *limit))
 
 
 @dataclass(frozen=True)
@@ -81,8 +84,8 @@ class MatrixDocument(Document):
     pick: bool = False
 
     columns = (
-        *("function", "name", "arch", "compiler", "defines", "change", "registers", "stack_bytes"),
-        *("shared_bytes", "spill_instructions", "loop_spill_instructions", "instructions"),
+        *("function", "name", "arch", "compiler", "defines", "maxrregcount", "change", "registers"),
+        *("stack_bytes", "shared_bytes", "spill_instructions", "loop_spill_instructions", "instructions"),
         *("loop_instructions", "loop_depth", "loop_cycles", "loop_unit", "loop_overhead", "is_picked"),
     )
     numbers_are = "static"  # those of loops are modelled
@@ -132,6 +135,7 @@ class MatrixDocument(Document):
                 one.function.arch,
                 one.build.toolkit.version,
                 " ".join(one.build.defines),
+                one.build.max_registers,
                 one.change and one.change.value,
                 one.function.registers,
                 one.function.stack_bytes,
@@ -159,6 +163,7 @@ class MatrixDocument(Document):
                     "compiler": build.toolkit.version,
                     "arch": build.arch,
                     "defines": build.defines,
+                    "maxrregcount": build.max_registers,
                     "error": build.error or None,
                 }
                 for build in self.builds
@@ -186,7 +191,7 @@ class MatrixDocument(Document):
 
 
 _NOTES = (
-    "changed: the machine code against the first compiler's, with the same definitions",
+    "changed: the machine code against the first compiler's, with the same definitions and limit",
     "loop: the one with most arithmetic; a loop inside another counts eight times",
     "cycles per pass: modelled, of one warp on a full SM, without waiting for memory",
     "overhead: these cycles over those of the loop's arithmetic; 1.0 is the best",
@@ -200,11 +205,12 @@ def build_matrix(
     nvcc: str = "installed",
     arch: str = "sm_90a",
     define: Collection[str] = (),
+    maxrregcount: str = "",
     flag: Collection[str] = (),
     kernel: str | None = None,
     pick: bool = False,
 ) -> MatrixDocument:
-    """What several compilers, architectures and definitions make of one source, without running it.
+    """What several compilers, architectures, definitions and limits make of one source, without running it.
 
     SOURCE is a file of CUDA C++ or PTX. Every combination is compiled. For each function the table has its
     registers, spills, the kind of change against the first compiler, and the modelled cost of its hot loop.
@@ -218,11 +224,12 @@ def build_matrix(
         nvcc: CUDA releases or folders of a toolkit, with commas: 13.0,13.5; the first is the baseline
         arch: architectures with commas: sm_90a,sm_100a
         define: a macro with its values: STAGES=2,3; again for another macro
+        maxrregcount: the most registers of a thread, with commas: 64,96,128; 0 sets no limit
         flag: an option for the compiler, such as --flag=-O2; again for another
         pick: show only the cheapest build of each function
 
-    Raises UnknownName for a source, release, architecture or kernel that does not exist, CannotJudge where a
-    compiler cannot be installed or no build compiles.
+    Raises UnknownName for a source, release, architecture, limit or kernel that does not exist, CannotJudge
+    where a compiler cannot be installed or no build compiles.
 
         profiler.build_matrix("attention.cu", nvcc="13.0,13.5", define=["STAGES=2,3"], pick=True)
     """
@@ -235,17 +242,19 @@ def build_matrix(
     if path.suffix == ".ptx" and any(combinations):
         raise UnknownName("--define is for CUDA C++: PTX has no macros", option="--define")
     toolkits = [find_toolkit(name) for name in releases]
-    wanted = list(product(arches, combinations, toolkits))
+    wanted = list(product(arches, combinations, _limits(maxrregcount), toolkits))
     with scratch_folder() as folder, ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         outputs = [folder / f"{number}.cubin" for number in range(len(wanted))]
 
         def make(number: int) -> MatrixBuild:
-            target, defines, toolkit = wanted[number]
+            target, defines, limit, toolkit = wanted[number]
+            flags = (*flag, f"-maxrregcount={limit}") if limit else tuple(flag)
+            error = ""
             try:
-                compile_cubin(toolkit, path, target, defines, tuple(flag), outputs[number])
-            except BuildFailed as error:
-                return MatrixBuild(toolkit, target, defines, str(error))
-            return MatrixBuild(toolkit, target, defines)
+                compile_cubin(toolkit, path, target, defines, flags, outputs[number])
+            except BuildFailed as failed:
+                error = str(failed)
+            return MatrixBuild(toolkit, target, defines, error, limit)
 
         builds = tuple(pool.map(make, range(len(wanted))))
         if all(build.error for build in builds):
@@ -281,6 +290,19 @@ def _listed(text: str, option: str) -> list[str]:
     return names
 
 
+def _limits(text: str) -> list[int | None]:
+    """The limits of registers, None for no limit: "0,64" has both."""
+    limits: list[int | None] = []
+    for name in _listed(text, "maxrregcount") if text else ("0",):
+        if not name.isdecimal() or int(name) > _MOST_REGISTERS:
+            words = (
+                f"{name!r} is no number of registers: a thread has up to {_MOST_REGISTERS}, 0 sets no limit"
+            )
+            raise UnknownName(words, option="--maxrregcount")
+        limits.append(int(name) or None)
+    return list(dict.fromkeys(limits))
+
+
 def _combinations(define: Iterable[str]) -> list[tuple[str, ...]]:
     """Every choice of one value for each macro: ["STAGES=2,3", "FAST"] has two."""
     choices = []
@@ -296,12 +318,12 @@ def _functions(
     builds: Sequence[MatrixBuild], outputs: Sequence[Path], kernel: str | None
 ) -> list[MatrixFunction]:
     is_selected = name_filter(kernel) if kernel else None
-    first: dict[tuple[str, tuple[str, ...]], Path] = {}
+    first: dict[tuple[object, ...], Path] = {}
     found = []
     for build, output in zip(builds, outputs, strict=True):
         if build.error:
             continue
-        baseline = first.setdefault((build.arch, build.defines), output)
+        baseline = first.setdefault((build.arch, build.defines, build.max_registers), output)
         changes = {}
         if baseline != output:
             pairs = compare_binaries(baseline, output).changes

@@ -106,6 +106,14 @@ def test_an_unknown_architecture_cannot_be_judged() -> None:
             (4, 128, 48),
             "37 fewer registers per thread give 4 blocks on an SM instead of 3",
         ),
+        (
+            "sm_90a",
+            129,
+            128,
+            48,
+            (4, 128, 48),
+            "1 fewer register per thread gives 4 blocks on an SM instead of 3",
+        ),
         # 100 KB over 2 blocks, less the 1 KB that the system takes of each
         (
             "sm_89",

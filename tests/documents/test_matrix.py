@@ -105,6 +105,21 @@ def test_compilers_and_definitions_are_combined(
 
 
 @needs_nvcc
+def test_a_ladder_of_register_limits_is_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same kernel with fewer and fewer registers: each limit is kept to, and the lowest one spills."""
+    source = tmp_path / "sum.cu"
+    source.write_text(_SOURCE)
+    assert main(["matrix", str(source), "--define", "STEPS=4", "--maxrregcount", "0,40,24", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["functions"]
+    assert [one["maxrregcount"] for one in found] == [None, 40, 24]
+    free, limited, least = found
+    assert free["registers"] > 40 >= limited["registers"] > 24 >= least["registers"]
+    assert (free["spill_instructions"], least["spill_instructions"] > 0) == (0, True)
+    assert main(["matrix", str(source), "--maxrregcount", "0,24"]) == 0
+    assert "-maxrregcount=24" in capsys.readouterr().out
+
+
+@needs_nvcc
 def test_a_build_that_fails_leaves_the_others(tmp_path: Path) -> None:
     source = tmp_path / "sum.cu"
     source.write_text(f"{_SOURCE}\n#if STEPS == 2\n#error two are too many\n#endif\n")
@@ -160,6 +175,8 @@ def test_a_release_is_installed_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ({"nvcc": ","}, "nothing is named with nvcc="),
         ({"arch": "90"}, "'90' is no architecture"),
         ({"define": ["2=3"]}, "'2=3' is no macro"),
+        ({"maxrregcount": "64,many"}, "'many' is no number of registers"),
+        ({"maxrregcount": "256"}, "'256' is no number of registers"),
     ],
 )
 def test_what_is_no_choice_is_said(tmp_path: Path, options: dict[str, Any], words: str) -> None:
