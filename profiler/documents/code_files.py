@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from profiler.build.occupancy import (
     occupancy,
     own_shared_bytes,
 )
+from profiler.build.triton_facts import TritonFacts, triton_facts
 from profiler.bundles.scratch import scratch_folder
 from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.code_accesses import (
@@ -672,26 +672,6 @@ def _opcodes(lines: Sequence[SassLine]) -> dict[str, int]:
             base = base_opcode(line.opcode)
             counts[base] = counts.get(base, 0) + 1
     return dict(sorted(counts.items()))
-
-
-class TritonFacts(NamedTuple):
-    """What the JSON file that Triton writes beside a cubin says of a block; None where there is none."""
-
-    shared_bytes: int | None
-    threads: int | None
-    tensor_columns: int | None
-
-
-def triton_facts(path: Path) -> TritonFacts:
-    try:
-        facts = json.loads(path.with_suffix(".json").read_text("utf-8"))
-        names = ("shared", "num_warps", "tmem_size")
-        shared, warps, columns = (
-            value if isinstance(value := facts.get(name), int) and value >= 0 else None for name in names
-        )
-    except (OSError, ValueError, AttributeError):
-        return TritonFacts(None, None, None)
-    return TritonFacts(shared, None if warps is None else 32 * warps, columns)
 
 
 def _of_report(path: Path, name: str) -> list[CodeFunction]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from profiler.build.code_images import CODE_FILES, code_file, code_files
 from profiler.build.occupancy import occupancy
+from profiler.build.triton_facts import triton_facts
 from profiler.bundles.scratch import scratch_folder
 from profiler.catalog.cases import call_problem
 from profiler.catalog.catalog import Catalog, load_catalog
@@ -18,7 +19,7 @@ from profiler.catalog.problem import Problem, Workload
 from profiler.catalog.sources import load_problem
 from profiler.catalog.version import Version
 from profiler.documents.blocks import Block, Heading, Line, Name, Table
-from profiler.documents.code_files import CodeFunction, examine_binary, triton_facts
+from profiler.documents.code_files import CodeFunction, examine_binary
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, UnknownName
 from profiler.evidence import formatting

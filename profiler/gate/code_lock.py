@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from profiler.build.kernel_names import function_name, stable_name, without_lambda_numbers
 from profiler.build.occupancy import own_shared_bytes
+from profiler.build.triton_facts import triton_facts
 from profiler.errors import ProfilerError
 from profiler.evidence.gpu_arch import FIRST_OF_128_BITS, arch_number
 from profiler.sass.binary_functions import BinaryFunction
@@ -24,7 +25,7 @@ from profiler.sass.loop_facts import LoopFacts, loop_facts
 LOCK_FILE = "kernels.lock"  # in the working folder, unless another is named
 _FORMAT = "kernel lock 1"
 _DIGEST_LETTERS = 16
-_NUMBERS = ("registers", "stack", "shared", "shared_spill", "threads")
+_NUMBERS = ("registers", "stack", "shared", "dynamic_shared", "shared_spill", "threads")
 _LARGEST = 1 << 30  # bytes of a lock
 
 
@@ -47,13 +48,14 @@ class PinnedFunction:
     stack_bytes: int | None
     shared_bytes: int  # static, of a block
     shared_spill_bytes: int  # of a block, that spills into shared memory take
-    max_threads: int | None  # of a block, by its launch bounds
+    max_threads: int | None  # of a block, by its launch bounds, else by Triton's JSON file
     instructions: int  # with padding
     code: str  # hash of everything that its code is
     unscheduled: str  # of the same without what says how instructions are scheduled
     loops: LoopFacts | None  # None where the instructions are not read
     accepted: tuple[AcceptedChange, ...] = ()
     cluster: tuple[int, ...] = ()  # blocks of a cluster: x, y and z, or at most so many; () of none
+    dynamic_shared_bytes: int | None = None  # of a block, by Triton's JSON file; None where nothing says so
 
     @property
     def short_name(self) -> str:
@@ -64,7 +66,8 @@ class PinnedFunction:
     def rank(self) -> tuple[object, ...]:
         """Its place among others of one name and architecture, whatever file or image each is in."""
         numbers = tuple(-1 if number is None else number for number in self.numbers)
-        return (self.name, self.arch, self.instructions, numbers, self.unscheduled, self.code)
+        dynamic = -1 if self.dynamic_shared_bytes is None else self.dynamic_shared_bytes
+        return (self.name, self.arch, self.instructions, numbers, self.unscheduled, self.code, dynamic)
 
     @property
     def numbers(self) -> tuple[int | None, ...]:
@@ -79,8 +82,9 @@ class PinnedFunction:
         )
 
     def is_same(self, other: PinnedFunction) -> bool:
-        """Whether code and numbers are equal, whatever the names."""
-        return (self.code, self.numbers) == (other.code, other.numbers)
+        """Whether the other has equal code and numbers, whatever the names, as far as this one says them."""
+        is_as_shared = self.dynamic_shared_bytes in (None, other.dynamic_shared_bytes)
+        return is_as_shared and (self.code, self.numbers) == (other.code, other.numbers)
 
 
 @dataclass(frozen=True)
@@ -92,19 +96,22 @@ class ReadFunction:
 
 
 def pinned_of(
-    functions: Iterable[BinaryFunction], known: Iterable[PinnedFunction] = ()
+    functions: Iterable[BinaryFunction], known: Iterable[PinnedFunction] = (), path: Path = Path()
 ) -> list[ReadFunction]:
     """The functions of a library as a lock holds them, in its order, their instructions not read.
 
-    known: functions of a lock, whose second hash is taken over where the first is the same.
+    known: functions of a lock, whose second hash is taken over where the first is the same. path: of the
+    library, beside whose files Triton's may say more.
     """
     hashes = {(one.arch, one.code): one.unscheduled for one in known}
+    triton = cache(lambda file: triton_facts(path / file))
     found = []
     for function in functions:
         code = function.code
         if not code.code:
             continue  # constants that functions share
         whole = _digest(code.code, code.constants, code.symbols)
+        launch = triton(function.file) if function.is_kernel else None
         pinned = PinnedFunction(
             function.arch,
             stable_name(function.name),
@@ -113,12 +120,13 @@ def pinned_of(
             function.stack_bytes,
             own_shared_bytes(function.arch, function.shared_bytes),
             code.shared_spill_bytes,
-            function.max_threads,
+            function.max_threads or (launch.threads if launch else None),
             function.instructions,
             whole,
             hashes.get((function.arch, whole)) or _unscheduled(function, whole),
             None,
             cluster=code.cluster,
+            dynamic_shared_bytes=launch.shared_bytes if launch else None,
         )
         found.append(ReadFunction(pinned, function))
     return sorted(found, key=lambda one: one.pinned.rank)
@@ -254,6 +262,7 @@ def _record(one: PinnedFunction) -> dict[str, object]:
                     one.registers,
                     one.stack_bytes,
                     one.shared_bytes or None,
+                    one.dynamic_shared_bytes,
                     one.shared_spill_bytes or None,
                     one.max_threads,
                 ),
@@ -305,7 +314,7 @@ def _whole(value: object, least: int = 0) -> int:
 
 
 def _pinned(record: Mapping[str, Any]) -> PinnedFunction:
-    registers, stack, shared, shared_spill, threads = (
+    registers, stack, shared, dynamic_shared, shared_spill, threads = (
         None if name not in record else _whole(record[name], 1 if name == "threads" else 0)
         for name in _NUMBERS
     )
@@ -337,4 +346,5 @@ def _pinned(record: Mapping[str, Any]) -> PinnedFunction:
             for one in record.get("accepted", ())
         ),
         tuple(_whole(blocks) for blocks in record.get("cluster", ())),
+        dynamic_shared,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from profiler.build.occupancy import Occupancy, no_block_words, occupancy
@@ -43,6 +44,9 @@ def judge_function(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding
         if one.verdict is Verdict.WORSE and is_paid:
             one = one._replace(verdict=Verdict.UNCLEAR, line=f"{one.line}; but it spills less")
         yield one
+    if a.dynamic_shared_bytes is not None and b.dynamic_shared_bytes is None:
+        line = f"dynamic shared memory: {a.dynamic_shared_bytes} B of a block → not known"
+        yield CodeFinding(SHARED, Verdict.MISSING, line)
     if a.cluster != b.cluster:
         line = f"blocks of a cluster: {_cluster(a)} → {_cluster(b)}; whether it still fits is not known"
         yield CodeFinding(CLUSTER, Verdict.UNCLEAR, line)
@@ -129,11 +133,14 @@ def _blocks(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding]:
     """Registers and shared memory matter where fewer or more blocks of the function fit on an SM."""
     if a.registers is None or b.registers is None or not b.is_kernel:
         return
+    is_whole = a.dynamic_shared_bytes is not None and b.dynamic_shared_bytes is not None
+    if not is_whole:
+        a, b = (replace(side, dynamic_shared_bytes=None) for side in (a, b))
     differs = [
         (REGISTERS, f"registers: {a.registers} → {b.registers}", a.registers, b.registers),
         (
             SHARED,
-            f"static shared memory: {_shared(a)} → {_shared(b)} B of a block",
+            f"{'' if is_whole else 'static '}shared memory: {_shared(a)} → {_shared(b)} B of a block",
             _shared(a),
             _shared(b),
         ),
@@ -176,7 +183,8 @@ def _blocks(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding]:
 
 
 def _shared(one: PinnedFunction) -> int:
-    return one.shared_bytes
+    """Of a block, with its dynamic part where it is known."""
+    return one.shared_bytes + (one.dynamic_shared_bytes or 0)
 
 
 def _bounds(one: PinnedFunction) -> str:
@@ -184,12 +192,12 @@ def _bounds(one: PinnedFunction) -> str:
 
 
 def _fit(one: PinnedFunction, threads: int) -> int:
-    """Blocks of one function on an SM, without dynamic shared memory, which the file does not say."""
+    """Blocks of one function on an SM."""
     return _occupancy(one, threads).blocks
 
 
 def _occupancy(one: PinnedFunction, threads: int) -> Occupancy:
-    return occupancy(one.arch, one.registers or 0, threads, one.shared_bytes)
+    return occupancy(one.arch, one.registers or 0, threads, _shared(one))
 
 
 def _total(loops: LoopFacts) -> Counter[str]:

@@ -87,7 +87,7 @@ def read_library(
     if arch is not None and arch not in arches:
         raise UnknownName(f"{path} has no machine code for {arch}; there is {', '.join(arches)}")
     of_arch = [one for one in functions if arch in (None, one.arch)]
-    found = pinned_of(of_arch, (one.pinned for one in known))
+    found = pinned_of(of_arch, (one.pinned for one in known), path)
     selected = list(_selected(found, arch, kernel))
     if not selected:
         names = brief_list(sorted({one.pinned.short_name for one in found}))

@@ -55,6 +55,8 @@ def test_a_lock_says_again_what_was_written(tmp_path: Path) -> None:
         pinned("clustered", cluster=(4, 1, 1)),
         pinned("device", is_kernel=False, registers=None, stack_bytes=None, max_threads=None),
         pinned("local", loops=LoopFacts(({"LDL.32": 4},), (4,), 0, is_marked=False)),
+        pinned("triton", dynamic_shared_bytes=49152),
+        pinned("triton_without_any", dynamic_shared_bytes=0),
         pinned("unread", loops=None, shared_spill_bytes=8192),
         pinned("worse", accepted=(AcceptedChange("spills: none → 4", "the compiler 13.5", "spills"),)),
     ]
@@ -86,6 +88,20 @@ def test_another_schedule_is_another_code_and_the_same_instructions() -> None:
     assert (was.unscheduled, was.code) != (now.unscheduled, now.code)
     assert was.unscheduled == now.unscheduled != more.unscheduled
     assert not was.is_same(now)
+
+
+def test_what_triton_says_beside_a_cubin_is_pinned(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.json").write_text('{"shared": 49152, "num_warps": 8}')
+    one = _binary("k", bytes(32), file="a/b.cubin")
+    others = [replace(one, file="c.cubin"), replace(one, is_kernel=False), replace(one, max_threads=None)]
+    found = [pinned_of([function], path=tmp_path)[0].pinned for function in (one, *others)]
+    assert [of.dynamic_shared_bytes for of in found] == [49152, None, None, 49152]
+    assert [of.max_threads for of in found] == [128, 128, 128, 256]
+    # An older lock does not say it, which is no change.
+    assert found[1].is_same(found[0])
+    assert not found[0].is_same(found[1])
+    assert not found[0].is_same(replace(found[0], dynamic_shared_bytes=98304))
 
 
 def test_a_function_is_paired_by_name_then_by_code_then_without_the_numbers_of_lambdas() -> None:

@@ -64,6 +64,20 @@ def test_words_say_where_spills_are_and_what_they_cost() -> None:
         ({"registers": 60}, {"registers": 64}, {"registers": CHANGED}),
         ({"shared_bytes": 1024}, {"shared_bytes": 100_000}, {"shared memory": WORSE}),
         ({"shared_bytes": 1024}, {"shared_bytes": 2048}, {"shared memory": CHANGED}),
+        # With the dynamic part where both sides know it: 4 → 2 blocks, 4 → 4, and without it.
+        (
+            {"dynamic_shared_bytes": 49152},
+            {"dynamic_shared_bytes": 98304},
+            {"shared memory": WORSE},
+        ),
+        ({"dynamic_shared_bytes": 4096}, {"dynamic_shared_bytes": 8192}, {"shared memory": CHANGED}),
+        (
+            {"registers": 72, "dynamic_shared_bytes": 98304},
+            {"dynamic_shared_bytes": 98304},
+            {"registers": CHANGED},
+        ),
+        ({}, {"dynamic_shared_bytes": 98304}, {}),
+        ({"dynamic_shared_bytes": 98304}, {}, {"shared memory": Verdict.MISSING}),
         ({"max_threads": 256}, {"max_threads": 512}, {"launch bounds": CHANGED}),
         (
             {"max_threads": None, "registers": 40},

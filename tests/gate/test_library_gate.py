@@ -306,3 +306,35 @@ def test_a_build_in_another_folder_and_with_a_lambda_before_the_others_is_as_pin
     document = profiler.gate("another/hidden.cubin")
     assert document.report.summary == "Functions: 3 unchanged, 1 new"
     assert document.exit_code is Exit.PASS
+
+
+@needs_sass
+def test_dynamic_shared_memory_of_a_folder_of_triton_s_counts_for_the_blocks_that_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "cache" / "QWERTY"
+    folder.mkdir(parents=True)
+    source = tmp_path / "k.cu"
+    source.write_text('extern "C" __global__ void attend(float *x) { x[threadIdx.x] *= 2.f; }')
+    nvcc = [str(require_tool("nvcc").path), "-arch=sm_90a", "-cubin"]
+    subprocess.run([*nvcc, "-o", str(folder / "attend.cubin"), str(source)], check=True)
+
+    def write(shared: int) -> None:
+        (folder / "attend.json").write_text(json.dumps({"shared": shared, "num_warps": 8}))
+
+    write(49152)
+    assert main(["pin", "cache/"]) == Exit.PASS
+    (record,) = json.loads((tmp_path / "kernels.lock").read_text())["functions"]
+    assert (record["dynamic_shared"], record["threads"]) == (49152, 256)
+    assert main(["gate", "cache/"]) == Exit.PASS
+    write(98304)
+    capsys.readouterr()
+    assert main(["gate", "cache/", "--json"]) == Exit.REGRESSION
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["kernel"], finding["concept"]) == ("attend", "shared memory")
+    assert finding["line"] == (
+        "shared memory: 49152 → 98304 B of a block; 2 blocks of 256 threads on an SM instead of 4"
+    )
+    (folder / "attend.json").unlink()
+    assert main(["gate", "cache/"]) == Exit.UNJUDGED
