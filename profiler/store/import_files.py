@@ -503,9 +503,12 @@ class Importer:
         self.refused.append((_printable(path), message.encode(errors="replace").decode()))
         self._report_progress(path)
 
-    def _refuse_all(self, paths: Iterable[Path], error: Exception) -> None:
+    def _refuse_all(self, paths: Sequence[Path], error: Exception) -> None:
+        """Refuse copies of one file, of which the first was read: each is refused under its own name."""
+        message = self._refusal_message(paths[0], error)
+        reason = message.removeprefix(f"{paths[0]}: ")
         for path in paths:
-            self._refuse(path, self._refusal_message(path, error))
+            self._refuse(path, message if reason == message else f"{path}: {reason}")
 
     def _refusal_message(self, path: Path, error: Exception) -> str:
         if isinstance(error, ProfilerError):

@@ -189,6 +189,15 @@ def test_damaged_reports_are_refused_alone_and_leave_nothing(
     assert [path for path in (data / "staging").iterdir() if path.is_dir()] == []
 
 
+def test_copies_of_a_damaged_report_are_each_refused_under_their_own_name(tmp_path: Path) -> None:
+    copies = [tmp_path / f"{name}.ncu-rep" for name in ("a", "b", "c")]
+    for copy in copies:
+        copy.touch()
+    assert import_paths(copies).refused == tuple(
+        (str(copy), f"{copy}: the file is empty; copy it again") for copy in copies
+    )
+
+
 def test_folders_are_searched_and_other_files_counted(
     made_reports: Path, tmp_path: Path, store: Store
 ) -> None:
