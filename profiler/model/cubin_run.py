@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from profiler.build.kernel_names import function_name
+from profiler.build.kernel_names import function_name, instance_name
 from profiler.emulator.run_result import LaunchShape
 from profiler.errors import UnknownName
 from profiler.evidence.gpu_parts import GpuPart
@@ -121,27 +122,29 @@ def _bfloat16(values: Array) -> Array:
 def choose_kernel(images: Sequence[str], name: str | None, where: str) -> str:
     """The mangled name of the kernel of a name, or of the only one. Raises UnknownName.
 
-    name: mangled, plain, with its template arguments (`v2d<64>`), or any part of the mangled one that one
-    kernel alone has.
+    name: mangled, plain, with its template arguments (`v2d<64>`), or any part of the mangled one, or of the
+    one with template arguments, that one kernel alone has.
     """
     plain = {function: function_name(function) for function in images}
+    shown = {function: instance_name(function) for function in images}
     ways: tuple[Callable[[str], bool], ...] = (
         lambda function: name in (None, function),
         lambda function: name == plain[function],
         lambda function: _is_instance(function, plain[function], name or ""),
-        lambda function: (name or "") in function,
+        lambda function: (name or "") in function or (name or "") in shown[function],
     )
     chosen = next((found for way in ways if (found := [one for one in images if way(one)])), [])
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise UnknownName(
-            f"{where} has no kernel {name!r}: it has {brief_list(sorted(set(plain.values()))) or 'none'}"
-        )
-    names = [plain[function] for function in chosen]
-    # Instances of one template have one plain name.
-    shown = chosen if len(set(names)) < len(names) else names
-    raise UnknownName(f"{where} has several kernels: choose with --kernel: {brief_list(sorted(shown))}")
+        raise UnknownName(f"{where} has no kernel {name!r}: it has {_brief_names(images, shown) or 'none'}")
+    raise UnknownName(f"{where} has several kernels: choose with --kernel: {_brief_names(chosen, shown)}")
+
+
+def _brief_names(functions: Sequence[str], shown: Mapping[str, str]) -> str:
+    """The names by which each of these can be chosen: mangled where instances differ by types alone."""
+    count = Counter(shown[function] for function in functions)
+    return brief_list(sorted(shown[one] if count[shown[one]] == 1 else one for one in functions))
 
 
 def _is_instance(function: str, plain: str, name: str) -> bool:

@@ -345,8 +345,17 @@ def test_a_kernel_is_chosen_by_any_part_of_its_name_that_it_alone_has() -> None:
         ("attend", 2),
         ("Params", 2),
         ("ns::v2d< 64 >", 0),
+        ("<128>", 1),
     ):
         assert choose_kernel(names, name, "file") == names[chosen]
-    for wrong in ("v2d", None, "v2e", "v2d<32>"):
-        with pytest.raises(UnknownName):
+    for wrong, said in (
+        ("v2d", "several kernels: choose with --kernel: v2d<128>, v2d<64>"),
+        (None, "several kernels: choose with --kernel: attend, v2d<128>, v2d<64>"),
+        ("v2e", "no kernel 'v2e': it has attend, v2d<128>, v2d<64>"),
+        ("v2d<32>", "no kernel 'v2d<32>': it has attend, v2d<128>, v2d<64>"),
+    ):
+        with pytest.raises(UnknownName, match=re.escape(said)):
             choose_kernel(names, wrong, "file")
+    types = ["_Z1kIfEvPT_", "_Z1kIdEvPT_"]
+    with pytest.raises(UnknownName, match="several kernels: choose with --kernel: _Z1kIdEvPT_, _Z1kIfEvPT_"):
+        choose_kernel(types, "k", "file")
