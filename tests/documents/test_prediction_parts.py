@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from profiler.cli import main
 from profiler.documents import prediction
 from profiler.errors import Exit, UnknownName
 from profiler.model.version_prediction import VersionPrediction
+from profiler.reports.reader_client import ReaderWorker
 
 _WORKLOAD = "1x8x512x64"
 
@@ -73,3 +76,20 @@ def test_sigterm_shows_what_was_predicted_without_waiting_for_what_runs(
     assert calls == {"v1": "no model here", "v2b": prediction.STOPPED}
     assert code == Exit.UNJUDGED
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_report_is_read_as_often_with_four_launches_as_with_one(
+    reports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+    ask = ReaderWorker.ask
+
+    def count(worker: ReaderWorker, path: Path, *rest: Any, **more: Any) -> None:
+        asked.append(path)
+        ask(worker, path, *rest, **more)
+
+    monkeypatch.setattr(ReaderWorker, "ask", count)
+    report = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
+    calls = prediction.predict_names([str(report)]).calls
+    assert len(calls) == 4
+    assert 0 < len(asked) < 4, "launches, machine code, counts of instructions"
