@@ -32,7 +32,8 @@ def time_blocks(comparison: Comparison) -> Iterator[Block]:
     if comparison.pairs:
         yield Line(text.about_durations(comparison))
         rows = [(Name(kernel), *cells) for kernel, *cells in text.duration_rows(comparison)]
-        yield Table(text.DURATION_HEAD, rows, right=(1, 2, 3))
+        head = text.duration_head(comparison)
+        yield Table(head, rows, right=range(1, len(head) - 1))
     elif comparison.a.launches or comparison.b.launches or not comparison.latency:
         yield Line(text.no_partner(comparison))
 

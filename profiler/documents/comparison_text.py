@@ -21,7 +21,6 @@ from profiler.statistics.verdict import Verdict
 _NO_PARTNER = "no launch of A has a partner in B"
 _SAY_WHICH = "--pair A=B says which kernels are one under two names"
 LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
-DURATION_HEAD = ("kernel", "A", "B", "change", "verdict")
 PAIRS_SHOWN = 25  # that a terminal or a pull request gets unasked
 _REPORT_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv")
 _LAUNCHES_LISTED = 6  # without a partner, that a line describes
@@ -95,15 +94,30 @@ def about_durations(comparison: Comparison) -> str:
     words = "ncu duration, not latency"
     if any(len(a) == len(b) == 1 for a, b in (pair.launches for pair in comparison.pairs)):
         words += "; a change of one launch per side is unreplicated unless there are A/A pairs"
+    if _has_intervals(comparison):
+        words += "; intervals are 99 %, of medians of several launches, without noise between runs"
     return words
 
 
+def duration_head(comparison: Comparison) -> tuple[str, ...]:
+    """The columns of `duration_rows`."""
+    return ("kernel", "A", "B", "change", *(["interval"] if _has_intervals(comparison) else []), "verdict")
+
+
+def _has_intervals(comparison: Comparison) -> bool:
+    """Whether several launches per side judged the duration of some pair."""
+    return any(pair.headline and pair.headline.sampled for pair in comparison.pairs)
+
+
 def duration_rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """A row a pair: kernel, both durations, the change, the verdict."""
+    """A row a pair: kernel, both durations, the change, its interval where a pair has one, the verdict."""
     rows: list[tuple[str, ...]] = []
+    has_intervals = _has_intervals(comparison)
     for pair in comparison.pairs:
         change = pair.headline
-        numbers = change_numbers(change) if change else ("–", "–", "")
+        numbers: tuple[str, ...] = change_numbers(change) if change else ("–", "–", "")
+        if has_intervals:
+            numbers += (str(change.sampled) if change and change.sampled else "",)
         is_by_clock = change is not None and change.judged_by and pair.verdict.traits.decided
         rows.append((pair.kernel, *numbers, f"{pair.verdict.label}{' (clock)' if is_by_clock else ''}"))
     return rows
