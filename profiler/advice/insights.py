@@ -25,7 +25,7 @@ from profiler.advice.subject import ComparedSide, Subject
 from profiler.compare.comparison import Comparison
 from profiler.compare.match_launches import kernel_filter, launch_labels
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence.gpu_arch import chip_of
+from profiler.evidence.gpu_arch import chip_of, find_architecture
 from profiler.evidence.launch import Launch, place_of_most_time
 from profiler.evidence.library_kernels import is_library_launch, libraries_of, library_kernels_alone
 from profiler.evidence.metric_table import MetricTable
@@ -325,8 +325,11 @@ def _never_measured(subject: Subject, table: MetricTable) -> Statement:
     name = metric.alternatives[0].name if metric else "duration"
     line = metric.line if metric else None
     duration = MetricInput(name, "duration", "ncu duration", NOT_COLLECTED, None, line)
-    version = subject.label.rpartition("/")[2]
-    question = f"{_NEVER_MEASURED}. On a machine with a GPU: `profiler collect {version}`."
+    command = f"profiler collect {subject.label.rpartition('/')[2]}"
+    if subject.in_no_catalog:
+        architectures = (find_architecture(one.side.gpu) for one in subject.facts)
+        command = collect_command(next((one.name for one in architectures if one), None))
+    question = f"{_NEVER_MEASURED}. On a machine with a GPU: `{command}`."
     text = f"Unknown: {question}"
     return Statement("time", UNKNOWN, text, (duration,), Evidence.MEASURED, NO_DATA, question=question)
 

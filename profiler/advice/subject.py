@@ -57,6 +57,7 @@ class Subject:
     traffic: TrafficByWorkload = field(default_factory=dict)  # of shared memory, a row per source line
     checked_elsewhere: bool = False  # whether it was checked on other workloads than those of `facts`
     waits_for: str = ""  # of a version of which there is nothing yet: what its catalogue says
+    in_no_catalog: bool = False  # then `profiler collect` cannot build it, as an imported library
 
     @property
     def checked(self) -> bool:
@@ -123,6 +124,7 @@ def load_subject(
         why,
         traffic,
         checked_elsewhere=status is not None and Evidence.MODELLED in status.evidence,
+        in_no_catalog=status is None,
     )
 
 

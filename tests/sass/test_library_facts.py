@@ -80,6 +80,11 @@ def test_builds_become_a_history_that_a_gate_judges(
     failed = [one for one in json.loads(capsys.readouterr().out)["findings"] if one["outcome"] == "failed"]
     assert {one["concept"] for one in failed} >= {"static_loop_spills", "static_spill_count"}
     assert main(["gate", "sums/v1", "--baseline", "sums/v1", "--json"]) != Exit.REGRESSION
+    capsys.readouterr()
+    assert main(["insights", "sums/v2"]) == Exit.PASS
+    advice = capsys.readouterr().out
+    assert "On a machine with a GPU: `ncu --metrics $(profiler list metrics --chip sm_90) PROGRAM`" in advice
+    assert "profiler collect" not in advice, "no catalogue says how it is built"
 
 
 @needs_sass
