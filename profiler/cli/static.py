@@ -22,6 +22,7 @@ from profiler.cli.build import (
 )
 from profiler.cli.dissect import dissect
 from profiler.cli.output import add_json, print_document, write_bytes
+from profiler.documents.declared import SHARED
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
@@ -55,7 +56,12 @@ g++), a fact that has a budget is not known, or there is nothing to build; with 
 A run that is kept records what is wrong as wrong."""
 
 # What takes which option: the facts that are printed, their libraries alone, or the run that is kept.
-_TAKEN_BY = {"lines": "", "swizzle": "", "sarif": "", "out": "check", "stage": "build_only"}
+_OF_FILES = ("kernel", "block", "shared")
+_TAKEN_BY = {
+    **dict.fromkeys(("lines", "swizzle", "sarif", *_OF_FILES), ""),
+    "out": "check",
+    "stage": "build_only",
+}
 _CODE_FILES = (".cubin", ".ncu-rep", ".ncu-repz", ".so", ".fatbin", ".o", ".ptx")
 
 
@@ -77,6 +83,7 @@ def add(commands: Commands) -> None:
         help="also run the machine code: live registers, excess sectors and bank conflicts by source line; "
         "for files, whatever their size, by following addresses",
     )
+    command.add_argument("--kernel", metavar="PATTERN", help=f"of files: {SHARED['kernel']}")
     command.add_argument(
         "--block",
         metavar="X[,Y[,Z]]",
@@ -118,8 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
         return dissect(arguments)
     if paths := _paths(arguments.versions):
         return _run_files(paths, arguments)
-    if given := next((name for name in ("block", "shared") if getattr(arguments, name) is not None), None):
-        raise ProfilerError(f"--{given} is for files of machine code: the launch of a version is known")
+    if given := next((name for name in _OF_FILES if getattr(arguments, name) is not None), None):
+        raise ProfilerError(f"--{given} is for files of machine code, not for versions")
     from profiler.documents.static import examine_versions
 
     trusted_catalog(arguments)
@@ -143,7 +150,7 @@ def _refuse_options(arguments: argparse.Namespace) -> None:
         raise ProfilerError("--build-only does not go with --check")
     mode = "check" if arguments.check else "build_only" if arguments.build_only else ""
     for option, needed in _TAKEN_BY.items():
-        if getattr(arguments, option) and needed != mode:
+        if getattr(arguments, option) not in (None, False) and needed != mode:
             flag = f"--{(needed or mode).replace('_', '-')}"
             raise ProfilerError(f"--{option} {'needs' if needed else 'does not go with'} {flag}")
 
@@ -176,6 +183,7 @@ def _run_files(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
         with_lines=arguments.lines,
         with_swizzle=arguments.swizzle,
         asked=asked,
+        kernel=arguments.kernel,
     )
     _write_sarif(document, arguments)
     return print_document(document, arguments, everything=arguments.lines)

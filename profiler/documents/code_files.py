@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from profiler.build.occupancy import (
 )
 from profiler.build.triton_facts import TritonFacts, triton_facts
 from profiler.bundles.scratch import scratch_folder
+from profiler.compare.match_launches import kernel_filter, name_filter
 from profiler.documents.blocks import Block, Heading, Name, Notes, Table
 from profiler.documents.code_accesses import (
     CodeAccesses,
@@ -45,6 +46,7 @@ from profiler.documents.document import Document
 from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
 from profiler.evidence.gpu_arch import architecture_of, find_architecture
 from profiler.evidence.launch import Launch
+from profiler.evidence.naming import brief_list
 from profiler.evidence.opcodes import base_opcode
 from profiler.evidence.plain_file import special_kind
 from profiler.model.cubin import KernelImage, read_kernels
@@ -438,15 +440,18 @@ def examine_files(
     with_lines: bool = False,
     with_swizzle: bool = False,
     asked: AskedLaunch | None = None,
+    kernel: str | None = None,
 ) -> CodeFilesDocument:
     """What cubins, libraries, reports and folders of cubins say of their kernels, without running anything.
 
     arches: those of a library with several. with_lines: disassemble however much machine code there is, about
     five seconds of a processor a megabyte, and follow all its addresses; without it of more than 4 MB the
-    headers alone are read. with_swizzle: find the swizzle and the pad that clear most bank conflicts. Raises
-    UnknownName for a path that is not there, CannotJudge where cuobjdump or nvdisasm is missing.
+    headers alone are read. with_swizzle: find the swizzle and the pad that clear most bank conflicts. kernel:
+    only functions whose name has this pattern. Raises UnknownName for a path that is not there and a pattern
+    that no name has, CannotJudge where cuobjdump or nvdisasm is missing.
     """
     functions: list[CodeFunction] = []
+    chosen = _Chosen(kernel)
     errors: dict[str, str] = {}
     for path in paths:
         if not path.exists():
@@ -461,17 +466,49 @@ def examine_files(
                 continue
             try:
                 if file.suffix.lower() in _REPORTS:
-                    functions += _of_report(file, name)
+                    functions += _of_report(file, name, chosen)
                 else:
                     for arch in arches or (None,):
                         functions += examine_binary(
-                            file, name, arch, with_lines=with_lines, with_swizzle=with_swizzle, asked=asked
+                            file,
+                            name,
+                            arch,
+                            with_lines=with_lines,
+                            with_swizzle=with_swizzle,
+                            asked=asked,
+                            is_selected=chosen.has,
                         )
             except CannotJudge:
                 raise
             except ProfilerError as error:
                 errors[name] = str(error).splitlines()[0]
+    if chosen.others and not functions and not errors:
+        names = brief_list(sorted(chosen.others))
+        raise UnknownName(f"there is no kernel {kernel!r}; there are {names}", option="--kernel")
     return CodeFilesDocument(tuple(functions), errors)
+
+
+class _Chosen:
+    """The kernels that are asked for by a pattern of their names, all where there is none."""
+
+    def __init__(self, pattern: str | None) -> None:
+        self._has_name = name_filter(pattern)
+        self._has_launch = kernel_filter(pattern)
+        self.others: set[str] = set()  # names of those that are not
+
+    def has(self, function: str) -> bool:
+        """Whether a function is one of them, by its mangled name or as tables have it."""
+        name = instance_name(function)
+        return self._noted(name, self._has_name(function) or self._has_name(name))
+
+    def has_launch(self, launch: Launch) -> bool:
+        """Whether the kernel of a launch is."""
+        return self._noted(launch.base_name, self._has_launch(launch))
+
+    def _noted(self, name: str, is_one: bool) -> bool:
+        if not is_one:
+            self.others.add(name)
+        return is_one
 
 
 def examine_binary(
@@ -482,9 +519,11 @@ def examine_binary(
     with_lines: bool = False,
     with_swizzle: bool = False,
     asked: AskedLaunch | None = None,
+    is_selected: Callable[[str], bool] = lambda function: True,
 ) -> list[CodeFunction]:
     """The functions of every image of a cubin, library, or PTX; arch: None takes all architectures.
 
+    is_selected: whether a function is asked for, by its mangled name; without one no image is disassembled.
     Raises CannotJudge where a tool is missing, BuildFailed.
     """
     with scratch_folder() as folder:
@@ -495,21 +534,25 @@ def examine_binary(
         if arch:
             arches = tuple({image.arch for image in choose_images(path, arch)})
         # Of a large library the headers alone are read: its disassembly takes hours and gigabytes.
-        sizes = [
-            (image.arch, function.code_bytes) for image in read_images(path) for function in image.functions
-        ]
-        size = sum(code_bytes for one, code_bytes in sizes if one in arches)
+        sizes: dict[int, int] = {}  # of images that have a selected function, by their numbers
+        followed = 0
+        for image in read_images(path):
+            own = [function.code_bytes for function in image.functions if is_selected(function.name)]
+            if own and image.arch in arches:
+                sizes[image.number] = sum(function.code_bytes for function in image.functions)
+                followed += sum(own)
+        size = sum(sizes.values())
         why = ""
         if size > _MOST_CODE_BYTES and not with_lines:
             why = f"{size / 1e6:.0f} MB of machine code are disassembled only with --lines"
-        are_followed = size <= _MOST_FOLLOWED_BYTES or with_lines or with_swizzle
+        are_followed = followed <= _MOST_FOLLOWED_BYTES or with_lines or with_swizzle
         search = _FileQuestions(asked or AskedLaunch(), triton, why, are_followed, with_swizzle)
         functions: list[CodeFunction] = []
         for image in read_images(path):
-            if image.arch in arches and image.functions:
+            if image.number in sizes:
                 cubin = folder / f"{image.number}.cubin"
                 cubin.write_bytes(image.content)
-                functions += _of_image(name, image, cubin, search)
+                functions += _of_image(name, image, cubin, search, is_selected)
                 cubin.unlink()
     return functions
 
@@ -533,14 +576,16 @@ class _FunctionListing(NamedTuple):
     spills: tuple[int, ...] | None  # offsets of what ptxas marks; None where it marks nothing in the image
 
 
-def _of_image(name: str, image: CodeImage, cubin: Path, search: _FileQuestions) -> list[CodeFunction]:
+def _of_image(
+    name: str, image: CodeImage, cubin: Path, search: _FileQuestions, is_selected: Callable[[str], bool]
+) -> list[CodeFunction]:
     kernels = read_kernels(cubin)
     codes: dict[str, _FunctionListing] = {}
     if not search.why_no_code:
         listing = disassemble(cubin)
         marked = function_bytes(image)
         has_marks = any(one.spill_instructions for one in image.functions)
-        for live in count_live_registers(listing):
+        for live in count_live_registers(listing, is_selected):
             rows = listing.lines[live.first : live.first + len(live.counts)]
             own = marked.get(live.function)
             codes[live.function] = _FunctionListing(
@@ -549,6 +594,7 @@ def _of_image(name: str, image: CodeImage, cubin: Path, search: _FileQuestions) 
     return [
         _function(name, function, image.arch, kernels.get(function.name), codes.get(function.name), search)
         for function in image.functions
+        if is_selected(function.name)
     ]
 
 
@@ -674,10 +720,10 @@ def _opcodes(lines: Sequence[SassLine]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _of_report(path: Path, name: str) -> list[CodeFunction]:
+def _of_report(path: Path, name: str, chosen: _Chosen) -> list[CodeFunction]:
     """Each kernel of a report once, with the launch's registers, threads and memory."""
     functions: dict[tuple[str, int | None, int | None], CodeFunction] = {}
-    for launch in read_report(path).launches:
+    for launch in filter(chosen.has_launch, read_report(path).launches):
         function = _of_launch(path, name, launch)
         functions.setdefault((launch.demangled, function.threads, function.shared_bytes), function)
     return list(functions.values())

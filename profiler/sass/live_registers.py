@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -60,14 +60,20 @@ class LiveRegisters:
         return f"{self.highest} live at {source[0].rpartition('/')[2]}:{source[1]}"
 
 
-def count_live_registers(listing: Listing) -> tuple[LiveRegisters, ...]:
-    """Of each function of a listing, which must have its text.
+def count_live_registers(
+    listing: Listing, is_selected: Callable[[str], bool] = lambda name: True
+) -> tuple[LiveRegisters, ...]:
+    """Of each function of a listing, which must have its text, or of those with selected names.
 
     A register is live before an instruction if a path from there reads it before it is written; a write
     under a predicate ends that only for the lanes that have the predicate. ptxas allocates at least as many
     registers as live at once, and more where groups of registers must be aligned or where calls fix them.
     """
-    return tuple(_function(listing, index, lines) for index, lines in enumerate(listing.ranges) if len(lines))
+    return tuple(
+        _function(listing, index, lines)
+        for index, lines in enumerate(listing.ranges)
+        if len(lines) and is_selected(listing.functions[index])
+    )
 
 
 def _function(listing: Listing, index: int, lines: range) -> LiveRegisters:

@@ -349,6 +349,22 @@ def test_the_code_says_its_block_before_the_user_and_the_user_before_nobody(stra
 
 
 @needs_sass
+def test_kernels_of_a_file_are_selected_by_name(stranger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = {one.name: one for one in examine_files([stranger]).functions}
+    for pattern, names in (("GAPS", {"gaps<8>", "gaps<1>"}), ("gaps<8>", {"gaps<8>"}), ("s*s", {"spills"})):
+        chosen = examine_files([stranger], kernel=pattern).functions
+        assert {one.name for one in chosen} == names, pattern
+        assert all(one == whole[one.name] for one in chosen)
+    assert main(["static", str(stranger), "--kernel", "softmax"]) == Exit.UNUSABLE_INPUT
+    error = capsys.readouterr().err
+    assert "there is no kernel 'softmax'; there are array, columns, gaps<1> and 2 more" in error
+    assert main(["static", "v1", "--kernel", "attend"]) == Exit.UNUSABLE_INPUT
+    assert "--kernel is for files of machine code" in capsys.readouterr().err
+    assert main(["static", "v1", "--check", "--block", "32"]) == Exit.UNUSABLE_INPUT
+    assert "--block does not go with --check" in capsys.readouterr().err
+
+
+@needs_sass
 def test_a_swizzle_and_a_pad_clear_a_strangers_conflicts(
     stranger: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
