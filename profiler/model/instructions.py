@@ -76,7 +76,9 @@ class Instruction:
         return NoModel(f"no model of `{self.text}` at {self.offset:#06x}: {why}")
 
 
-RZ, URZ, PT = 255, 63, 7  # the registers that read as 0, and the predicate that reads as true
+# The registers that read as 0, and the predicate that reads as true. URZ is 63 in the code of GPUs before
+# Blackwell, which have no UR63; Blackwell has UR63 to UR254 as well.
+RZ, URZ, PT = 255, 255, 7
 
 _PREDICATE = re.compile(r"(!?)(U?)P([0-7T])")
 _REGISTER = re.compile(r"([-~]?)(\|?)(U?)R(\d+|Z)\|?((?:\.\w+)*)")

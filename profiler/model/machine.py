@@ -18,7 +18,7 @@ from profiler.model.memory import WINDOW_SHIFT, GlobalMemory
 WARP = 32
 Array = NDArray[Any]
 Index = slice | NDArray[np.intp]
-REGISTERS, UNIFORM_REGISTERS, PREDICATES = 256, 64, 8
+REGISTERS, UNIFORM_REGISTERS, PREDICATES = 256, 256, 8
 
 CLUSTER_SHIFT = 24  # of a shared address: the block's place in its cluster above it
 STACK_BYTES = 0x1000  # of local memory a thread, for as many as its code uses

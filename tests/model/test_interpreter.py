@@ -51,6 +51,9 @@ LANES = np.arange(32, dtype=np.uint32)
         (("IADD3 R6, P0, R0, -0x4, RZ", "IADD3.X R5, RZ, 0x7, RZ, P0, !PT"), 7 + (LANES >= 4)),
         (("IADD3 R6, P0, R0, -R0, RZ", "IMAD.X R5, RZ, RZ, RZ, P0"), np.ones(32)),
         (("IMAD R5, R0, R0, -R0",), LANES * LANES - LANES),
+        # Blackwell has 255 uniform registers, of which its largest kernels use more than the 63 of others.
+        (("UMOV UR63, 0x5", "UMOV UR76, 0x2", "IMAD R5, R0, UR63, UR76"), 5 * LANES + 2),
+        (("UMOV UR63, 0x5", "UMOV UR254, 0x2", "IADD3 R5, R0, UR254, URZ"), LANES + 2),
         (("IMAD.HI R5, R0, 0x40000000, RZ",), LANES >> 2),
         # The addend is a register pair: here 5 * 2^32, so that 5 is added.
         (("MOV R6, RZ", "MOV R7, 0x5", "IMAD.HI.U32 R5, R0, 0x40000000, R6"), (LANES >> 2) + 5),
