@@ -75,16 +75,7 @@ class ChangedCode:
             "function": self.change.pair.either.name,
             "arch": self.change.pair.either.arch,
             "hot_loop": {
-                side: loop
-                and {
-                    "depth": loop.depth,
-                    "instructions": loop.instructions,
-                    "spill_instructions": loop.spills,
-                    "cycles": loop.cycles,
-                    "unit": loop.unit or None,
-                    "overhead": loop.overhead,
-                }
-                for side, loop in zip(("old", "new"), self.loops, strict=True)
+                side: loop and loop.as_json() for side, loop in zip(("old", "new"), self.loops, strict=True)
             },
             "differing": [
                 {

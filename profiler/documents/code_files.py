@@ -51,7 +51,9 @@ from profiler.evidence.opcodes import base_opcode
 from profiler.evidence.plain_file import special_kind
 from profiler.model.cubin import KernelImage, read_kernels
 from profiler.model.dimensions import Grid
+from profiler.model.instruction_work import access_bytes
 from profiler.model.instructions import NoModel
+from profiler.model.loop_cost import LoopCost, hottest, loop_costs
 from profiler.reports.read import launch_detail, read_report
 from profiler.sass.disassembly import assemble_ptx, disassemble
 from profiler.sass.listing import FileLine, SassLine, listing_of_launch
@@ -72,12 +74,19 @@ _HEAD = (
     "occupancy",
     "highest",
 )
+_LOOP_HEAD = (
+    *("file", "function", "loop", "depth", "instructions", "spills", "cycles", "set by", "stalls"),
+    *("operations", "global bytes", "shared bytes"),
+)
+_LOOP_NOTES = (
+    "cycles: what the busiest unit of a full SM needs; stalls: cycles that the schedule makes the warp wait",
+    "operations: of floating point, a multiply-add is two; these and bytes are those of 32 lanes",
+)
 _REPORTS = (".ncu-rep", ".ncu-repz")
 # What is disassembled of a file unasked: 1.3 MB took 6 s of a processor, 98 MB here and 132 MB in nvdisasm.
 _MOST_CODE_BYTES = 4_000_000
 _MOST_NAMES = 10  # of functions with one thing not known
 _MOST_FOLLOWED_BYTES = 200_000  # of code whose addresses are followed unasked: 120 KB took 1.5 s
-_WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}  # bytes, by modifier
 _MOST_LINES = 3  # of a function whose accesses cost too much, unasked
 
 
@@ -136,6 +145,7 @@ class CodeFunction:
     remark: str = ""  # why a block that was asked for is not taken
     local: tuple[LocalAccesses, ...] = ()  # of the deepest loops first
     accesses: CodeAccesses | None = None  # None where the block or the code is not known
+    loops: tuple[LoopCost, ...] = ()  # without what is in loops inside of them
 
     @property
     def name(self) -> str:
@@ -188,6 +198,11 @@ class CodeFunction:
     def in_loops(self) -> int:
         """How many of the accesses of local memory are in loops."""
         return sum(one.places for one in self.local if one.loop_depth)
+
+    @property
+    def hot_loop(self) -> LoopCost | None:
+        """The loop with most arithmetic; None where there is no loop, or the code is not known."""
+        return hottest(self.loops)
 
     @property
     def local_words(self) -> str:
@@ -259,6 +274,10 @@ class CodeFunction:
             "next_block": {**following._asdict(), "words": following.words} if following else None,
             "spare_registers": spare.registers if spare else None,
             "spare_shared_bytes": spare.shared_bytes if spare else None,
+            "loops": [
+                {**loop.as_json(), "is_hot": loop is self.hot_loop}
+                for loop in sorted(self.loops, key=lambda loop: loop.offset)
+            ],
             "accesses": [one.as_json() for one in self.accesses.accesses] if self.accesses else None,
             "swizzle": swizzle_dict(swizzle) if swizzle else None,
             "pad": pad_dict(pad) if pad else None,
@@ -312,13 +331,23 @@ class CodeFilesDocument(Document):
     def blocks(self, *, everything: bool = False) -> Iterator[Block]:
         """A row a function, what is to be known of them, and what is not known.
 
-        With `everything` live registers, wasteful accesses and accesses of local memory by source line.
+        Of the loops that with most arithmetic. With `everything` all loops, and live registers, wasteful
+        accesses and accesses of local memory by source line.
         """
         yield Heading(self.title, 1)
         labels = Counter((one.file, one.arch, one.name) for one in self.functions)
         rows = [_cells(one, labels[one.file, one.arch, one.name] == 1) for one in self.functions]
         yield Table(_HEAD, rows, right=range(3, 10))
         yield Notes(self.sentences)
+        loops = [
+            _loop_cells(one, loop, labels[one.file, one.arch, one.name] == 1)
+            for one in self.functions
+            for loop in (one.loops if everything else filter(None, [one.hot_loop]))
+        ]
+        if loops:
+            yield Heading("Loops, modelled: a pass of a warp")
+            yield Table(_LOOP_HEAD, loops, right=(3, 4, 5, 6, 8, 9, 10, 11))
+            yield Notes(_LOOP_NOTES)
         for function in self.functions if everything else ():
             if function.live and function.live.by_line:
                 yield Heading(f"{function.file} {function.name}: live registers by source line")
@@ -417,6 +446,22 @@ def _cells(function: CodeFunction, is_only: bool) -> tuple[str, ...]:
         known_words(function.threads),
         UNKNOWN if function.occupancy is None else f"{function.occupancy.pct:.1f} %",
         function.live_words,
+    )
+
+
+def _loop_cells(function: CodeFunction, loop: LoopCost, is_only: bool) -> tuple[str, ...]:
+    source = loop.source
+    return (
+        function.file,
+        Name(function.name if is_only else function.function),
+        f"{Path(source[0]).name}:{source[1]}" if source else f"+{loop.offset:#x}",
+        str(loop.depth),
+        str(loop.instructions),
+        str(loop.spills),
+        UNKNOWN if loop.cycles is None else f"{loop.cycles:,.0f}",
+        loop.unit or ", ".join(loop.without_model),
+        str(loop.stall_cycles),
+        *(UNKNOWN if number is None else f"{number:,}" for number in loop.work),
     )
 
 
@@ -574,6 +619,7 @@ class _FunctionListing(NamedTuple):
     rows: Sequence[SassLine]
     graph: BlockGraph
     spills: tuple[int, ...] | None  # offsets of what ptxas marks; None where it marks nothing in the image
+    loops: tuple[LoopCost, ...]
 
 
 def _of_image(
@@ -587,10 +633,10 @@ def _of_image(
         has_marks = any(one.spill_instructions for one in image.functions)
         for live in count_live_registers(listing, is_selected):
             rows = listing.lines[live.first : live.first + len(live.counts)]
-            own = marked.get(live.function)
-            codes[live.function] = _FunctionListing(
-                live, rows, block_graph(rows), (own.spills if own else None) or (() if has_marks else None)
-            )
+            own, graph = marked.get(live.function), block_graph(rows)
+            spills = (own.spills if own else None) or (() if has_marks else None)
+            loops = loop_costs(rows, graph, own.code, spills, image.arch) if own else ()
+            codes[live.function] = _FunctionListing(live, rows, graph, spills, loops)
     return [
         _function(name, function, image.arch, kernels.get(function.name), codes.get(function.name), search)
         for function in image.functions
@@ -656,6 +702,7 @@ def _function(
         remark=f"{plain}: {remark}" if remark else "",
         local=_local_accesses(code) if code else (),
         accesses=accesses,
+        loops=code.loops if code else (),
     )
 
 
@@ -697,18 +744,12 @@ def _local_accesses(code: _FunctionListing) -> tuple[LocalAccesses, ...]:
             depth,
             len(rows),
             sum(row.opcode.startswith("LD") for row in rows),
-            sum(map(_width, rows)),
+            sum(access_bytes(row.opcode) for row in rows),
             sum(row.offset in marked for row in rows) if is_marked else None,
         )
         for (depth, source), rows in groups.items()
     ]
     return tuple(sorted(found, key=lambda one: (-one.loop_depth, -one.places)))
-
-
-def _width(row: SassLine) -> int:
-    """Bytes that an instruction on memory moves for a thread."""
-    words = row.opcode.split(".")
-    return next((_WIDTHS[word] for word in words if word in _WIDTHS), 4)
 
 
 def _opcodes(lines: Sequence[SassLine]) -> dict[str, int]:

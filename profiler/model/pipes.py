@@ -84,7 +84,7 @@ NO_MODEL = _words(
 )
 
 # Multiply-adds of one warp-wide matrix instruction, by its shape. Source: PTX ISA, "Matrix Shape".
-_MULTIPLY_ADDS: Mapping[str, int] = {
+MULTIPLY_ADDS: Mapping[str, int] = {
     "1684": 512,
     "1688": 1024,
     "8816": 1024,
@@ -161,7 +161,7 @@ def _tensor_cycles(base: str, modifiers: str, part: GpuPart) -> float:
     shape = match[1] if match else ""
     if shape == "884":
         return _HMMA_884_CYCLES
-    products = _MULTIPLY_ADDS.get(shape, 2048)
+    products = MULTIPLY_ADDS.get(shape, 2048)
     rate = architecture.tensor_flops / 2 / architecture.partitions * architecture.mma_sync_share
     if base == "HMMA":
         if ".TF32" in modifiers:

@@ -365,6 +365,30 @@ def test_kernels_of_a_file_are_selected_by_name(stranger: Path, capsys: pytest.C
 
 
 @needs_sass
+def test_loops_of_a_file_cost_so_much_without_a_launch(
+    stranger: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["static", str(stranger), "--json"]) == Exit.PASS
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["functions"]}
+    (loop,) = rows["columns"]["loops"]
+    assert (loop["evidence"], loop["depth"], loop["is_hot"]) == ("modelled", 1, True)
+    assert 4 <= loop["line"] <= 9
+    moved = (loop["floating_point_operations"], loop["global_bytes"], loop["shared_bytes"])
+    assert moved == (0, 2 * 128, 2 * 128), "out[0] and the tile, of 32 lanes"
+    assert 0 < loop["cycles"] < loop["instructions"] * 4
+    assert loop["stall_cycles"] >= loop["instructions"]
+    assert rows["gaps<8>"]["loops"] == []
+    inside = sum(one["spills"] for one in rows["spills"]["local_accesses_by_line"] if one["loop_depth"])
+    assert sum(one["spill_instructions"] for one in rows["spills"]["loops"]) == inside > 0
+    (hot,) = (one for one in rows["spills"]["loops"] if one["is_hot"])
+    assert hot["floating_point_operations"] >= 40 * 64
+    assert main(["static", str(stranger)]) == Exit.PASS
+    text = capsys.readouterr().out
+    assert "Loops, modelled: a pass of a warp" in text
+    assert len([line for line in text.splitlines() if line.startswith("k.cubin  columns")]) == 2
+
+
+@needs_sass
 def test_a_swizzle_and_a_pad_clear_a_strangers_conflicts(
     stranger: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
