@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from profiler.build.occupancy import (
     occupancy,
     own_shared_bytes,
 )
+from profiler.build.signatures import signatures
 from profiler.build.triton_facts import TritonFacts, triton_facts
 from profiler.bundles.scratch import scratch_folder
 from profiler.compare.match_launches import kernel_filter, name_filter
@@ -85,7 +86,7 @@ _LOOP_NOTES = (
 _REPORTS = (".ncu-rep", ".ncu-repz")
 # What is disassembled of a file unasked: 1.3 MB took 6 s of a processor, 98 MB here and 132 MB in nvdisasm.
 _MOST_CODE_BYTES = 4_000_000
-_MOST_NAMES = 10  # of functions with one thing not known
+_MOST_NAMES = 10  # of functions with one thing not known, and with their parameters
 _MOST_FOLLOWED_BYTES = 200_000  # of code whose addresses are followed unasked: 120 KB took 1.5 s
 _MOST_LINES = 3  # of a function whose accesses cost too much, unasked
 
@@ -146,6 +147,7 @@ class CodeFunction:
     local: tuple[LocalAccesses, ...] = ()  # of the deepest loops first
     accesses: CodeAccesses | None = None  # None where the block or the code is not known
     loops: tuple[LoopCost, ...] = ()  # without what is in loops inside of them
+    signature: str | None = None  # the name with the types of its parameters; None without a demangler
 
     @property
     def name(self) -> str:
@@ -241,6 +243,7 @@ class CodeFunction:
             "file": self.file,
             "function": self.function,
             "name": self.name,
+            "signature": self.signature,
             "evidence": "static",
             "arch": self.arch,
             "registers": self.registers,
@@ -331,13 +334,16 @@ class CodeFilesDocument(Document):
     def blocks(self, *, everything: bool = False) -> Iterator[Block]:
         """A row a function, what is to be known of them, and what is not known.
 
-        Of the loops that with most arithmetic. With `everything` all loops, and live registers, wasteful
-        accesses and accesses of local memory by source line.
+        Names with parameters where there are few, and of the loops that with most arithmetic. With
+        `everything` all of them, and live registers, wasteful accesses and those of local memory by line.
         """
         yield Heading(self.title, 1)
         labels = Counter((one.file, one.arch, one.name) for one in self.functions)
         rows = [_cells(one, labels[one.file, one.arch, one.name] == 1) for one in self.functions]
         yield Table(_HEAD, rows, right=range(3, 10))
+        named = list(dict.fromkeys(f"{one.name}: {one.signature}" for one in self.functions if one.signature))
+        if everything or len(named) <= _MOST_NAMES:
+            yield Notes(named)
         yield Notes(self.sentences)
         loops = [
             _loop_cells(one, loop, labels[one.file, one.arch, one.name] == 1)
@@ -530,7 +536,9 @@ def examine_files(
     if chosen.others and not functions and not errors:
         names = brief_list(sorted(chosen.others))
         raise UnknownName(f"there is no kernel {kernel!r}; there are {names}", option="--kernel")
-    return CodeFilesDocument(tuple(functions), errors)
+    known = signatures([one.function for one in functions])
+    named = [replace(one, signature=known.get(one.function, one.signature)) for one in functions]
+    return CodeFilesDocument(tuple(named), errors)
 
 
 class _Chosen:
@@ -808,4 +816,5 @@ def _of_launch(path: Path, name: str, launch: Launch) -> CodeFunction:
         live,
         _opcodes(listing.lines) if listing.has_text else {},
         tuple(unknown),
+        signature=launch.demangled if launch.mangled not in ("", launch.demangled) else None,
     )

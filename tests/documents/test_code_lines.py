@@ -365,6 +365,23 @@ def test_kernels_of_a_file_are_selected_by_name(stranger: Path, capsys: pytest.C
 
 
 @needs_sass
+def test_kernels_have_the_types_of_their_parameters_where_a_demangler_is_installed(
+    stranger: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mangled = "_ZN5other4gapsILi8EEEvPfPKi"
+    whole = "void other::gaps<8>(float*, int const*)"
+    named = "profiler.documents.code_files.signatures"
+    monkeypatch.setattr(named, lambda names: {name: whole for name in names if name == mangled})
+    document = examine_files([stranger])
+    assert {one.name: one.signature for one in document.functions if one.signature} == {"gaps<8>": whole}
+    assert main(["static", str(stranger)]) == Exit.PASS
+    assert f"gaps<8>: {whole}" in capsys.readouterr().out
+    monkeypatch.setattr(named, lambda names: {})
+    assert main(["static", str(stranger), "--json"]) == Exit.PASS
+    assert {row["signature"] for row in json.loads(capsys.readouterr().out)["functions"]} == {None}
+
+
+@needs_sass
 def test_loops_of_a_file_cost_so_much_without_a_launch(
     stranger: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
