@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
-from profiler.errors import CannotJudge
+from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence.gpu_arch import ARCHITECTURES, Architecture, arch_number, find_architecture
 
 _MOST_REGISTERS = 255  # that a thread may have
@@ -24,14 +26,19 @@ class Occupancy(NamedTuple):
 
 
 def occupancy(
-    arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
+    arch: str,
+    registers: int,
+    threads: int,
+    shared_bytes: int,
+    tensor_columns: int = 0,
+    carveout: int | None = None,
 ) -> Occupancy:
     """Theoretical occupancy: registers of a thread, threads and static and dynamic shared memory of a block.
 
-    tensor_columns: of tensor memory, that a block allocates. Raises CannotJudge for an architecture whose
-    limits are not known here.
+    tensor_columns: of tensor memory, that a block allocates. carveout: bytes that the SM's shared memory is
+    set to; None for all that it has. Raises CannotJudge for an architecture whose limits are not known here.
     """
-    limits = _limits(arch)
+    limits = _limits(arch, carveout)
     warps = -(-threads // 32)
     registers_of_warp = _round_up(max(registers, 1) * 32, limits.register_unit)
     warps_of_partition = limits.registers // limits.partitions // registers_of_warp
@@ -60,14 +67,36 @@ def own_shared_bytes(arch: str, section_bytes: int) -> int:
     return max(0, section_bytes - limits.reserved_shared_bytes)
 
 
+def carveout_of(arch: str, asked_kb: int, shared_bytes: int) -> int:
+    """Bytes that an SM's shared memory is set to where cudaFuncAttributePreferredSharedMemoryCarveout asks.
+
+    It is a hint: where a block takes more, the driver sets the smallest size that it fits. Raises UnknownName
+    for a size that the architecture does not have, CannotJudge as occupancy does.
+    """
+    limits = _limits(arch)
+    if asked_kb not in limits.carveouts_kb:
+        sizes = ", ".join(map(str, limits.carveouts_kb))
+        words = f"{arch} has no shared memory of {asked_kb} KB: it can be set to {sizes}"
+        raise UnknownName(words, option="--carveout")
+    needed = _round_up(shared_bytes + limits.reserved_shared_bytes, limits.shared_unit) if shared_bytes else 0
+    enough = [size << 10 for size in limits.carveouts_kb if size >= asked_kb and size << 10 >= needed]
+    return min(enough, default=limits.shared_bytes)
+
+
 def no_block_words(
-    arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
+    arch: str,
+    registers: int,
+    threads: int,
+    shared_bytes: int,
+    tensor_columns: int = 0,
+    carveout: int | None = None,
 ) -> str:
     """Why no block fits on an SM: `576.0 KiB of shared memory per block, of 227.0 KiB`; "" where one does.
 
     Raises CannotJudge as occupancy does.
     """
-    found, limits = occupancy(arch, registers, threads, shared_bytes, tensor_columns), _limits(arch)
+    found = occupancy(arch, registers, threads, shared_bytes, tensor_columns, carveout)
+    limits = _limits(arch)
     most_registers = f"{limits.registers // 1024} K registers of an SM"
     words = {
         "warps": f"{threads} threads per block, of {32 * limits.max_warps}",
@@ -79,11 +108,12 @@ def no_block_words(
     return "; ".join(words[name] for name, blocks in found.fits.items() if not blocks)
 
 
-def _limits(arch: str) -> Architecture:
+@cache
+def _limits(arch: str, carveout: int | None = None) -> Architecture:
     limits = find_architecture(arch)
     if limits is None:
         raise CannotJudge(f"the limits of {arch} are not known here: it knows {', '.join(ARCHITECTURES)}")
-    return limits
+    return limits if carveout is None else replace(limits, shared_bytes=carveout)
 
 
 class NextBlock(NamedTuple):
@@ -129,13 +159,18 @@ class NextBlock(NamedTuple):
 
 
 def next_block(
-    arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
+    arch: str,
+    registers: int,
+    threads: int,
+    shared_bytes: int,
+    tensor_columns: int = 0,
+    carveout: int | None = None,
 ) -> NextBlock | None:
     """What one more block on an SM than now asks for; None where fewer registers and less memory give none.
 
     Raises CannotJudge as occupancy does.
     """
-    now = occupancy(arch, registers, threads, shared_bytes, tensor_columns)
+    now = occupancy(arch, registers, threads, shared_bytes, tensor_columns, carveout)
     more = now.blocks + 1
     if any(now.fits.get(name, more) < more for name in ("warps", "blocks", "tensor memory")):
         return None
@@ -147,7 +182,7 @@ def next_block(
     most_registers = registers if now.fits["registers"] >= more else next(enough, 0)
     most_shared = shared_bytes
     if now.fits["shared memory"] < more:
-        limits = _limits(arch)
+        limits = _limits(arch, carveout)
         room = limits.shared_bytes // more // limits.shared_unit * limits.shared_unit
         most_shared = room - limits.reserved_shared_bytes
     if not most_registers or most_shared < 0:
@@ -163,14 +198,19 @@ class Headroom(NamedTuple):
 
 
 def headroom(
-    arch: str, registers: int, threads: int, shared_bytes: int, tensor_columns: int = 0
+    arch: str,
+    registers: int,
+    threads: int,
+    shared_bytes: int,
+    tensor_columns: int = 0,
+    carveout: int | None = None,
 ) -> Headroom | None:
     """How much a kernel may grow before a block fewer fits on an SM; None where none fits.
 
     Each of the two with the other as it is. Raises CannotJudge as occupancy does.
     """
-    limits = _limits(arch)
-    blocks = occupancy(arch, registers, threads, shared_bytes, tensor_columns).blocks
+    limits = _limits(arch, carveout)
+    blocks = occupancy(arch, registers, threads, shared_bytes, tensor_columns, carveout).blocks
     if not blocks:
         return None
     most = registers

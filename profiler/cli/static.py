@@ -56,7 +56,7 @@ g++), a fact that has a budget is not known, or there is nothing to build; with 
 A run that is kept records what is wrong as wrong."""
 
 # What takes which option: the facts that are printed, their libraries alone, or the run that is kept.
-_OF_FILES = ("kernel", "block", "shared")
+_OF_FILES = ("kernel", "block", "shared", "carveout")
 _TAKEN_BY = {
     **dict.fromkeys(("lines", "swizzle", "sarif", *_OF_FILES), ""),
     "out": "check",
@@ -91,6 +91,13 @@ def add(commands: Commands) -> None:
     )
     command.add_argument(
         "--shared", type=int, metavar="BYTES", help="of files: dynamic shared memory per block"
+    )
+    command.add_argument(
+        "--carveout",
+        type=int,
+        metavar="KB",
+        help="of files: an SM's shared memory is set to so much, as by "
+        "cudaFuncAttributePreferredSharedMemoryCarveout (default: all of it)",
     )
     command.add_argument(
         "--swizzle",
@@ -176,7 +183,8 @@ def _run_files(paths: Sequence[Path], arguments: argparse.Namespace) -> int:
     from profiler.documents.code_files import AskedLaunch, examine_files
     from profiler.model.dimensions import parse_dimensions
 
-    asked = AskedLaunch(parse_dimensions(arguments.block) if arguments.block else None, arguments.shared)
+    block = parse_dimensions(arguments.block) if arguments.block else None
+    asked = AskedLaunch(block, arguments.shared, arguments.carveout)
     document = examine_files(
         paths,
         arches=arguments.arch,

@@ -24,6 +24,7 @@ from profiler.build.occupancy import (
     Headroom,
     NextBlock,
     Occupancy,
+    carveout_of,
     headroom,
     next_block,
     no_block_words,
@@ -96,6 +97,7 @@ class AskedLaunch(NamedTuple):
 
     block: Grid | None = None  # of kernels whose code does not say what they require
     shared_bytes: int | None = None  # dynamic, of a block
+    carveout_kb: int | None = None  # of an SM's shared memory, that it is set to
 
 
 class LocalAccesses(NamedTuple):
@@ -147,6 +149,7 @@ class CodeFunction:
     local: tuple[LocalAccesses, ...] = ()  # of the deepest loops first
     accesses: CodeAccesses | None = None  # None where the block or the code is not known
     loops: tuple[LoopCost, ...] = ()  # without what is in loops inside of them
+    carveout: int | None = None  # bytes that an SM's shared memory is set to; None: all that it has
     signature: str | None = None  # the name with the types of its parameters; None without a demangler
 
     @property
@@ -228,11 +231,12 @@ class CodeFunction:
         return no_block_words(*self._block) if self._block else ""
 
     @property
-    def _block(self) -> tuple[str, int, int, int, int] | None:
+    def _block(self) -> tuple[str, int, int, int, int, int | None] | None:
         """What a block takes of an SM; None where too little is known."""
         if not self.arch or self.registers is None or not self.threads or not find_architecture(self.arch):
             return None
-        return self.arch, self.registers, self.threads, self.shared_bytes or 0, self.tensor_columns
+        shared = self.shared_bytes or 0
+        return self.arch, self.registers, self.threads, shared, self.tensor_columns, self.carveout
 
     def as_json(self) -> dict[str, object]:
         """Everything, null for what is not known."""
@@ -257,6 +261,7 @@ class CodeFunction:
             "shared_bytes": self.shared_bytes,
             "shared_bytes_with_dynamic": self.is_shared_whole,
             "tensor_columns": self.tensor_columns,
+            "carveout_bytes": self.carveout,
             "threads": self.threads,
             "block": list(self.block) if self.block else None,
             "block_from": self.block_from or None,
@@ -328,7 +333,12 @@ class CodeFilesDocument(Document):
         unknown = _grouped([words for function in self.functions for words in function.unknown])
         unread = [f"{file} is not read: {why}" for file, why in self.errors.items()]
         remarks = [one.remark for one in self.functions if one.remark]
-        known = [*never, *remarks, *local, *wasteful, *near]
+        carved = {
+            f"an SM has {one.carveout >> 10} KB of shared memory set, by --carveout"
+            for one in self.functions
+            if one.carveout is not None
+        }
+        known = [*never, *sorted(carved), *remarks, *local, *wasteful, *near]
         return list(dict.fromkeys([*known, *(f"not known: {words}" for words in unknown), *unread]))
 
     def blocks(self, *, everything: bool = False) -> Iterator[Block]:
@@ -498,8 +508,8 @@ def examine_files(
     arches: those of a library with several. with_lines: disassemble however much machine code there is, about
     five seconds of a processor a megabyte, and follow all its addresses; without it of more than 4 MB the
     headers alone are read. with_swizzle: find the swizzle and the pad that clear most bank conflicts. kernel:
-    only functions whose name has this pattern. Raises UnknownName for a path that is not there and a pattern
-    that no name has, CannotJudge where cuobjdump or nvdisasm is missing.
+    only functions whose name has this pattern. Raises UnknownName for a path that is not there, a pattern
+    that no name has and a carveout that an SM lacks, CannotJudge where cuobjdump or nvdisasm is missing.
     """
     functions: list[CodeFunction] = []
     chosen = _Chosen(kernel)
@@ -538,7 +548,20 @@ def examine_files(
         raise UnknownName(f"there is no kernel {kernel!r}; there are {names}", option="--kernel")
     known = signatures([one.function for one in functions])
     named = [replace(one, signature=known.get(one.function, one.signature)) for one in functions]
+    if asked and asked.carveout_kb is not None:
+        named = [_with_carveout(one, asked.carveout_kb) for one in named]
     return CodeFilesDocument(tuple(named), errors)
+
+
+def _with_carveout(function: CodeFunction, asked_kb: int) -> CodeFunction:
+    """A function on SMs whose shared memory is set to so much. Raises UnknownName for no size of theirs."""
+    if not function.arch or not find_architecture(function.arch):
+        return function
+    carveout = carveout_of(function.arch, asked_kb, function.shared_bytes or 0)
+    remarks = [function.remark] if function.remark else []
+    if carveout > asked_kb << 10:
+        remarks.append(f"{function.name}: a block does not fit --carveout: an SM has {carveout >> 10} KB set")
+    return replace(function, carveout=carveout, remark="; ".join(remarks))
 
 
 class _Chosen:

@@ -38,6 +38,9 @@ class Architecture:
     max_warps: int
     max_blocks: int
     shared_bytes: int
+    # What an SM's shared memory can be set to, up to all of it. Source: CUDA C++ Programming Guide, "Shared
+    # Memory" of each compute capability; sm_88, sm_103, sm_110 and sm_121 as their relatives.
+    shared_sizes_kb: tuple[int, ...] = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
     reserved_shared_bytes: int = 1024  # what the system takes from each block
     shared_unit: int = 128  # shared memory is given to a block in steps of so many bytes
     registers: int = 65536
@@ -111,6 +114,11 @@ class Architecture:
         return self.shared_bytes - self.reserved_shared_bytes
 
     @property
+    def carveouts_kb(self) -> tuple[int, ...]:
+        """What an SM's shared memory can be set to."""
+        return tuple(size for size in self.shared_sizes_kb if size << 10 <= self.shared_bytes)
+
+    @property
     def library_chip(self) -> str:
         """What NVIDIA's library calls the chip: GH100."""
         return self.ncu_chip.upper()
@@ -125,6 +133,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             max_warps=64,
             max_blocks=32,
             shared_bytes=96 << 10,
+            shared_sizes_kb=(0, 8, 16, 32, 64, 96),
             reserved_shared_bytes=0,
             shared_unit=256,
             limits_barriers=False,
@@ -152,6 +161,7 @@ ARCHITECTURES: dict[str, Architecture] = {
             max_warps=32,
             max_blocks=16,
             shared_bytes=64 << 10,
+            shared_sizes_kb=(32, 64),
             reserved_shared_bytes=0,
             shared_unit=256,
             limits_barriers=False,

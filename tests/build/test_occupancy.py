@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build.occupancy import headroom, next_block, occupancy
-from profiler.errors import CannotJudge
-from profiler.evidence.gpu_arch import chip_of
+from profiler.build.occupancy import carveout_of, headroom, next_block, occupancy
+from profiler.errors import CannotJudge, UnknownName
+from profiler.evidence.gpu_arch import ARCHITECTURES, chip_of
 from profiler.reports import read as reports_read
 
 _NEEDED = (
@@ -179,3 +179,42 @@ def test_what_may_be_added_is_all_that_keeps_the_blocks() -> None:
         assert occupancy("sm_90a", registers + spare.registers + 1, threads, shared).blocks < blocks
         assert occupancy("sm_90a", registers, threads, shared + spare.shared_bytes + 1).blocks < blocks
     assert headroom("sm_90a", 255, 1024, 0) is None, "no block fits"
+
+
+@pytest.mark.parametrize(
+    ("arch", "asked_kb", "shared_kb", "carveout_kb"),
+    [
+        ("sm_90a", 100, 40, 100),
+        ("sm_90a", 32, 40, 64),  # a hint: a block must fit
+        ("sm_90a", 32, 32, 64),  # with the KB that the system takes
+        ("sm_90a", 0, 0, 0),
+        ("sm_90a", 8, 400, 228),
+        ("sm_75", 32, 32, 32),
+        ("sm_70", 96, 8, 96),
+    ],
+)
+def test_shared_memory_is_set_to_what_is_asked_for_or_a_block_takes(
+    arch: str, asked_kb: int, shared_kb: int, carveout_kb: int
+) -> None:
+    assert carveout_of(arch, asked_kb, shared_kb << 10) == carveout_kb << 10
+
+
+def test_a_size_that_an_sm_cannot_be_set_to_is_refused() -> None:
+    with pytest.raises(UnknownName, match=r"sm_89 has no shared memory of 132 KB: .* 0, 8, 16, 32, 64, 100$"):
+        carveout_of("sm_89", 132, 0)
+    with pytest.raises(UnknownName, match=r"it can be set to 32, 64$"):
+        carveout_of("sm_75", 0, 0)
+    assert all(one.shared_bytes >> 10 == one.carveouts_kb[-1] for one in ARCHITECTURES.values())
+
+
+def test_fewer_blocks_fit_where_less_shared_memory_is_set() -> None:
+    whole = occupancy("sm_90a", 32, 128, 40 << 10)
+    less = occupancy("sm_90a", 32, 128, 40 << 10, 0, 100 << 10)
+    assert (whole.blocks, less.blocks, less.limiters) == (5, 2, ("shared memory",))
+    # 100 KB over 3 blocks are 33.25 KB in steps of 128 bytes, less the KB that the system takes of each
+    following = next_block("sm_90a", 32, 128, 40 << 10, 0, 100 << 10)
+    assert following is not None
+    assert (following.blocks, following.shared_bytes) == (3, (33 << 10) + 256 - 1024)
+    spare = headroom("sm_90a", 32, 128, 40 << 10, 0, 100 << 10)
+    assert spare is not None
+    assert spare.shared_bytes == 9 << 10, "100 KB over 2 blocks, less 1 KB each and 40"

@@ -382,6 +382,26 @@ def test_kernels_have_the_types_of_their_parameters_where_a_demangler_is_install
 
 
 @needs_sass
+def test_the_occupancy_is_that_of_the_carveout(stranger: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["static", str(stranger), "--kernel", "columns", "--shared", str(20 << 10)]
+    found = {}
+    for carveout in (None, "100", "8"):
+        assert main([*arguments, *(["--carveout", carveout] if carveout else []), "--json"]) == Exit.PASS
+        (row,) = json.loads(capsys.readouterr().out)["functions"]
+        found[carveout] = (row["carveout_bytes"], row["blocks_per_sm"], row["limiter"])
+    # 4 KB static, 20 KB dynamic and 1 KB of the system: 25 KB a block
+    assert found[None] == (None, 8, "warps")
+    assert found["100"] == (100 << 10, 4, "shared memory")
+    assert found["8"] == (32 << 10, 1, "shared memory"), "a block must fit"
+    assert main([*arguments, "--carveout", "8"]) == Exit.PASS
+    assert "an SM has 32 KB of shared memory set, by --carveout" in capsys.readouterr().out
+    assert main([*arguments, "--carveout", "99"]) == Exit.UNUSABLE_INPUT
+    assert "sm_90a has no shared memory of 99 KB: it can be set to 0, 8, 16" in capsys.readouterr().err
+    assert main(["static", "v1", "--carveout", "64"]) == Exit.UNUSABLE_INPUT
+    assert "--carveout is for files of machine code" in capsys.readouterr().err
+
+
+@needs_sass
 def test_loops_of_a_file_cost_so_much_without_a_launch(
     stranger: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
