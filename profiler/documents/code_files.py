@@ -88,6 +88,7 @@ _REPORTS = (".ncu-rep", ".ncu-repz")
 # What is disassembled of a file unasked: 1.3 MB took 6 s of a processor, 98 MB here and 132 MB in nvdisasm.
 _MOST_CODE_BYTES = 4_000_000
 _MOST_NAMES = 10  # of functions with one thing not known, and with their parameters
+_MOST_CHARACTERS = 300  # of a name with parameters, unasked: those of CUTLASS have thousands
 _MOST_FOLLOWED_BYTES = 200_000  # of code whose addresses are followed unasked: 120 KB took 1.5 s
 _MOST_LINES = 3  # of a function whose accesses cost too much, unasked
 
@@ -351,9 +352,10 @@ class CodeFilesDocument(Document):
         labels = Counter((one.file, one.arch, one.name) for one in self.functions)
         rows = [_cells(one, labels[one.file, one.arch, one.name] == 1) for one in self.functions]
         yield Table(_HEAD, rows, right=range(3, 10))
-        named = list(dict.fromkeys(f"{one.name}: {one.signature}" for one in self.functions if one.signature))
-        if everything or len(named) <= _MOST_NAMES:
-            yield Notes(named)
+        signed = {f"{one.name}: {one.signature}": None for one in self.functions if one.signature}
+        if everything or len(signed) <= _MOST_NAMES:
+            most = None if everything else _MOST_CHARACTERS
+            yield Notes([words[:most] + "…" * (len(words) > len(words[:most])) for words in signed])
         yield Notes(self.sentences)
         loops = [
             _loop_cells(one, loop, labels[one.file, one.arch, one.name] == 1)

@@ -17,7 +17,8 @@ from profiler.build.resources import FunctionResources, VersionResources
 from profiler.build.toolchain import require_tool
 from profiler.catalog.catalog import load_catalog
 from profiler.cli import main
-from profiler.documents.code_files import AskedLaunch, examine_files
+from profiler.documents.blocks import Notes
+from profiler.documents.code_files import AskedLaunch, CodeFilesDocument, examine_files
 from profiler.documents.code_lines import FunctionLines, LineFacts
 from profiler.documents.sarif import sarif_log
 from profiler.documents.static import StaticDocument, examine_versions
@@ -399,6 +400,24 @@ def test_the_occupancy_is_that_of_the_carveout(stranger: Path, capsys: pytest.Ca
     assert "sm_90a has no shared memory of 99 KB: it can be set to 0, 8, 16" in capsys.readouterr().err
     assert main(["static", "v1", "--carveout", "64"]) == Exit.UNUSABLE_INPUT
     assert "--carveout is for files of machine code" in capsys.readouterr().err
+
+
+def test_kernels_of_a_report_are_selected_and_have_the_reports_own_signature(
+    made_reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = made_reports / "ncar/MW_DivToMult.ncu-rep"
+    whole = examine_files([report]).functions
+    chosen = examine_files([report], kernel="set_halo").functions
+    assert 0 < len(chosen) < len(whole)
+    assert chosen == tuple(one for one in whole if "set_halo" in one.function)
+    assert main(["static", str(report), "--kernel", "softmax"]) == Exit.UNUSABLE_INPUT
+    assert "there are compute_tendencies_x_279_gpu" in capsys.readouterr().err
+    long = replace(chosen[0], signature="k(" + "int, " * 200 + "int)")
+    document = CodeFilesDocument((long,), {})
+    notes = [str(one) for block in document.blocks() if isinstance(block, Notes) for one in block.lines]
+    (short,) = (words for words in notes if "k(" in words)
+    assert len(short) == 301
+    assert short.endswith("…")
 
 
 @needs_sass
