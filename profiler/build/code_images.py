@@ -49,6 +49,7 @@ _SHARED_SCRATCH = 0x32
 _MAX_THREADS, _REQUIRED_THREADS = 0x05, 0x10  # __launch_bounds__ or .maxntid of PTX; .reqntid
 _INDIRECT_TARGETS = 0x34  # of each indirect jump: its offset, 0, how many targets, their offsets
 _CLUSTER, _MAX_CLUSTER = 0x3D, 0x3F  # __cluster_dims__ or .reqnctapercluster of PTX; .maxclusterrank
+MOST_FOLLOWED_BYTES = 200_000  # of a file's code, whose addresses are followed unasked: 120 KB took 1.5 s
 CODE_FILES = (".cubin", ".so", ".fatbin", ".o", ".ptx")
 # Of PTX: a stub has a target and no function.
 _TARGET = re.compile(rb"^\s*\.target\s+sm_(\w+)", re.MULTILINE)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from profiler.build.code_images import (
     CODE_FILES,
+    MOST_FOLLOWED_BYTES,
     CodeImage,
     ImageFunction,
     architectures,
@@ -89,7 +90,6 @@ _REPORTS = (".ncu-rep", ".ncu-repz")
 _MOST_CODE_BYTES = 4_000_000
 _MOST_NAMES = 10  # of functions with one thing not known, and with their parameters
 _MOST_CHARACTERS = 300  # of a name with parameters, unasked: those of CUTLASS have thousands
-_MOST_FOLLOWED_BYTES = 200_000  # of code whose addresses are followed unasked: 120 KB took 1.5 s
 _MOST_LINES = 3  # of a function whose accesses cost too much, unasked
 
 
@@ -623,7 +623,7 @@ def examine_binary(
         why = ""
         if size > _MOST_CODE_BYTES and not with_lines:
             why = f"{size / 1e6:.0f} MB of machine code are disassembled only with --lines"
-        are_followed = followed <= _MOST_FOLLOWED_BYTES or with_lines or with_swizzle
+        are_followed = followed <= MOST_FOLLOWED_BYTES or with_lines or with_swizzle
         search = _FileQuestions(asked or AskedLaunch(), triton, why, are_followed, with_swizzle)
         functions: list[CodeFunction] = []
         for image in read_images(path):

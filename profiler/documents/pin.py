@@ -45,6 +45,9 @@ class PinDocument(Document):
             lines.append(", ".join(f"{count:,} {what}" for what, count in counts.items() if count))
         if unread := sum(one.loops is None for one in result.functions):
             lines.append(f"not pinned: spills and opcodes of {unread:,}, which nvdisasm cannot read")
+        if unfollowed := result.unfollowed:
+            why = "over 200 KB of code in a file, or the size of a block is not known"
+            lines.append(f"not pinned: what accesses to memory cost, kernels: {unfollowed:,} ({why})")
         return lines
 
     def rows(self) -> list[tuple[object, ...]]:
@@ -77,6 +80,7 @@ class PinDocument(Document):
             "lock": str(self.result.lock),
             "functions": len(self.result.functions),
             "unread": sum(one.loops is None for one in self.result.functions),
+            "unfollowed": self.result.unfollowed,
             "bytes": self.result.text_bytes,
             "before": changes
             and {
@@ -115,7 +119,8 @@ def pin_library(
 
     LIB is a cubin, object, library, fat binary, wheel, or a folder of these. The lock is a text file for your
     repository: a line for each function and architecture with its registers, stack, shared memory, spills and
-    opcodes by how many loops they are in, and a hash of its code. It is the same on every machine.
+    opcodes by how many loops they are in, and a hash of its code; of files of at most 200 KB also what
+    accesses to memory cost in excess. It is the same on every machine.
 
     `pin LIB --kernel NAME --reason WHY` accepts what became of some kernels: the others stay as they are
     pinned. The reason stays in the lock, and the gate lists it, until the code of the kernel changes.

@@ -7,6 +7,7 @@ of a path: two runs on one library write the same bytes on any machine.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -14,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from profiler.build.code_images import MOST_FOLLOWED_BYTES
 from profiler.build.kernel_names import function_name, stable_name, without_lambda_numbers
 from profiler.build.occupancy import own_shared_bytes
 from profiler.build.triton_facts import triton_facts
@@ -37,6 +39,26 @@ class AcceptedChange(NamedTuple):
     concept: str
 
 
+class AccessCost(NamedTuple):
+    """Accesses to one kind of memory at one loop depth whose addresses are known."""
+
+    places: int  # in the code
+    cost: float  # wavefronts or sectors of a warp's request, at least, all of them together
+    excess: float  # of these, more than the bytes that lanes name fill
+
+
+NO_ACCESSES = AccessCost(0, 0, 0)
+
+
+class AccessFacts(NamedTuple):
+    """What accesses to memory cost in a kernel that nobody launched: [0] in no loop, [1] in one, …"""
+
+    block: tuple[int, int, int]  # the threads along x, y and z that it is for
+    shared: tuple[AccessCost, ...]  # in wavefronts
+    sectors: tuple[AccessCost, ...]  # of global memory
+    unknown: tuple[int, ...]  # accesses whose addresses are not known
+
+
 @dataclass(frozen=True)
 class PinnedFunction:
     """What a lock says of one function; of several of one name the smaller stand first."""
@@ -56,6 +78,7 @@ class PinnedFunction:
     accepted: tuple[AcceptedChange, ...] = ()
     cluster: tuple[int, ...] = ()  # blocks of a cluster: x, y and z, or at most so many; () of none
     dynamic_shared_bytes: int | None = None  # of a block, by Triton's JSON file; None where nothing says so
+    accesses: AccessFacts | None = None  # None where its addresses are not followed
 
     @property
     def short_name(self) -> str:
@@ -93,6 +116,8 @@ class ReadFunction:
 
     pinned: PinnedFunction
     function: BinaryFunction | None = None  # None of a lock
+    library: Path | None = None  # what was read
+    is_small: bool = False  # whether the addresses of its file are followed unasked
 
 
 def pinned_of(
@@ -105,6 +130,10 @@ def pinned_of(
     """
     hashes = {(one.arch, one.code): one.unscheduled for one in known}
     triton = cache(lambda file: triton_facts(path / file))
+    sizes = Counter[str]()
+    functions = list(functions)
+    for function in functions:
+        sizes[function.file] += len(function.code.code)
     found = []
     for function in functions:
         code = function.code
@@ -128,7 +157,8 @@ def pinned_of(
             cluster=code.cluster,
             dynamic_shared_bytes=launch.shared_bytes if launch else None,
         )
-        found.append(ReadFunction(pinned, function))
+        is_small = sizes[function.file] <= MOST_FOLLOWED_BYTES
+        found.append(ReadFunction(pinned, function, path, is_small))
     return sorted(found, key=lambda one: one.pinned.rank)
 
 
@@ -279,6 +309,8 @@ def _record(one: PinnedFunction) -> dict[str, object]:
         record[name] = list(loops.spills) or None
         record["in_innermost"] = loops.inner_spills or None
         record["opcodes"] = list(loops.opcodes)
+    if one.accesses is not None:
+        record["accesses"] = {name: value for name, value in one.accesses._asdict().items() if value}
     if one.accepted:
         record["accepted"] = [change._asdict() for change in one.accepted]
     return {key: value for key, value in record.items() if value is not None}
@@ -347,4 +379,23 @@ def _pinned(record: Mapping[str, Any]) -> PinnedFunction:
         ),
         tuple(_whole(blocks) for blocks in record.get("cluster", ())),
         dynamic_shared,
+        _accesses(record["accesses"]) if "accesses" in record else None,
     )
+
+
+def _accesses(record: Mapping[str, Any]) -> AccessFacts:
+    shared, sectors = (
+        tuple(
+            AccessCost(_whole(places), _amount(cost), _amount(excess))
+            for places, cost, excess in record.get(name, ())
+        )
+        for name in ("shared", "sectors")
+    )
+    x, y, z = (_whole(size, 1) for size in record["block"])
+    return AccessFacts((x, y, z), shared, sectors, tuple(map(_whole, record.get("unknown", ()))))
+
+
+def _amount(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LARGEST:
+        raise ValueError(f"{value!r} is no number from 0")
+    return value

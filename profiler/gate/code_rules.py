@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from profiler.build.occupancy import Occupancy, no_block_words, occupancy
 from profiler.evidence.gpu_arch import find_architecture
 from profiler.evidence.opcodes import is_matrix_multiply
-from profiler.gate.code_lock import PinnedFunction
+from profiler.gate.code_lock import NO_ACCESSES, AccessCost, AccessFacts, PinnedFunction
 from profiler.sass.loop_facts import LoopFacts
 from profiler.statistics.verdict import Verdict
 
@@ -23,6 +23,9 @@ _NARROWER = 0.9  # the mean width of accesses becomes less than this share of wh
 _EQUAL_BYTES = 0.12  # how far the bytes of both sides may lie apart where they move the same
 SPILLS, REGISTERS, STACK, SHARED = "spills", "registers", "stack", "shared memory"
 MATRICES, WIDTH, CLUSTER = "matrix instructions", "memory width", "cluster"
+CONFLICTS, SECTORS, ADDRESSES = "bank conflicts", "excess sectors", "addresses"
+_EQUAL_EXCESS = 0.011  # of a sum that a lock rounds to two digits
+_EQUAL_SHARE = 1e-3
 
 
 class CodeFinding(NamedTuple):
@@ -50,6 +53,8 @@ def judge_function(a: PinnedFunction, b: PinnedFunction) -> Iterator[CodeFinding
     if a.cluster != b.cluster:
         line = f"blocks of a cluster: {_cluster(a)} → {_cluster(b)}; whether it still fits is not known"
         yield CodeFinding(CLUSTER, Verdict.UNCLEAR, line)
+    has_more_spills = any(one.verdict is not Verdict.BETTER for one in spills)
+    yield from _accesses(a, b, is_said=has_more_spills)
     if a.loops is None or b.loops is None:
         if a.unscheduled != b.unscheduled:
             side = "in the lock" if a.loops is None else "now"
@@ -240,9 +245,88 @@ def _widths(a: LoopFacts, b: LoopFacts) -> Iterator[CodeFinding]:
                 verdict = Verdict.WORSE
             elif ratio > 1 and not is_same_work:
                 verdict = Verdict.CHANGED
-            where = f"in {depth} loop{'s' * (depth > 1)}" if depth else "outside loops"
-            line = f"{base} {where}: {_width_words(was[base])} a thread → {_width_words(now[base])}"
+            line = f"{base} {_where(depth)}: {_width_words(was[base])} a thread → {_width_words(now[base])}"
             yield CodeFinding(WIDTH, verdict, line, ratio - 1)
+
+
+def _accesses(a: PinnedFunction, b: PinnedFunction, *, is_said: bool) -> Iterator[CodeFinding]:
+    """What accesses cost in excess, and how many are not known; nothing where a lock does not say it.
+
+    is_said: whether more spills are, out of which addresses come that nobody knows.
+    """
+    was, now = a.accesses, b.accesses
+    if was is None:
+        return
+    if now is None:
+        yield CodeFinding(ADDRESSES, Verdict.MISSING, "what its accesses to memory cost is known no more")
+        return
+    unknown = [sum(side.unknown) for side in (was, now)]
+    doubts = ["", ""]
+    if was.block != now.block:
+        doubts = [f"for blocks of {_block(now)} threads instead of {_block(was)}"] * 2
+    elif unknown[0] != unknown[1]:
+        doubts[unknown[1] > unknown[0]] = f"accesses that are not known: {unknown[0]} → {unknown[1]}"
+    yield from _excess(CONFLICTS, "wavefronts in excess", was.shared, now.shared, *doubts)
+    yield from _excess(SECTORS, "sectors in excess", was.sectors, now.sectors, *doubts)
+    totals = [
+        count + sum(one.places for one in (*side.shared, *side.sectors))
+        for count, side in zip(unknown, (was, now), strict=True)
+    ]
+    shares = [count / max(total, 1) for count, total in zip(unknown, totals, strict=True)]
+    if not is_said and unknown[1] > unknown[0] and shares[1] > shares[0] + _EQUAL_SHARE:
+        words = [f"{count} of {total}" for count, total in zip(unknown, totals, strict=True)]
+        line = f"accesses whose addresses are not known: {' → '.join(words)}"
+        yield CodeFinding(ADDRESSES, Verdict.UNCLEAR, line)
+
+
+def _block(facts: AccessFacts) -> str:
+    return " × ".join(map(str, facts.block))
+
+
+def _excess(
+    concept: str,
+    what: str,
+    a: Sequence[AccessCost],
+    b: Sequence[AccessCost],
+    doubt_of_more: str,
+    doubt_of_less: str,
+) -> Iterator[CodeFinding]:
+    """The deepest loops in which the excess differs decide: more of each access there is worse.
+
+    Doubts: why more, or less, of it may be no change; "" where nothing speaks for that.
+    """
+    for depth in reversed(range(max(len(a), len(b)))):
+        was, now = (side[depth] if depth < len(side) else NO_ACCESSES for side in (a, b))
+        if abs(now.excess - was.excess) < _EQUAL_EXCESS:
+            continue
+        compared = (was, now) if was.places and now.places else (_sum(a), _sum(b))
+        shares = [side.excess / side.cost if side.cost else 0 for side in compared]
+        line = f"{what} {_where(depth)}: {_cost_words(was)} → {_cost_words(now)}"
+        is_more = now.excess > was.excess
+        moved = shares[1] - shares[0] if is_more else shares[0] - shares[1]
+        verdict = Verdict.WORSE if is_more else Verdict.BETTER
+        if moved < _EQUAL_SHARE:  # unrolled, or other accesses beside it
+            verdict = Verdict.UNCLEAR if is_more and moved < -_EQUAL_SHARE else Verdict.CHANGED
+            line += "; no more of each request" if is_more else "; no less of each request"
+        elif is_more and not depth:
+            verdict, line = Verdict.UNCLEAR, f"{line}; how often they run is not known"
+        elif doubt := doubt_of_more if is_more else doubt_of_less:
+            verdict, line = Verdict.UNCLEAR, f"{line}; {doubt}"
+        yield CodeFinding(concept, verdict, line, _share(was.excess, now.excess))
+        return
+
+
+def _sum(costs: Sequence[AccessCost]) -> AccessCost:
+    return AccessCost(*(sum(numbers) for numbers in zip(*costs, strict=True))) if costs else NO_ACCESSES
+
+
+def _cost_words(one: AccessCost) -> str:
+    accesses = f"{one.places} access{'es' * (one.places != 1)}"
+    return f"{one.excess:.4g} of {one.cost:.4g} in {accesses}" if one.places else "no access"
+
+
+def _where(depth: int) -> str:
+    return f"in {depth} loop{'s' * (depth > 1)}" if depth else "outside loops"
 
 
 def _width_words(widths: Mapping[int, int]) -> str:

@@ -120,12 +120,42 @@ def changes_of(a: Sequence[ReadFunction], b: Sequence[ReadFunction]) -> LibraryC
             same.append(pair)
         else:
             changed.append((pair.a, pair.b))
-    olds = with_loops([one for one, _ in changed])
-    news = with_loops([one for _, one in changed], olds)
+    old_code, new_code = [one for one, _ in changed], [one for _, one in changed]
+    olds = with_loops(old_code)
+    news = with_loops(new_code, olds)
+    olds = _with_accesses(old_code, olds, [one.is_small for one in old_code])
+    news = [_taken_over(old, now) for old, now in zip(olds, news, strict=True)]
+    news = _with_accesses(new_code, news, [old.accesses is not None for old in olds])
     judged = tuple(
         JudgedFunction(old, now, tuple(judge_function(old, now))) for old, now in zip(olds, news, strict=True)
     )
     return LibraryChanges(tuple(same), judged, tuple(new), tuple(gone))
+
+
+def _taken_over(old: PinnedFunction, now: PinnedFunction) -> PinnedFunction:
+    """The function with what its accesses cost, where that was found for the same instructions."""
+    is_equal = (old.unscheduled, old.max_threads) == (now.unscheduled, now.max_threads)
+    return replace(now, accesses=old.accesses) if is_equal and now.accesses is None else now
+
+
+def _with_accesses(
+    read: Sequence[ReadFunction], pinned: Sequence[PinnedFunction], are_wanted: Iterable[bool]
+) -> list[PinnedFunction]:
+    """The functions with what the accesses cost of those that are wanted, are there and do not have it."""
+    wanted = [
+        place
+        for place, (one, own, is_wanted) in enumerate(zip(read, pinned, are_wanted, strict=True))
+        if is_wanted and one.function and own.is_kernel and own.accesses is None
+    ]
+    if not wanted:
+        return list(pinned)
+    # Here: the model takes long to load, and most gates find everything as it was.
+    from profiler.gate.followed_accesses import follow_accesses
+
+    found = list(pinned)
+    for place, facts in zip(wanted, follow_accesses([read[place] for place in wanted]), strict=True):
+        found[place] = replace(found[place], accesses=facts)
+    return found
 
 
 class PinResult(NamedTuple):
@@ -135,6 +165,11 @@ class PinResult(NamedTuple):
     functions: tuple[PinnedFunction, ...]  # all of the lock
     changes: LibraryChanges | None  # against the lock that was there; None where there was none
     text_bytes: int
+
+    @property
+    def unfollowed(self) -> int:
+        """Kernels of which nobody knows what accesses to memory cost."""
+        return sum(one.is_kernel and one.accesses is None for one in self.functions)
 
 
 def pin_library(
@@ -158,7 +193,7 @@ def pin_library(
     now = read_library(library, arch=arch, kernel=kernel, known=before)
     known = [one.pinned for one in before]
     chosen = list(_selected(before, arch, kernel))
-    functions = with_loops(now, known)
+    functions = _with_accesses(now, with_loops(now, known), [one.is_small for one in now])
     changes = changes_of(chosen, [ReadFunction(one) for one in functions]) if before else None
     accepted = _accepted(changes, reason) if changes else {}
     replaced = {id(one) for one in (chosen if kernel or arch else before)}

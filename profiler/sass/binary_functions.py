@@ -6,7 +6,7 @@ import struct
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -104,6 +104,19 @@ def read_functions_of(path: Path) -> list[BinaryFunction]:
     if not functions:
         raise CannotJudge(f"{path} holds no function in machine code")
     return functions
+
+
+def images_of(path: Path, labels: Collection[str]) -> Iterator[tuple[str, CodeImage]]:
+    """The images of some files of a binary, by the label that its functions have.
+
+    Raises BuildFailed as read_functions_of does.
+    """
+    with _BinaryFiles(path) as files:
+        for label in files.labels:
+            if label in labels:
+                for stored in files.images(label):
+                    yield label, stored.image()
+                files.close(label)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from profiler.build.code_images import FunctionBytes
 from profiler.errors import ProfilerError
 from profiler.gate.code_lock import (
     AcceptedChange,
+    AccessCost,
+    AccessFacts,
     PinnedFunction,
     ReadFunction,
     lock_text,
@@ -43,6 +46,17 @@ def pinned(name: str = "attend", **values: object) -> PinnedFunction:
     return replace(known, **values)  # type: ignore[arg-type]
 
 
+def accesses(
+    shared: Sequence[tuple[int, float, float]] = (),
+    sectors: Sequence[tuple[int, float, float]] = (),
+    unknown: Sequence[int] = (),
+    block: tuple[int, int, int] = (256, 1, 1),
+) -> AccessFacts:
+    """What accesses cost, by loop depth: places in the code, cost, excess."""
+    costs = (tuple(AccessCost(*one) for one in side) for side in (shared, sectors))
+    return AccessFacts(block, *costs, tuple(unknown))
+
+
 def _binary(name: str, code: bytes, **values: object) -> BinaryFunction:
     of_file = FunctionBytes(code, None, 0, 0, 128, relocations=((0, f"{name}_table"),))
     function = BinaryFunction("a/b.so", "sm_90a", name, True, 40, 0, 0, 128, of_file)
@@ -54,7 +68,9 @@ def test_a_lock_says_again_what_was_written(tmp_path: Path) -> None:
         pinned(),
         pinned("clustered", cluster=(4, 1, 1)),
         pinned("device", is_kernel=False, registers=None, stack_bytes=None, max_threads=None),
+        pinned("followed", accesses=accesses(shared=[(4, 8, 0), (2, 66.5, 62.25)], unknown=[0, 1])),
         pinned("local", loops=LoopFacts(({"LDL.32": 4},), (4,), 0, is_marked=False)),
+        pinned("nothing_to_follow", accesses=AccessFacts((32, 4, 1), (), (), ())),
         pinned("triton", dynamic_shared_bytes=49152),
         pinned("triton_without_any", dynamic_shared_bytes=0),
         pinned("unread", loops=None, shared_spill_bytes=8192),
@@ -142,6 +158,9 @@ def test_a_function_is_paired_by_name_then_by_code_then_without_the_numbers_of_l
     }
 
 
+_FOLLOWED = lock_text([pinned(accesses=accesses(shared=[(2, 8, 4.5)]))])
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -155,6 +174,11 @@ def test_a_function_is_paired_by_name_then_by_code_then_without_the_numbers_of_l
         (lock_text([pinned()]).replace('"LDG.128":2', '"LDG.128":0'), "0 is no whole number from 1"),
         (lock_text([pinned()]).replace('"stack":16', '"stack":-1'), "-1 is no whole number from 0"),
         (lock_text([pinned()]).replace('"stack":16', '"stack":true'), "True is no whole number from 0"),
+        (_FOLLOWED.replace("[256,1,1]", "[256,1]"), "is no lock"),
+        (_FOLLOWED.replace("[256,1,1]", "[256,1,0]"), "0 is no whole number from 1"),
+        (_FOLLOWED.replace("[2,8,4.5]", "[2,8]"), "is no lock"),
+        (_FOLLOWED.replace("[2,8,4.5]", "[2,8,-1]"), "-1 is no number from 0"),
+        (_FOLLOWED.replace("[2,8,4.5]", "[2,8,NaN]"), "nan is no number from 0"),
         ("[" * 100_000, "is no lock"),
         ("\udcff", "it is no text"),
     ],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.gate.code_lock import PinnedFunction
+from profiler.gate.code_lock import AccessFacts, PinnedFunction
 from profiler.gate.code_rules import judge_function
 from profiler.sass.loop_facts import LoopFacts
 from profiler.statistics.verdict import Verdict
-from tests.gate.test_code_lock import pinned
+from tests.gate.test_code_lock import accesses, pinned
 
 WORSE, BETTER, UNCLEAR, CHANGED = Verdict.WORSE, Verdict.BETTER, Verdict.UNCLEAR, Verdict.CHANGED
 
@@ -153,3 +153,93 @@ def test_another_cluster_is_unclear_though_its_code_is_equal() -> None:
     assert "none → 2 × 1 × 1" in one.line
     assert not pinned().is_same(pinned(cluster=(2, 1, 1)))
     assert not list(judge_function(pinned(cluster=(2, 1, 1)), pinned(cluster=(2, 1, 1))))
+
+
+def _shared(*costs: tuple[int, float, float], unknown: int = 0, threads: int = 256) -> AccessFacts:
+    return accesses(shared=costs, unknown=[unknown], block=(threads, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "found"),
+    [
+        (_shared((0, 0, 0), (8, 8, 0)), _shared((0, 0, 0), (8, 132, 124)), {"bank conflicts": WORSE}),
+        (_shared((0, 0, 0), (8, 132, 124)), _shared((0, 0, 0), (8, 8, 0)), {"bank conflicts": BETTER}),
+        (_shared((8, 8, 0)), _shared((8, 16, 8)), {"bank conflicts": UNCLEAR}),  # outside loops
+        (_shared((8, 16, 8)), _shared((8, 8, 0)), {"bank conflicts": BETTER}),
+        (_shared((8, 16, 8)), _shared((8, 16, 8)), {}),
+        (_shared((8, 16, 8)), _shared((8, 16.004, 8.004)), {}),  # of paths that differ
+        (_shared(), _shared((0, 0, 0), (2, 4, 2)), {"bank conflicts": WORSE}),
+        # Unrolled: twice the accesses, each as it was; and back.
+        (_shared((0, 0, 0), (4, 8, 4)), _shared((0, 0, 0), (8, 16, 8)), {"bank conflicts": CHANGED}),
+        (_shared((0, 0, 0), (8, 16, 8)), _shared((0, 0, 0), (4, 8, 4)), {"bank conflicts": CHANGED}),
+        # A loop that was unrolled away is one again.
+        (
+            _shared((0, 0, 0), (8, 16, 8)),
+            _shared((0, 0, 0), (0, 0, 0), (1, 2, 1)),
+            {"bank conflicts": CHANGED},
+        ),
+        # More of it among many more accesses that have none.
+        (_shared((0, 0, 0), (4, 8, 4)), _shared((0, 0, 0), (40, 48, 8)), {"bank conflicts": UNCLEAR}),
+        # The deepest loops that differ decide.
+        (
+            _shared((0, 0, 0), (2, 2, 0), (2, 8, 6)),
+            _shared((0, 0, 0), (2, 8, 6), (2, 2, 0)),
+            {"bank conflicts": BETTER},
+        ),
+        # What was not known may have been so before; what is not known now may be as it was.
+        (
+            _shared((0, 0, 0), (2, 2, 0), unknown=1),
+            _shared((0, 0, 0), (3, 10, 6)),
+            {"bank conflicts": UNCLEAR},
+        ),
+        (
+            _shared((0, 0, 0), (3, 10, 6)),
+            _shared((0, 0, 0), (2, 2, 0), unknown=1),
+            {"bank conflicts": UNCLEAR, "addresses": UNCLEAR},
+        ),
+        (
+            _shared((0, 0, 0), (3, 10, 6)),
+            _shared((0, 0, 0), (3, 12, 8), unknown=1),
+            {"bank conflicts": WORSE, "addresses": UNCLEAR},
+        ),
+        (_shared((2, 2, 0), unknown=1), _shared((4, 4, 0), unknown=2), {}),
+        (_shared((2, 2, 0), unknown=2), _shared((2, 2, 0), unknown=1), {}),
+        # Another block has other warps.
+        (
+            _shared((0, 0, 0), (8, 8, 0)),
+            _shared((0, 0, 0), (8, 16, 8), threads=128),
+            {"bank conflicts": UNCLEAR},
+        ),
+        (
+            accesses(sectors=[(0, 0, 0), (4, 16, 0)]),
+            accesses(sectors=[(0, 0, 0), (4, 64, 48)]),
+            {"excess sectors": WORSE},
+        ),
+        (None, _shared((0, 0, 0), (8, 132, 124)), {}),  # an older lock, or a large library
+        (None, None, {}),
+        (_shared(), None, {"addresses": Verdict.MISSING}),
+    ],
+)
+def test_more_excess_of_each_request_is_worse_in_loops(
+    a: AccessFacts | None, b: AccessFacts | None, found: dict[str, Verdict]
+) -> None:
+    assert _verdicts(pinned(accesses=a), pinned(accesses=b)) == found
+
+
+def test_words_say_where_the_excess_is_and_in_how_many_accesses() -> None:
+    (one,) = judge_function(
+        pinned(accesses=_shared((0, 0, 0), (8, 8, 0))),
+        pinned(accesses=_shared((0, 0, 0), (8, 132, 124.25), threads=128)),
+    )
+    assert one.line == (
+        "wavefronts in excess in 1 loop: 0 of 8 in 8 accesses → 124.2 of 132 in 8 accesses; "
+        "for blocks of 128 × 1 × 1 threads instead of 256 × 1 × 1"
+    )
+
+
+def test_addresses_that_are_not_known_because_they_were_spilled_are_said_as_spills() -> None:
+    a, b = _shared((2, 2, 0)), _shared((1, 1, 0), unknown=1)
+    spilling = pinned(loops=_loops(0, 4, inner=4), accesses=b)
+    assert _verdicts(pinned(loops=_loops(), accesses=a), spilling) == {"spills": WORSE}
+    less = pinned(loops=_loops(0, 8, inner=8), accesses=a)
+    assert _verdicts(less, spilling) == {"spills": BETTER, "addresses": UNCLEAR}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +15,8 @@ import profiler
 from profiler.build.toolchain import require_tool
 from profiler.cli import main
 from profiler.errors import Exit
+from profiler.gate import code_lock, followed_accesses
+from profiler.gate.code_lock import AccessFacts, ReadFunction
 from profiler.sass.binary_functions import read_functions_of
 from tests.toolchain import needs_sass
 
@@ -338,3 +342,81 @@ def test_dynamic_shared_memory_of_a_folder_of_triton_s_counts_for_the_blocks_tha
     )
     (folder / "attend.json").unlink()
     assert main(["gate", "cache/"]) == Exit.UNJUDGED
+
+
+_TURN = r"""
+extern "C" {
+__global__ void __launch_bounds__(256) turn(const float *a, float *o, int n) {
+  __shared__ float t[32][PAD];
+  int x = threadIdx.x & 31, y = threadIdx.x >> 5;
+  float s = 0;
+#pragma unroll 1
+  for (int k = 0; k < n; k++) {
+    for (int i = 0; i < 4; i++) t[y + 8 * i][x] = a[(k * 32 + y + 8 * i) * 32 + x];
+    __syncthreads();
+    for (int i = 0; i < 4; i++) s += t[x][y + 8 * i];
+    __syncthreads();
+  }
+  o[threadIdx.x] = s;
+}
+__global__ void __launch_bounds__(256) scatter(const float *a, float *o, const int *at) {
+  o[(PAD == 33 ? 1 : 4) * threadIdx.x] = a[at[threadIdx.x]];
+}
+__global__ void any(float *x) { x[threadIdx.x] *= 2.f; }
+}
+"""
+
+
+@needs_sass
+def test_a_pad_that_is_taken_away_gives_conflicts_in_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(_TURN)
+    nvcc = [str(require_tool("nvcc").path), "-arch=sm_90a", "-cubin", "k.cu"]
+    for name, pad in (("old.cubin", 33), ("new.cubin", 32)):
+        subprocess.run([*nvcc, "-o", name, f"-DPAD={pad}"], check=True)
+    followed: list[list[str]] = []
+    follow = followed_accesses.follow_accesses
+
+    def noted(functions: Sequence[ReadFunction]) -> list[AccessFacts | None]:
+        followed.append([one.pinned.name for one in functions])
+        return follow(functions)
+
+    monkeypatch.setattr(followed_accesses, "follow_accesses", noted)
+    assert main(["pin", "old.cubin"]) == Exit.PASS
+    assert "cost, kernels: 1 (over 200 KB of code in a file, or the size" in capsys.readouterr().out
+    lock = Path("kernels.lock").read_text()
+    records = {one["name"]: one for one in json.loads(lock)["functions"]}
+    assert "accesses" not in records["any"]
+    assert records["turn"]["accesses"]["shared"] == [[0, 0, 0], [8, 8, 0]]
+    assert records["scatter"]["accesses"]["unknown"] == [1]
+    assert main(["pin", "old.cubin"]) == Exit.PASS
+    assert Path("kernels.lock").read_text() == lock
+    followed.clear()
+    assert main(["gate", "old.cubin"]) == Exit.PASS
+    assert not followed
+    capsys.readouterr()
+    assert main(["gate", "new.cubin", "--json"]) == Exit.REGRESSION
+    found = {
+        (one["kernel"], one["concept"]): (one["outcome"], one["line"])
+        for one in json.loads(capsys.readouterr().out)["findings"]
+    }
+    assert found["turn", "bank conflicts"] == (
+        "failed",
+        "wavefronts in excess in 1 loop: 0 of 8 in 8 accesses → 124 of 132 in 8 accesses",
+    )
+    assert found["scatter", "excess sectors"][0] == "unjudged"
+    assert followed == [["scatter", "turn"]]  # what changed, of the new build alone
+    with zipfile.ZipFile("k.whl", "w") as wheel:
+        wheel.write("new.cubin", "k/new.cubin")
+    assert main(["pin", "k.whl", "--lock", "wheel.lock"]) == Exit.PASS
+    assert main(["pin", "new.cubin", "--lock", "new.lock"]) == Exit.PASS
+    assert Path("wheel.lock").read_text() == Path("new.lock").read_text()
+    # A lock without them, of a large library or an older version, judges without them.
+    monkeypatch.setattr(code_lock, "MOST_FOLLOWED_BYTES", 0)
+    assert main(["pin", "old.cubin", "--lock", "large.lock"]) == Exit.PASS
+    assert '"accesses"' not in Path("large.lock").read_text()
+    assert main(["gate", "new.cubin", "--lock", "large.lock"]) == Exit.PASS
+    assert main(["gate", "new.cubin", "--baseline", "old.cubin"]) == Exit.PASS
+    assert main(["gate", "new.cubin"]) == Exit.REGRESSION  # the lock has them
