@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from tests.conftest import ROOT
+
+T = TypeVar("T")
 
 
 def environment(data: Path) -> dict[str, str]:
@@ -24,6 +26,12 @@ def environment(data: Path) -> dict[str, str]:
 def command(*options: str) -> list[str]:
     """The command that starts a server."""
     return [sys.executable, "-m", "profiler", "mcp", *options]
+
+
+def in_own_thread(function: Callable[[], Awaitable[T]]) -> T:
+    """What an asynchronous function returns. The thread of the tests may have a loop of the browser's."""
+    with start_blocking_portal() as portal:
+        return portal.call(function)
 
 
 class Asked:

@@ -27,7 +27,7 @@ from mcp.client.streamable_http import streamable_http_client
 from profiler.agents.roots import Roots
 from profiler.agents.toolset import READING
 from profiler.agents.worker_pool import WorkerPool
-from tests.agents.clients import Session, command, environment, session
+from tests.agents.clients import Session, command, environment, in_own_thread, session
 from tests.conftest import REPORTS, ROOT
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
@@ -228,7 +228,7 @@ def test_two_clients_at_once_over_http_and_no_foreign_page(committed_data: Path,
         async def both() -> list[str]:
             return list(await asyncio.gather(ask("v2d_a"), ask("example-join/after")))
 
-        assert anyio.run(both) == ["attention/v2d_a", "example-join/after"]
+        assert in_own_thread(both) == ["attention/v2d_a", "example-join/after"]
         assert _status(address, {"Origin": "http://evil.example"}) == 403
         assert _status(address, {"Origin": f"http://127.0.0.1:{port + 1}"}) == 403
         assert _status(address, {"Host": "evil.example"}) == 421
@@ -361,7 +361,7 @@ def test_the_process_of_a_call_that_takes_too_long_is_gone(committed_data: Path,
         await pool.close()
         return [slow, quick]
 
-    slow, quick = anyio.run(run)
+    slow, quick = in_own_thread(run)
     assert "no answer within 0.05 s" in slow["error"]
     assert "error" not in quick, "another process answers"
 
@@ -384,7 +384,7 @@ def test_the_first_process_is_started_before_there_is_a_loop_to_wait_in(
         await pool.close()
         return reply
 
-    assert "answer" in anyio.run(run)
+    assert "answer" in in_own_thread(run)
     assert set(_children(os.getpid())) <= before
 
 
