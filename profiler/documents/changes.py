@@ -284,7 +284,13 @@ def code_changes(
     if (build is None) is not (output is None):
         raise UnknownName("build and output belong together: the command, and what it makes")
     if build is None and store_opener is not None and (names := _stored(old, new)):
-        return _stored_changes(names, arch, kernel, ChangeKind(allow or "same"), top, store_opener)
+        if code:
+            raise UnknownName(
+                f"--code needs two files: `profiler sass {names[0]} {names[1]}` aligns this code"
+            )
+        document = _stored_changes(names, arch, kernel, store_opener)
+        times = _stored_times(document.changes, store_opener()) if results else ()
+        return replace(document, allowed=ChangeKind(allow or "same"), top=top, results=times)
     if build is None or output is None:
         changes = compare_binaries(_path(old), _path(new), arch=arch, is_selected=is_selected)
     else:
@@ -310,12 +316,7 @@ def _stored(old: Subject, new: Subject) -> tuple[str, str] | None:
 
 
 def _stored_changes(
-    names: tuple[str, str],
-    arch: str | None,
-    kernel: str | None,
-    allowed: ChangeKind,
-    top: int | None,
-    store_opener: StoreOpener,
+    names: tuple[str, str], arch: str | None, kernel: str | None, store_opener: StoreOpener
 ) -> ChangesDocument:
     """The changes of code that runs and reports keep as text, or of a version that is built here."""
     for name in names:
@@ -339,7 +340,7 @@ def _stored_changes(
         f"{name}: {words}" for name, side in zip(names, sides, strict=True) if (words := side.origin.words)
     ]
     notes.append("only the text of the code is compared: not waits, stalls and resources")
-    return ChangesDocument(CodeChanges(*names, changes), allowed, top, notes=tuple(notes))
+    return ChangesDocument(CodeChanges(*names, changes), notes=tuple(notes))
 
 
 def _stored_times(changes: CodeChanges, store: Store) -> tuple[StoredTime, ...]:

@@ -172,6 +172,8 @@ def test_versions_and_reports_are_compared_by_the_text_of_their_code(
     assert main(["changes", *ncar]) == Exit.UNJUDGED
     assert "no SASS text" in capsys.readouterr().err
     assert main(["changes", "v2c_v5", "nonsense"]) == Exit.UNUSABLE_INPUT
+    assert main(["changes", "v2c_v4", "v2c_v5", "--code", "1"]) == Exit.UNUSABLE_INPUT
+    assert "profiler sass v2c_v4 v2c_v5" in capsys.readouterr().err
 
 
 @pytest.fixture
