@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("package",),
     ("errors", "statistics"),
     ("evidence",),
-    ("bundles", "reports"),
+    ("bundles", "reports", "timings"),
     ("catalog",),
     ("build",),
     ("emulator", "store"),

@@ -28,7 +28,7 @@ STAGING_FOLDER = "staging"
 MAX_FILES = 10_000  # of a bundle from elsewhere
 _IMPORTING = "import-"  # what an import stages; a collection stages under its run id
 _DELETED = "deleted-"  # what a deletion moved away to remove it
-_DIGITS = 8  # of the report's sha256 end an imported run's id, so that it is found without reading it
+DIGITS = 8  # of the report's sha256 end an imported run's id, so that it is found without reading it
 
 
 class Readable(Protocol):
@@ -48,7 +48,7 @@ class Writable(Protocol):
 def imported_run_id(created: datetime, family: str, version: str, sha256_hex: str) -> str:
     """The id of an imported report's run: when it was made, its labels at the import, its first digits."""
     stamp = created.astimezone(UTC).strftime("%Y%m%dT%H%M%S")
-    return f"{stamp}-{_plain(family)}-{_plain(version)}-{sha256_hex[:_DIGITS]}"
+    return f"{stamp}-{_plain(family)}-{_plain(version)}-{sha256_hex[:DIGITS]}"
 
 
 def imported_report_file(name: str, digest: str, size_bytes: int) -> ReportFile:
@@ -130,11 +130,11 @@ def check_arriving(run: Run, where: str) -> None:
             if other != path:
                 raise BadBundle(f"{where} names {path} and {other}, which are one on some systems")
     if run.kind == IMPORT and run.reports:
-        digests = {report.sha256[:_DIGITS] for report in run.reports}
-        if run.run_id[-_DIGITS:] not in digests:
+        digests = {report.sha256[:DIGITS] for report in run.reports}
+        if run.run_id[-DIGITS:] not in digests:
             raise BadBundle(f"{where}: the id {run.run_id} is of another report than it holds")
         labels = dict.fromkeys((result.family, result.version) for result in run.results)
-        digest = run.run_id[-_DIGITS:]
+        digest = run.run_id[-DIGITS:]
         if all(run.run_id != imported_run_id(run.created, *names, digest) for names in labels):
             own_id = imported_run_id(run.created, *next(iter(labels)), digest)
             raise BadBundle(
@@ -341,13 +341,13 @@ def imports_by_digest(run_ids: Iterable[str]) -> dict[str, list[str]]:
     """Run ids by their last digits, which in an imported run's id are the first of its report's sha256."""
     by_digest: dict[str, list[str]] = {}
     for run_id in sorted(run_ids):
-        by_digest.setdefault(run_id[-_DIGITS:], []).append(run_id)
+        by_digest.setdefault(run_id[-DIGITS:], []).append(run_id)
     return by_digest
 
 
 def find_import(root: Root, run_ids: Mapping[str, Sequence[str]], digest: str) -> str | None:
     """The imported run that holds the report with this sha256; `run_ids` as imports_by_digest gives them."""
-    for run_id in run_ids.get(digest[:_DIGITS], ()):
+    for run_id in run_ids.get(digest[:DIGITS], ()):
         try:
             run = load_run(root, run_id)
         except BadBundle:

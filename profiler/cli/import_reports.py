@@ -1,4 +1,4 @@
-"""`profiler import`: reports into the data folder, and what became of each file."""
+"""`profiler import`: reports and files of times into the data folder, and what became of each file."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def add(commands: Commands) -> None:
     """Add `import`."""
     command = commands.add_parser(
         "import",
-        help="import reports, CSVs, bundles and folders of them",
-        description="Import Nsight Compute reports (.ncu-rep), CSVs from ncu, bundles (folders or zips). "
+        help="import reports, benchmark times, bundles and folders of them",
+        description="Import Nsight Compute reports (.ncu-rep), CSVs from ncu, bundles (folders or zips), and "
+        "times: JSON of pytest-benchmark, Google Benchmark, NVBench (with its samples), TritonBench and "
+        "Helion, CSV of TritonBench and triton.testing, and any CSV whose columns you name. "
         "Of a cubin, object, library or wheel that is named, with --version, the static facts of each kernel "
         "are stored, for trends and gates without a GPU. "
         "By default the version is the file's name, and the family the nearest folder with a descriptive "
@@ -40,6 +42,24 @@ def add(commands: Commands) -> None:
             help=f"the {name} of these reports (bundles have their own)",
         )
     command.add_argument(
+        "--gpu", metavar="GPU", help="where times were measured that do not say, as nvidia-smi names it"
+    )
+    command.add_argument(
+        "--columns",
+        action="append",
+        default=[],
+        metavar="KEY=COLUMN",
+        help="the columns of a CSV of times: time=ms, workload=M+N, version, benchmark, gpu, commit, date",
+    )
+    command.add_argument(
+        "--time-unit", metavar="UNIT", help="ns, us, ms or s, where the columns' names do not end in it"
+    )
+    command.add_argument(
+        "--noise",
+        action="store_true",
+        help="these files of times are sessions of one unchanged build: 40 or more say what is noise",
+    )
+    command.add_argument(
         "--relabel",
         action="store_true",
         help="also give these labels to reports imported before, in one decision",
@@ -56,10 +76,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Import, and say what became of every file. One that is refused does not stop the others."""
     from profiler.reports.memory_limit import parse_size
     from profiler.reports.reader_client import start_reader
+    from profiler.timings.columns import parse_columns
 
+    columns = parse_columns(arguments.columns, arguments.time_unit)
     memory = arguments.reader_memory
     memory_bytes = None if memory is None else parse_size(memory, "--reader-memory")
-    if any(path.suffix.lower() not in (".csv", ".zip") for path in arguments.paths):
+    if any(path.suffix.lower() not in (".csv", ".json", ".zip") for path in arguments.paths):
         start_reader(memory_bytes)  # which takes as long as to load what imports
     from profiler.store.begin_import import import_paths
 
@@ -74,9 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
             keep_reader=False,
             progress=progress,
             read_code=_read_code,
+            columns=columns,
+            gpu=arguments.gpu,
+            are_noise=arguments.noise,
         )
     if not (summary.imported or summary.already or summary.refused):
-        raise ProfilerError("nothing to import there: no report (.ncu-rep, or CSV from ncu) and no bundle")
+        raise ProfilerError("nothing to import there: no report (.ncu-rep, or CSV from ncu), times or bundle")
     for line in _summary_lines(summary):
         print(line)
     complain(message for _, message in (*summary.warnings, *summary.refused))
@@ -94,9 +119,12 @@ def _read_code(path: Path) -> tuple[Facts, ...]:
 def _summary_lines(summary: ImportSummary) -> Iterator[str]:
     """What became of an import: a line a new run, then the counts."""
     for new in summary.imported:
-        launches = f"{new.launches} launch{'es' * (new.launches != 1)}"
-        kernels = f"static facts of {new.kernels} kernel{'s' * (new.kernels != 1)}"
-        yield f"{new.run_id}  {new.family}/{new.version}  {kernels if new.kernels else launches}"
+        content = f"{new.launches} launch{'es' * (new.launches != 1)}"
+        if new.kernels:
+            content = f"static facts of {new.kernels} kernel{'s' * (new.kernels != 1)}"
+        elif new.calls:
+            content = f"{new.calls:,} time{'s' * (new.calls != 1)}"
+        yield f"{new.run_id}  {new.family}/{new.version}  {content}"
     for duplicate in summary.already:
         if duplicate.from_other_file:
             yield f"{duplicate.path}: the same measurement as run {duplicate.run_id}, from another file"

@@ -62,7 +62,7 @@ def missing_floors(
                 length,
                 tuple(key.mode for key in lacking),
                 min(pairs[key._replace(driver="")] for key in lacking),
-                noise_command(version.rpartition("/")[2], workload),
+                noise_command(version.rpartition("/")[2], workload, lacking[0].mode),
             )
         )
     return missing
@@ -73,19 +73,21 @@ def calls_without_floor(run: Run, floors: Collection[StoredFloor]) -> str:
     gpu, driver = (run.provenance.get(name) or "" for name in ("gpu", "driver"))
     judging = {floor.key: floor.floor for floor in floors if floor.judges}
     by_version: dict[str, dict[str, str]] = defaultdict(dict)  # version -> class -> workload
+    mode = ""
     for result in run.results:
         for samples in result.samples:
             length = workload_class(shorter_ns(samples.ns, samples.ns))
             floor = find_floor(judging, FloorKey(gpu, samples.mode, length, result.family, driver))
             if result.workload and (floor is None or floor.differs_in):
                 by_version[result.version].setdefault(length, result.workload)
+                mode = mode or samples.mode
     if not by_version:
         return ""
     # The version with workloads of most classes, so that one command measures as many floors as possible.
     widest = max(by_version, key=lambda name: len(by_version[name]))
     without = {length for classes in by_version.values() for length in classes}
     lengths = ", ".join(length for length in WORKLOAD_CLASSES if length in without)
-    command = noise_command(widest, ",".join(dict.fromkeys(by_version[widest].values())))
+    command = noise_command(widest, ",".join(dict.fromkeys(by_version[widest].values())), mode)
     return f"no A/A floor for {lengths} calls here, so this run and another stay unclear: {command}"
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from profiler.compare.comparability import CORRECTNESS, Difference
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.evidence import timing_mode
 from profiler.evidence.side import Latency, Side
 from profiler.statistics.decision import Decision
 from profiler.statistics.facts import note_same_code
@@ -78,11 +79,10 @@ def compare_latencies(
     )
 
 
-def noise_command(version: str, workload: str | None) -> str:
-    """The command that measures the A/A pairs of a noise floor."""
-    return shlex.join(
-        ["profiler", "collect", "--noise", version, *(["--workloads", workload] if workload else [])]
-    )
+def noise_command(version: str, workload: str | None, mode: str) -> str:
+    """The command that gives the A/A pairs of a noise floor for calls timed in this mode."""
+    words = shlex.join([version, *(["--workloads", workload] if workload else [])])
+    return timing_mode.noise_command(words, mode)
 
 
 def _note_machine_code(
@@ -113,7 +113,7 @@ def _compare_mode(
     if not of_a or not of_b:
         lacking = "A" if not of_a else "B"
         decision = Decision(Verdict.MISSING, f"{mode}: not timed in {lacking}", LIVE_PAIR)
-        return LatencyComparison(mode, *_newest(of_a, of_b), decision, _collect_command(a, b, _ROUNDS))
+        return LatencyComparison(mode, *_newest(of_a, of_b), decision, _collect_command(a, b, mode, _ROUNDS))
     x, y, live = _choose(of_a, of_b)
     must_match = _WITHIN_RUN if live else _BETWEEN_RUNS
     if words := [difference.words for difference in blocking if difference.field in must_match]:
@@ -121,7 +121,7 @@ def _compare_mode(
         return LatencyComparison(mode, x, y, Decision(Verdict.NOT_COMPARABLE, "; ".join(words), rule))
     floor = _floor(a, b, mode, shorter_ns(x.ns, y.ns), noise)
     lacks_floor = floor is None or not floor.judges
-    floor_command = noise_command(b.version, b.workload) if lacks_floor and b.version else ""
+    floor_command = noise_command(b.version, b.workload, mode) if lacks_floor and b.version else ""
     if live and a.version == b.version:
         decision = Decision(Verdict.SAME, "the same samples of one run", LIVE_PAIR, effect=0.0)
         rounds = 0
@@ -134,7 +134,7 @@ def _compare_mode(
         decision = judge_stored_baseline(x.ns, y.ns, floor, sides=sides)
         rounds = _ROUNDS if decision.rerun_tells else 0
     unsettled = decision.verdict is Verdict.UNCLEAR and rounds
-    settle = _collect_command(a, b, rounds) or floor_command if unsettled else ""
+    settle = _collect_command(a, b, mode, rounds) or floor_command if unsettled else ""
     return LatencyComparison(mode, x, y, decision, settle, floor, floor_command)
 
 
@@ -164,8 +164,10 @@ def _newest(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency |
     return (of_a[0] if of_a else None), (of_b[0] if of_b else None)
 
 
-def _collect_command(a: Side, b: Side, rounds: int) -> str:
+def _collect_command(a: Side, b: Side, mode: str, rounds: int) -> str:
     """The command that times both in alternating rounds; "" where no collection can do that."""
+    if not timing_mode.is_own_mode(mode):
+        return ""
     if not a.version or not b.version or a.version == b.version or a.family != b.family:
         return ""
     words = ["profiler", "collect", b.version, "--against", a.version]

@@ -65,11 +65,11 @@ def detectable(decision: Decision) -> str:
     return "" if smallest is None else f"a change of {share_text(smallest)} would have shown"
 
 
-def aa_floor(floor: NoiseFloor | None, version: str | None, workload: str | None) -> str:
+def aa_floor(floor: NoiseFloor | None, version: str | None, workload: str | None, mode: str) -> str:
     """How far equal builds lie apart, or a command that measures it, in backticks."""
     if floor is not None and floor.judges:
         return f"A/A floor here ±{share_text(math.expm1(floor.limit))} ({floor.pairs} pairs)"
-    command = f"`{noise_command(version or 'VERSION', workload)}`"
+    command = f"`{noise_command(version or 'VERSION', workload, mode)}`"
     if floor is None:
         return f"no A/A floor here: {command}"
     if floor.differs_in:

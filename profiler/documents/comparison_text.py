@@ -79,7 +79,7 @@ def _floor_notes(comparison: Comparison) -> list[str]:
     version, workload = comparison.b.version, comparison.b.workload
     for latency in comparison.latency:
         if latency.floor or latency.floor_command:
-            words = latency_words.aa_floor(latency.floor, version, workload)
+            words = latency_words.aa_floor(latency.floor, version, workload, latency.mode)
             modes_by_words.setdefault(words, []).append(latency.mode)
     return _with_mode(modes_by_words)
 

@@ -611,7 +611,7 @@ def _why_unclear(check: _Check) -> UnclearReason:
     driver = point_pair.now.driver
     place = ", ".join(filter(None, (series.gpu, series.mode, driver and f"driver {driver}")))
     lack = "too few pairs in the" if floor is not None and floor.judges else "no"
-    return UnclearReason(f"{lack} A/A floor of {place}", noise_command("VERSION", None))
+    return UnclearReason(f"{lack} A/A floor of {place}", noise_command("VERSION", None, series.mode))
 
 
 def _floor(series: Trend, ns: float, now: TrendPoint, search: Search) -> NoiseFloor | None:

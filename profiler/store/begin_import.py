@@ -9,6 +9,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle, location
+from profiler.errors import ProfilerError
 from profiler.reports.read import read_reports
 from profiler.reports.reader_client import dismiss_reader
 from profiler.store.find_files import find_files
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from profiler.store.import_files import ImportSummary
     from profiler.store.index import Store
     from profiler.store.sync import Progress
+    from profiler.timings.columns import TableColumns
 
 
 def import_paths(
@@ -39,8 +41,11 @@ def import_paths(
     progress: Progress | None = None,
     store: Store | None = None,
     read_code: Callable[[Path], tuple[Facts, ...]] | None = None,
+    columns: TableColumns | None = None,
+    gpu: str | None = None,
+    are_noise: bool = False,
 ) -> ImportSummary:
-    """Import reports, CSV files and bundles (folders or zips), also from folders that contain them.
+    """Import reports, CSV files, files of times and bundles (folders or zips), also from folders of them.
 
     Each file is imported whole or refused, and a refused one does not stop the others. family, version and
     workload, in any form of label_forms, override the labels that a report's path suggests; a bundle has its
@@ -49,14 +54,17 @@ def import_paths(
     reader_memory: bytes that reading a file may take, instead of a limit by its size. keep_reader: whether
     the reading process waits a while for more reports, as a process that stays wants.
     read_code: reads a file of machine code, which is then a run of static facts; without it such a file is
-    refused. Raises ProfilerError for a label that cannot be used, and where the data folder cannot be
-    written.
+    refused. columns: which columns of tables have the times. gpu: where files of times were measured that do
+    not say. are_noise: whether these files are sessions of one unchanged build. Raises ProfilerError for a
+    label that cannot be used, and where the data folder cannot be written.
     """
     given_labels = {"family": family, "version": version, "workload": workload}
     labels = {kind: label_rules(kind, option) for kind, option in given_labels.items()}
-    files = find_files(Path(path) for path in paths)
+    files = find_files((Path(path) for path in paths), are_tables=columns is not None and bool(columns.names))
+    if are_noise and (files.reports or files.bundles or files.code or not files.timings):
+        raise ProfilerError("--noise is for files of times alone: all are sessions of one unchanged build")
     root = location.open_root(data, for_runs=True)
-    if not (files.reports or files.bundles or files.code):  # nothing is made for it, not even the data folder
+    if files.total == len(files.refused):  # nothing is made for it, not even the data folder
         from profiler.store.import_files import Importer
 
         return Importer(root, labels, files, progress).summary()
@@ -87,6 +95,10 @@ def import_paths(
             importer.import_bundle(path)
         for path in files.code:
             importer.import_code(path, read_code)
+        if are_noise:
+            importer.import_noise(columns, gpu)
+        for path in () if are_noise else files.timings:
+            importer.import_timings(path, columns, gpu)
         importer.index_sealed()
         if relabel:
             importer.relabel_known()

@@ -14,6 +14,7 @@ from profiler.bundles.run_json import RUN_FILE
 from profiler.bundles.zip_file import is_bundle_zip
 from profiler.evidence.plain_file import special_kind
 from profiler.reports.read import is_report
+from profiler.timings.read import timings_form
 
 _BUNDLE_NAME = re.compile(r"[0-9]{8}T[0-9]{6}-.+")  # how the folder of a run is called
 _IMPORTED_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv", ".zip")
@@ -21,24 +22,29 @@ _IMPORTED_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv", ".zip")
 
 @dataclass
 class FoundFiles:
-    """What an import has to read. A file that is neither report nor bundle is refused if the user named it;
-    one met in a folder is only counted.
+    """What an import has to read. A file of another kind is refused if the user named it; one met in a folder
+    is only counted.
     """
 
     reports: list[Path] = field(default_factory=list)
     bundles: list[Path] = field(default_factory=list)  # folders and zips
     code: list[Path] = field(default_factory=list)  # of machine code, which the user named
+    timings: list[Path] = field(default_factory=list)  # of times that other tools wrote
     refused: list[tuple[str, str]] = field(default_factory=list)  # path, message
-    skipped: int = 0  # met in folders, neither report nor bundle
+    skipped: int = 0  # met in folders, and of another kind
 
     @property
     def total(self) -> int:
         """How many files and bundles there are to import or refuse."""
-        return len(self.reports) + len(self.bundles) + len(self.code) + len(self.refused)
+        read = len(self.reports) + len(self.bundles) + len(self.code) + len(self.timings)
+        return read + len(self.refused)
 
 
-def find_files(paths: Iterable[Path]) -> FoundFiles:
-    """The reports and bundles under these paths. Folders are searched by name; hidden ones are left out."""
+def find_files(paths: Iterable[Path], *, are_tables: bool = False) -> FoundFiles:
+    """The reports, bundles and files of times under these paths. Hidden folders are left out.
+
+    are_tables: whether the files that are named are tables of times, whatever they look like.
+    """
     files = FoundFiles()
     for path in dict.fromkeys(paths):
         try:
@@ -48,6 +54,8 @@ def find_files(paths: Iterable[Path]) -> FoundFiles:
                 files.refused.append((str(path), f"{path}: {kind}, not a file"))
             elif not path.exists():
                 files.refused.append((str(path), f"{path}: no such file or folder"))
+            elif are_tables:
+                files.timings.append(path)
             elif path.suffix in CODE_FILES or path.suffix == ".whl":
                 files.code.append(path)
             elif not _add(path, files):
@@ -58,6 +66,7 @@ def find_files(paths: Iterable[Path]) -> FoundFiles:
     files.reports = list(dict.fromkeys(files.reports))
     files.bundles = list(dict.fromkeys(files.bundles))
     files.code = list(dict.fromkeys(files.code))
+    files.timings = list(dict.fromkeys(files.timings))
     return files
 
 
@@ -108,8 +117,10 @@ def leads_out(path: Path, folder: Path) -> bool:
 
 
 def _add(path: Path, files: FoundFiles) -> bool:
-    """Add a file to its list; False for one that is neither report nor bundle."""
-    if is_report(path):
+    """Add a file to its list; False for one that is neither report, nor bundle, nor a file of times."""
+    if timings_form(path):
+        files.timings.append(path)
+    elif is_report(path):
         files.reports.append(path)
     elif path.suffix.lower() == ".zip" and is_bundle_zip(path):
         files.bundles.append(path)
@@ -124,4 +135,6 @@ def _nothing_to_import(path: Path) -> str:
         return f"{path}: no zip, or one that was cut short: copy it again"
     if path.is_file() and zipfile.is_zipfile(path):
         return f"{path}: a zip without {RUN_FILE}, so no bundle: unpack it, import the folder"
+    if path.suffix.lower() == ".json":
+        return f"{path}: no times of pytest-benchmark, Google Benchmark, NVBench, TritonBench or Helion"
     return f"{path}: neither a report (.ncu-rep, or CSV from ncu) nor a bundle (folder or zip)"

@@ -33,6 +33,9 @@ from profiler.store.packing import PACKED, Packed
 from profiler.store.prefetch import Prefetch
 from profiler.store.rows import IndexNotWritable, WriteConflict
 from profiler.store.sync import Progress
+from profiler.store.timed_runs import noise_runs, timed_runs, timings_digest
+from profiler.timings.columns import TableColumns
+from profiler.timings.read import read_timings
 
 if TYPE_CHECKING:
     from profiler.store.index import Store
@@ -57,6 +60,7 @@ class Imported:
     version: str
     launches: int
     kernels: int = 0  # of a file of machine code
+    calls: int = 0  # timed calls, of a file of times
 
 
 @dataclass(frozen=True)
@@ -161,6 +165,7 @@ class Importer:
         self.exported: dict[tuple[Path, str], tuple[str, Report]] = {}  # the newest run, by _export_key
         self.name_counts: Counter[tuple[Path, str]] = Counter()  # of new files, by _export_key
         self.unprepared = 0  # runs indexed since series were prepared
+        self.timed_run_ids: dict[str, list[str]] | None = None  # of runs by their last digits, once asked for
         for path, message in files.refused:
             self._refuse(Path(path), message)
 
@@ -230,6 +235,54 @@ class Importer:
             self._import_run(path, run, {})
         except Exception as error:  # whatever is wrong with this file, the others are imported
             self._refuse(path, self._refusal_message(path, error))
+
+    def import_timings(self, path: Path, columns: TableColumns | None, gpu: str | None) -> None:
+        """Seal the runs in a file of times that another tool wrote."""
+        try:
+            self._seal_timed(path, self._timed_runs(path, columns, gpu, version_of(path)))
+        except Exception as error:  # whatever is wrong with this file, the others are imported
+            self._refuse(path, self._refusal_message(path, error))
+        if len(self.sealed) >= _AT_ONCE:
+            self.index_sealed()
+
+    def import_noise(self, columns: TableColumns | None, gpu: str | None) -> None:
+        """Seal the files of times as sessions of one unchanged build, which show how far such lie apart."""
+        runs: list[Run] = []
+        for path in self.files.timings:
+            try:
+                runs += self._timed_runs(path, columns, gpu, version_of(self.files.timings[0]))
+            except Exception as error:  # whatever is wrong with this file, the others are sessions too
+                self._refuse(path, self._refusal_message(path, error))
+        if runs:
+            self._seal_timed(self.files.timings[0], noise_runs(runs))
+
+    def _timed_runs(self, path: Path, columns: TableColumns | None, gpu: str | None, stem: str) -> list[Run]:
+        digest, _ = bundle.hash_file(path)
+        given = self._given_labels(path)
+        timed = list(timed_runs(read_timings(path, columns), digest, stem, _file_time(path), given, gpu))
+        name = _printable(path)
+        self.warnings += [(name, f"{name}: {words}") for _, warnings in timed for words in warnings]
+        return [run for run, _ in timed]
+
+    def _seal_timed(self, path: Path, runs: Sequence[Run]) -> None:
+        """Seal runs of times, unless they are here: a file is noted once."""
+        held = [self._run_of_timings(run) for run in runs]
+        for run, run_id in zip(runs, held, strict=True):
+            if run_id is None:
+                self._import_run(path, run, {})
+        if runs and all(held):
+            self._note_already(path, str(held[0]))
+
+    def _run_of_timings(self, run: Run) -> str | None:
+        """The run that was made of the same times; None where there is none."""
+        if self.timed_run_ids is None:
+            self.timed_run_ids = bundle.imports_by_digest(bundle.list_runs(self.root))
+        digest = timings_digest(run.provenance) or ""
+        for run_id in self.timed_run_ids.get(run.run_id[-bundle.DIGITS :], ()):
+            with contextlib.suppress(BadBundle):  # whoever lists the runs says that it cannot be read
+                if timings_digest(bundle.load_outline(self.root, run_id).provenance) == digest:
+                    return run_id
+        return None
 
     def index_sealed(self, *, wait: bool = True) -> None:
         """Put the runs sealed since the last call into the index, in one transaction.
@@ -443,6 +496,7 @@ class Importer:
                 brief_list(list(versions)),
                 rows.run["launches"],
                 sum(len(result.facts) for result in run.results) if not run.reports else 0,
+                sum(len(block.ns) for result in run.results for block in result.samples),
             )
         )
         self._report_progress(path)

@@ -95,7 +95,7 @@ def test_the_floor_of_another_family_or_driver_is_named_and_judges_nothing(store
     decision = judge_stored_baseline([2e6], [2.6e6], other_family)
     assert decision.verdict is Verdict.UNCLEAR
     assert "the only noise floor here is of family fam" in decision.reason
-    words = latency_words.aa_floor(other_family, "v2", None)
+    words = latency_words.aa_floor(other_family, "v2", None, "events")
     assert words == "no A/A floor here but of family fam: `profiler collect --noise v2`"
     other = run(sessions(2 * MS, 0.01, MIN_FLOOR_PAIRS), day=1)
     store.add(replace(other, results=(replace(other.results[0], family="softmax"),)), {})
@@ -219,12 +219,12 @@ def test_insights_are_judged_by_the_stored_floor(two_runs: Path, capsys: pytest.
 
 
 def test_without_a_floor_the_words_name_the_command_that_makes_one() -> None:
-    assert latency_words.aa_floor(None, "v2", "2x8 long") == (
+    assert latency_words.aa_floor(None, "v2", "2x8 long", "events") == (
         "no A/A floor here: `profiler collect --noise v2 --workloads '2x8 long'`"
     )
     assert (
-        latency_words.aa_floor(NoiseFloor(100, 0.001, (0.01,)), "v2", None)
+        latency_words.aa_floor(NoiseFloor(100, 0.001, (0.01,)), "v2", None, "events")
         == "A/A floor here ±1 % (100 pairs)"
     )
-    few = latency_words.aa_floor(NoiseFloor(3, 0.001, (0.01,)), None, None)
+    few = latency_words.aa_floor(NoiseFloor(3, 0.001, (0.01,)), None, None, "events")
     assert few == "A/A floor of 3 pairs, 20 are needed: `profiler collect --noise VERSION`"

@@ -48,7 +48,7 @@ def notes(timed: LatencyComparison, side: Side, noise: NoiseModel) -> list[Html]
     floor = noise.floor(*place) if level is not None else None
     sensitivity = (
         markup.escaped(latency_words.detectable(decision)),
-        markup.backticks_as_code(latency_words.aa_floor(floor, side.version, side.workload)),
+        markup.backticks_as_code(latency_words.aa_floor(floor, side.version, side.workload, timed.mode)),
     )
     # The change and its interval stand above as the big verdict: of the reason only the rest is repeated.
     lines: list[object] = [

@@ -167,7 +167,7 @@ def _floor(regression: Regression) -> Html:
     series = regression.series
     if series.concept != LATENCY:
         return Html("")
-    words = latency_words.aa_floor(regression.floor, series.version, series.workload or None)
+    words = latency_words.aa_floor(regression.floor, series.version, series.workload or None, series.mode)
     return markup.backticks_as_code(words)
 
 

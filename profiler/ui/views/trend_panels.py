@@ -227,7 +227,9 @@ def floor_notes(by_metric: Mapping[str, Sequence[Trend]], noise: NoiseModel) -> 
     """How wide the band around each latency is, or the command that finds out; each once."""
     lines = []
     for trend in by_metric.get(LATENCY, ()):
-        floor = latency_words.aa_floor(_floor(trend, noise), trend.points[-1].version, trend.workload)
+        floor = latency_words.aa_floor(
+            _floor(trend, noise), trend.points[-1].version, trend.workload, trend.mode
+        )
         lines.append(f"{trend.mode}: {floor}{'; grey band' if _band(trend, noise) else ''}")
     return [markup.note(markup.backticks_as_code(line)) for line in dict.fromkeys(lines)]
 

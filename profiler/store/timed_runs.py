@@ -1,0 +1,154 @@
+"""The runs that a file of times becomes: one for each date, commit and GPU in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
+from typing import NamedTuple
+
+from profiler.bundles import bundle
+from profiler.bundles.run import COLLECT, NOISE, Json, Result, Run, Samples
+from profiler.errors import ProfilerError
+from profiler.evidence.naming import brief_list
+from profiler.store.label_forms import label_of_name
+from profiler.timings.timing import Timing, TimingsFile
+
+TIMINGS = "timings_sha256"  # provenance key: the digest of what the run was made of
+MOST_SAMPLES = 250_000  # of a run: run.json has a limit, and more of one measurement say nothing new
+
+
+class TimedRun(NamedTuple):
+    """A run, and what has to be said of it."""
+
+    run: Run
+    warnings: tuple[str, ...]
+
+
+def timed_runs(
+    files: Sequence[TimingsFile],
+    digest: str,
+    stem: str,
+    file_time: datetime,
+    given: Mapping[str, str | None],
+    gpu: str | None = None,
+) -> Iterator[TimedRun]:
+    """The runs of one file, in its order.
+
+    digest: its sha256. stem: its name, which is the version where neither an implementation nor a commit is
+    known. file_time: when it was written, for a file that does not say. given: what the user said of family,
+    version and workload, None for nothing. gpu: where it ran, for a file that does not say.
+    """
+    number = 0
+    for file in files:
+        by_gpu: dict[str | None, list[Timing]] = {}
+        for timing in file.timings:
+            by_gpu.setdefault(timing.gpu or gpu, []).append(timing)
+        for name, timings in by_gpu.items():
+            own = digest if number == 0 else sha256(f"{digest} {number}".encode()).hexdigest()
+            number += 1
+            results, warnings = _results(timings, file.commit or stem, given)
+            created = file.created or file_time
+            provenance: dict[str, Json] = {
+                **file.provenance,
+                "created_from": "session" if file.created else "file time",
+                "timings_form": file.form,
+                TIMINGS: own,
+            }
+            if file.commit:
+                provenance["git_commit"] = file.commit
+            if name:
+                provenance["gpu"] = name
+            family, version = results[0].family, results[0].version
+            run_id = bundle.imported_run_id(created, family, version, own)
+            run = Run(run_id, COLLECT, created, provenance, results)
+            yield TimedRun(run, (*file.warnings, *warnings))
+
+
+def noise_runs(runs: Sequence[Run]) -> list[Run]:
+    """Runs of one unchanged build as the A/A pairs of a noise floor: one run for each GPU.
+
+    The first and the second file are a pair, the third and the fourth, and so on, oldest first. Raises
+    ProfilerError where the files are of several builds, or fewer than two.
+    """
+    by_gpu: dict[Json, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.created):
+        by_gpu.setdefault(run.provenance.get("gpu"), []).append(run)
+    return [_noise_run(sessions) for sessions in by_gpu.values()]
+
+
+def _noise_run(sessions: Sequence[Run]) -> Run:
+    commits = {str(run.provenance["git_commit"]) for run in sessions if "git_commit" in run.provenance}
+    if len(commits) > 1:
+        named = brief_list(sorted(commits))
+        raise ProfilerError(f"--noise wants files of one unchanged build, and these are of commits {named}")
+    if len(sessions) < 2:
+        raise ProfilerError("--noise wants two files of times or more: each is one session of the same build")
+    results: dict[tuple[str, str, str | None], Result] = {}
+    for result in (result for run in sessions for result in run.results):
+        key = result.family, result.version, result.workload
+        known = results.get(key) or replace(result, samples=(), status="done", reason=None)
+        results[key] = replace(known, samples=(*known.samples, *result.samples))
+    newest = sessions[-1]
+    digests = sorted(str(run.provenance[TIMINGS]) for run in sessions)
+    own = sha256(f"{NOISE} {digests}".encode()).hexdigest()
+    first = next(iter(results.values()))
+    run_id = bundle.imported_run_id(newest.created, first.family, first.version, own)
+    provenance = {**newest.provenance, "purpose": NOISE, TIMINGS: own}
+    return Run(run_id, COLLECT, newest.created, provenance, tuple(results.values()))
+
+
+def _results(
+    timings: Sequence[Timing], otherwise: str, given: Mapping[str, str | None]
+) -> tuple[tuple[Result, ...], list[str]]:
+    """A result for each version and workload, with its samples in every mode."""
+    results: dict[tuple[str, str, str | None], Result] = {}
+    versions: dict[str, int] = {}
+    seen: Counter[tuple[str, str, str | None, str]] = Counter()
+    repeated: list[str] = []
+    most = max(1, MOST_SAMPLES // len(timings))
+    thinned = 0
+    for timing in timings:
+        family, version, workload = _labels(timing, otherwise, given)
+        seen[family, version, workload, timing.mode] += 1
+        count = seen[family, version, workload, timing.mode]
+        if count > 1:  # two inputs that the tool names alike
+            workload = f"{workload or ''} #{count}".strip()
+            repeated.append(workload)
+        result = results.get((family, version, workload)) or Result(family, version, workload)
+        if timing.ns:
+            step = -(-len(timing.ns) // most)
+            thinned += step > 1
+            ns = timing.ns[::step]
+            # Not one version after the other in each round: no round is shared.
+            number = versions.setdefault(version, len(versions)) % (1 << 16)
+            block = Samples(timing.mode, ns, (number,) * len(ns), timing.clocks_mhz[::step])
+            result = replace(result, samples=(*result.samples, block), status="done", reason=None)
+        elif not result.samples:
+            result = replace(result, status="failed", reason=timing.failure)
+        results[family, version, workload] = result
+    warnings = []
+    if repeated:
+        warnings.append(f"{len(repeated)} problem sizes are named like another, such as {repeated[0]}")
+    if thinned:
+        warnings.append(f"of {thinned} measurements only every n-th call is kept, at most {most:,}")
+    return tuple(results.values()), warnings
+
+
+def _labels(timing: Timing, otherwise: str, given: Mapping[str, str | None]) -> tuple[str, str, str | None]:
+    """Family, version and workload; an implementation that is not the version is part of the workload."""
+    family = given["family"] or label_of_name(timing.benchmark.replace("/", "_"), "imported")
+    version = given["version"] or label_of_name(timing.implementation or otherwise, "unnamed")
+    if given["workload"] is not None:
+        return family, version, given["workload"] or None
+    beside = timing.implementation if given["version"] else None
+    words = " ".join(filter(None, (beside, timing.parameters)))
+    return family, version, label_of_name(words, "") or None
+
+
+def timings_digest(provenance: Mapping[str, Json]) -> str | None:
+    """The digest of what a run of times was made of; None for another run."""
+    digest = provenance.get(TIMINGS)
+    return digest if isinstance(digest, str) else None

@@ -1,0 +1,172 @@
+"""Tables with a time in a row: the plain form of this project, and any other whose columns are named.
+
+The plain form is a CSV with a header. `time_ns`, `time_us`, `time_ms` or `time_s` has the time of a call;
+`benchmark`, `version`, `workload`, `gpu`, `commit` and `date` (ISO 8601) may say what was timed. Rows that
+say the same are the calls of one measurement, in their order; each date and commit is a run of its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import PurePosixPath
+
+from profiler.errors import ProfilerError
+from profiler.timings.json_fields import moment
+from profiler.timings.timing import NS, NotTimes, Timing, TimingsFile, brief, in_ns
+
+KEYS = ("benchmark", "version", "workload", "time", "gpu", "commit", "date")
+# `time_ms`; `Triton (ms)`, `Triton (Time (ms))`, `elapsed [us]`: the unit at the end of a column's name
+_UNIT = re.compile(r"(?:_|[(\[\s])(ns|us|µs|μs|ms|s|sec)\)*\]*\)*")
+_RATE = re.compile(r"\(.*(?:/s|FLOPS?|flops?)\)+")
+_TIME_COLUMN = re.compile(r"time_(?:ns|us|ms|s)")
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Which columns of a table say what; a key that is left out is not in the table."""
+
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by key of KEYS
+    unit: str = ""  # of the times; "" where the names of their columns end in it
+
+
+def parse_columns(texts: Sequence[str], unit: str | None = None) -> TableColumns:
+    """What `--columns time=ms --columns workload=M+N` says. Raises ProfilerError for what it cannot be."""
+    names: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        key, _, columns = text.partition("=")
+        if key not in KEYS or not columns:
+            keys = ", ".join(KEYS)
+            raise ProfilerError(
+                f"--columns {text}: write KEY=COLUMN or KEY=COLUMN+COLUMN; KEY is one of {keys}"
+            )
+        names[key] = tuple(columns.split("+"))
+    if unit is not None and unit not in NS:
+        raise ProfilerError(f"--time-unit {unit}: write ns, us, ms or s")
+    if names and "time" not in names:
+        raise ProfilerError("--columns needs time=COLUMN, the column that has the times")
+    return TableColumns(names, unit or "")
+
+
+def plain_columns(header: Sequence[str]) -> TableColumns | None:
+    """The columns of the plain form; None for another table."""
+    times = [name for name in header if _TIME_COLUMN.fullmatch(name)]
+    if len(times) != 1:
+        return None
+    names: dict[str, tuple[str, ...]] = {key: (key,) for key in KEYS if key in header}
+    return TableColumns(names | {"time": (times[0],)})
+
+
+def triton_columns(header: Sequence[str]) -> TableColumns | None:
+    """The columns of a table of triton.testing.perf_report: sizes, then IMPLEMENTATION (UNIT); else None.
+
+    Raises NotTimes where the unit is that of a rate.
+    """
+    times = [name for name in header if name.endswith((")", "]")) and _UNIT.search(name)]
+    times = [name for name in times if (match := list(_UNIT.finditer(name))) and match[-1].end() == len(name)]
+    rates = [name for name in header if _RATE.search(name)]
+    if not times and rates:
+        raise NotTimes(
+            f"{brief(rates[0])} is a rate, and no time: have the benchmark return its time (ylabel='ms'), "
+            "or name columns with times by --columns"
+        )
+    sizes = header[: header.index(times[0])] if times else ()
+    if not sizes:
+        return None
+    return TableColumns({"workload": tuple(sizes), "time": tuple(times)})
+
+
+@dataclass
+class _Session:
+    timings: dict[tuple[str, str | None, str, str | None], list[float]] = field(default_factory=dict)
+
+
+def read(
+    lines: Sequence[str], name: str, columns: TableColumns, form: str, mode: str
+) -> tuple[TimingsFile, ...]:
+    """The runs of a table, in their order; name: of its file, which is the benchmark where no column is."""
+    rows = csv.reader(lines, strict=True)
+    header = [cell.strip() for cell in next(rows)]
+    places = {key: [_place(header, column) for column in columns.names.get(key, ())] for key in KEYS}
+    units = [columns.unit or _unit(header[place]) for place in places["time"]]
+    names_implementations = form == "triton.testing" or len(units) > 1
+    sessions: dict[tuple[datetime | None, str | None], _Session] = {}
+    for number, row in enumerate(rows, 2):
+        if not any(row):
+            continue
+        if len(row) != len(header):
+            raise NotTimes(f"row {number} has {len(row)} of {len(header)} cells: cut or damaged")
+        date = _cell(row, places["date"])
+        created = moment(date)
+        if date and created is None:
+            raise NotTimes(f"row {number} has the date {brief(date)}: write it as 2026-11-29T12:00:00")
+        session = sessions.setdefault((created, _cell(row, places["commit"])), _Session())
+        for place, unit in zip(places["time"], units, strict=True):
+            if not row[place].strip():
+                continue  # not measured
+            version = _cell(row, places["version"])
+            if version is None and names_implementations:
+                version = _without_unit(header[place])
+            key = (
+                _cell(row, places["benchmark"]) or PurePosixPath(name).stem,
+                version,
+                _workload(header, row, places["workload"]),
+                _cell(row, places["gpu"]),
+            )
+            session.timings.setdefault(key, []).append(_time(row[place], unit, number))
+    return tuple(
+        TimingsFile(form, tuple(_timings(session, mode)), created, commit)
+        for (created, commit), session in sessions.items()
+    )
+
+
+def _timings(session: _Session, mode: str) -> list[Timing]:
+    return [
+        Timing(benchmark, version, workload, mode, tuple(ns), gpu)
+        for (benchmark, version, workload, gpu), ns in session.timings.items()
+    ]
+
+
+def _place(header: Sequence[str], column: str) -> int:
+    if column not in header:
+        raise NotTimes(f"has no column {brief(column)}; it has {brief(', '.join(header))}")
+    return header.index(column)
+
+
+def _unit(column: str) -> str:
+    matches = list(_UNIT.finditer(column))
+    if not matches or matches[-1].end() != len(column):
+        raise NotTimes(f"the column {brief(column)} does not say its unit: name it with --time-unit")
+    return matches[-1][1]
+
+
+def _without_unit(column: str) -> str:
+    """`Triton` of `Triton (ms)` and of `Triton (Time (ms))`."""
+    return column.partition(" (")[0].partition(" [")[0]
+
+
+def _cell(row: Sequence[str], places: Sequence[int]) -> str | None:
+    return "-".join(text for place in places if (text := row[place].strip())) or None
+
+
+def _workload(header: Sequence[str], row: Sequence[str], places: Sequence[int]) -> str:
+    """`1024`; of a column that is not called workload, or of several, `M=1024 N=64`."""
+    if len(places) == 1 and header[places[0]] == "workload":
+        return row[places[0]].strip()
+    return " ".join(f"{header[place]}={_number(row[place].strip())}" for place in places)
+
+
+def _number(text: str) -> str:
+    """`1024` of `1024.000000`: a table writes its sizes with the digits of its times."""
+    return text.rstrip("0").rstrip(".") if re.fullmatch(r"\d+\.0+", text) else text
+
+
+def _time(text: str, unit: str, number: int) -> float:
+    try:
+        time = float(text)
+    except ValueError as error:
+        raise NotTimes(f"row {number} has the time {brief(text)}, which is no number") from error
+    return in_ns(time, unit, f"row {number}")

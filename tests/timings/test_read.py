@@ -1,0 +1,352 @@
+"""Files of benchmark tools give the numbers that stand in them, and damaged ones a line that says why not."""
+
+from __future__ import annotations
+
+import array
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler.errors import ProfilerError
+from profiler.timings.columns import parse_columns
+from profiler.timings.read import read_timings, timings_form
+from profiler.timings.timing import Timing, TimingsFile
+
+PYTEST: dict[str, Any] = {
+    "machine_info": {"node": "box", "python_version": "3.12.1", "cpu": {"brand_raw": "a CPU"}},
+    "commit_info": {"id": "0123456789abcdef0123", "dirty": True, "branch": "main"},
+    "benchmarks": [
+        {
+            "group": None,
+            "name": "test_softmax[1024]",
+            "fullname": "tests/bench_ops.py::test_softmax[1024]",
+            "stats": {"median": 2e-05, "data": [1.5e-05, 2e-05, 2.5e-05], "iterations": 4},
+        },
+        {"group": "gemm", "name": "test_gemm", "fullname": "t.py::test_gemm", "stats": {"median": 0.001}},
+    ],
+    "datetime": "2026-03-01T10:00:00+01:00",
+    "version": "5.1.0",
+}
+GOOGLE: dict[str, Any] = {
+    "context": {"date": "2026-03-01T10:00:00+00:00", "host_name": "box", "executable": "./build/bench_gemm"},
+    "benchmarks": [
+        {
+            "name": "BM_a/8",
+            "run_name": "BM_a/8",
+            "run_type": "iteration",
+            "real_time": 2.5,
+            "time_unit": "us",
+        },
+        {
+            "name": "BM_a/8",
+            "run_name": "BM_a/8",
+            "run_type": "iteration",
+            "real_time": 3.5,
+            "time_unit": "us",
+        },
+        {
+            "name": "BM_a/8_mean",
+            "run_name": "BM_a/8",
+            "run_type": "aggregate",
+            "aggregate_name": "mean",
+            "real_time": 3.0,
+            "time_unit": "us",
+        },
+        {
+            "name": "BM_b_median",
+            "run_name": "BM_b",
+            "run_type": "aggregate",
+            "aggregate_name": "median",
+            "real_time": 7,
+        },
+        {"name": "BM_b_BigO", "run_name": "BM_b", "run_type": "aggregate", "aggregate_name": "BigO"},
+        {
+            "name": "BM_c",
+            "run_name": "BM_c",
+            "run_type": "iteration",
+            "error_occurred": True,
+            "error_message": "no GPU",
+            "real_time": 0,
+        },
+    ],
+}
+
+
+def nvbench_value(name: str, value: object, kind: str = "float64") -> dict[str, Any]:
+    return {"name": name, "type": kind, "value": str(value)}
+
+
+def nvbench(samples: str | None) -> dict[str, Any]:
+    summaries = [
+        {"tag": "nv/cold/time/gpu/mean", "data": [nvbench_value("value", 3e-6)]},
+        {"tag": "nv/batch/time/gpu/mean", "data": [nvbench_value("value", 2e-6)]},
+    ]
+    for tag, folder in (("bin:nv/cold/sample_times", "bin"), ("freqs-bin:nv/cold/sample_freqs", "freqs-bin")):
+        if samples:
+            data = [nvbench_value("filename", f"{samples}-{folder}/0.bin", "string")]
+            data.append(nvbench_value("size", 3, "int64"))
+            summaries.append({"tag": f"nv/json/{tag}", "data": data})
+    axes = [nvbench_value("T", "I32", "string"), nvbench_value("N", 4096, "int64")]
+    return {
+        "meta": {"argv": ["./bench", "--jsonbin", "r.json"], "version": {"nvbench": {"string": "0.1.0"}}},
+        "devices": [
+            {"id": 0, "name": "NVIDIA H100 SXM5", "sm_version": 900},
+            {"id": 1, "name": "NVIDIA L4", "sm_version": 890},
+        ],
+        "benchmarks": [
+            {
+                "name": "copy",
+                "states": [
+                    {"device": 0, "axis_values": axes, "summaries": summaries, "is_skipped": False},
+                    {"device": 1, "axis_values": None, "is_skipped": True, "skip_reason": "too small"},
+                ],
+            }
+        ],
+    }
+
+
+HELION = [
+    {
+        "benchmark": {
+            "name": "Helion Benchmark",
+            "extra_info": {"device": "NVIDIA B200", "backend": "triton"},
+        },
+        "model": {"name": "softmax"},
+        "metric": {"name": "helion_latency_ms", "benchmark_values": [0.25, 0.0]},
+        "shape": ["(4, 8)", "(8, 8)"],
+    },
+    {
+        "benchmark": {"name": "Helion Benchmark"},
+        "model": {"name": "softmax"},
+        "metric": {"name": "helion_speedup", "benchmark_values": [1.5, 2.0]},
+        "shape": ["(4, 8)", "(8, 8)"],
+    },
+]
+NIGHTLY = {
+    "name": "nightly",
+    "env": {
+        "benchmark_date": "20260301093000",
+        "device": "NVIDIA H100",
+        "triton_commit": "fedcba9876543210",
+        "cuda_version": "12.8",
+        "tritonbench_commit": "a" * 40,
+    },
+    "metrics": {
+        "tritonbench_softmax-pass": 1,
+        "tritonbench_softmax_fwd[x_(4, 8)-triton_softmax]_latency": 0.5,
+        "tritonbench_softmax_fwd[x_(4, 8)-triton_softmax]_speedup": 2.0,
+        "tritonbench_softmax_fwd[x_(4, 8)-naive]_latency": "CUDA OOM",
+        "tritonbench_softmax_fwd[x_average-naive]_latency": 0.5,
+        "tritonbench_softmax_fwd[naive]-latency-avg": 0.5,
+    },
+}
+
+
+def written(folder: Path, content: object, name: str = "r.json") -> Path:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+    return path
+
+
+def only(path: Path) -> TimingsFile:
+    (file,) = read_timings(path)
+    return file
+
+
+def brief(timing: Timing) -> tuple[object, ...]:
+    return timing.benchmark, timing.implementation, timing.parameters, timing.ns
+
+
+def test_pytest_benchmark_gives_every_round_its_commit_and_time(tmp_path: Path) -> None:
+    file = only(written(tmp_path, PYTEST))
+    assert file.created == datetime(2026, 3, 1, 9, tzinfo=UTC)
+    assert file.commit == "0123456789ab-dirty"
+    assert file.provenance["host"] == "box"
+    softmax, gemm = file.timings
+    assert brief(softmax) == ("bench_ops", None, "test_softmax[1024]", pytest.approx((15e3, 20e3, 25e3)))
+    assert brief(gemm) == ("gemm", None, "test_gemm", pytest.approx((1e6,)))
+    assert softmax.mode != gemm.mode  # single rounds, and the median of rounds that were not kept
+
+
+def test_google_benchmark_gives_repetitions_else_their_median(tmp_path: Path) -> None:
+    a, b, c = only(written(tmp_path, GOOGLE)).timings
+    assert brief(a) == ("bench_gemm", None, "BM_a/8", (2500.0, 3500.0))
+    assert (b.parameters, b.ns, b.mode.endswith("median")) == ("BM_b", (7.0,), True)
+    assert (c.ns, "no GPU" in (c.failure or "")) == ((), True)
+
+
+def test_nvbench_gives_the_samples_that_lie_beside_it(tmp_path: Path) -> None:
+    path = written(tmp_path, nvbench("out/r.json"), "renamed.json")
+    for folder, numbers in (("bin", (1e-6, 2e-6, 3e-6)), ("freqs-bin", (1.9e9, 1.8e9, 1.7e9))):
+        (tmp_path / f"renamed.json-{folder}").mkdir()
+        content = array.array("f", numbers).tobytes()
+        (tmp_path / f"renamed.json-{folder}" / "0.bin").write_bytes(content)
+    cold, batch, skipped = only(path).timings
+    assert brief(cold)[:3] == ("copy", None, "T=I32 N=4096")
+    assert cold.ns == pytest.approx((1e3, 2e3, 3e3), rel=1e-6)
+    assert cold.clocks_mhz == pytest.approx((1900, 1800, 1700), rel=1e-6)
+    assert (cold.gpu, skipped.gpu) == ("NVIDIA H100 SXM5", "NVIDIA L4")
+    assert (batch.ns, batch.mode == cold.mode) == (pytest.approx((2e3,)), False)
+    assert "too small" in (skipped.failure or "")
+
+
+def test_nvbench_without_its_samples_gives_the_mean_and_says_so(tmp_path: Path) -> None:
+    file = only(written(tmp_path, nvbench("r.json")))
+    assert file.timings[0].ns == pytest.approx((3e3,))
+    assert file.timings[0].mode.endswith("mean")
+    assert len(file.warnings) == 1
+    assert not only(written(tmp_path, nvbench(None))).warnings
+
+
+def test_nvbench_with_samples_cut_short_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, nvbench("r.json"))
+    (tmp_path / "r.json-bin").mkdir()
+    (tmp_path / "r.json-bin" / "0.bin").write_bytes(b"\0" * 8)
+    with pytest.raises(ProfilerError, match="8 bytes"):
+        read_timings(path)
+
+
+def test_no_file_elsewhere_is_read_for_samples(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    path = written(tmp_path / "in", nvbench("../../r.json"))
+    (tmp_path / "r.json-bin").mkdir()
+    (tmp_path / "r.json-bin" / "0.bin").write_bytes(array.array("f", (1e-6, 2e-6, 3e-6)).tobytes())
+    assert only(path).timings[0].ns == pytest.approx((3e3,))  # the mean: nothing lies beside it
+
+
+def test_tritonbench_tables_give_implementations_by_size_and_keep_failures(tmp_path: Path) -> None:
+    table = (
+        "x_val;naive-softmax-latency;triton-latency;triton-speedup\n"
+        "(4, 8);0.5;0.25 (±3.10%);2.0\n"
+        "(8, 8);CUDA OOM;0.75;\n"
+        "average;0.5;0.5;2\n"
+    )
+    file = only(written(tmp_path, table, "op_softmax_ab12cd_x.csv"))
+    assert [brief(timing) for timing in file.timings] == [
+        ("softmax", "naive-softmax", "(4, 8)", (5e5,)),
+        ("softmax", "triton", "(4, 8)", (2.5e5,)),
+        ("softmax", "naive-softmax", "(8, 8)", ()),
+        ("softmax", "triton", "(8, 8)", (7.5e5,)),
+    ]
+    assert "CUDA OOM" in (file.timings[2].failure or "")
+
+
+def test_a_nightly_of_tritonbench_says_where_and_when(tmp_path: Path) -> None:
+    file = only(written(tmp_path, NIGHTLY))
+    assert file.created == datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+    assert (file.commit, file.provenance["cuda"]) == ("fedcba987654", "12.8")
+    triton, naive = file.timings
+    assert brief(triton) == ("softmax_fwd", "triton_softmax", "(4, 8)", (5e5,))
+    assert (triton.gpu, naive.ns, naive.failure is None) == ("NVIDIA H100", (), False)
+
+
+def test_helion_gives_latencies_alone_and_no_zero(tmp_path: Path) -> None:
+    first, failed = only(written(tmp_path, HELION)).timings
+    assert brief(first) == ("softmax", "helion", "(4, 8)", (2.5e5,))
+    assert (first.gpu, failed.ns, failed.failure is None) == ("NVIDIA B200", (), False)
+
+
+@pytest.mark.parametrize("unit", ["(ms)", "(Time (ms))", "(latency [ms])"])
+def test_a_table_of_triton_testing_names_sizes_and_implementations(tmp_path: Path, unit: str) -> None:
+    table = f"M,N,Triton {unit},Torch {unit}\n128.000000,64.000000,0.5,\n256.000000,64.000000,1.5,2.5\n"
+    file = only(written(tmp_path, table, "layer-norm.csv"))
+    assert [brief(timing) for timing in file.timings] == [
+        ("layer-norm", "Triton", "M=128 N=64", (5e5,)),
+        ("layer-norm", "Triton", "M=256 N=64", (1.5e6,)),
+        ("layer-norm", "Torch", "M=256 N=64", (2.5e6,)),
+    ]
+
+
+def test_rates_are_refused_as_no_times(tmp_path: Path) -> None:
+    with pytest.raises(ProfilerError, match="rate"):
+        read_timings(written(tmp_path, "N,Triton (GB/s)\n128.0,900.0\n", "add.csv"))
+
+
+def test_the_plain_form_is_a_run_for_each_date_and_commit(tmp_path: Path) -> None:
+    table = (
+        "benchmark,version,workload,gpu,commit,date,time_us\n"
+        "softmax,v1,small,L4,abc,2026-03-01,1.5\n"
+        "softmax,v1,small,L4,abc,2026-03-01,1.7\n"
+        "softmax,v2,small,L4,abc,2026-03-01,2\n"
+        "softmax,v1,small,L4,def,2026-03-02,1.6\n"
+    )
+    first, second = read_timings(written(tmp_path, table, "log.csv"))
+    assert [brief(timing) for timing in first.timings] == [
+        ("softmax", "v1", "small", (1500.0, 1700.0)),
+        ("softmax", "v2", "small", (2000.0,)),
+    ]
+    assert (first.commit, second.commit) == ("abc", "def")
+    assert (second.created, second.timings[0].gpu) == (datetime(2026, 3, 2, tzinfo=UTC), "L4")
+
+
+def test_named_columns_make_any_table_readable(tmp_path: Path) -> None:
+    path = written(tmp_path, "impl,M,N,fast,slow\nours,4,8,1,2\n", "results.csv")
+    assert timings_form(path) is None
+    columns = parse_columns(["time=fast+slow", "workload=M+N"], "us")
+    (file,) = read_timings(path, columns)
+    assert [brief(timing) for timing in file.timings] == [
+        ("results", "fast", "M=4 N=8", (1000.0,)),
+        ("results", "slow", "M=4 N=8", (2000.0,)),
+    ]
+    with pytest.raises(ProfilerError, match="--time-unit"):
+        read_timings(path, parse_columns(["time=fast"]))
+    with pytest.raises(ProfilerError, match="no column"):
+        read_timings(path, parse_columns(["time=absent"], "us"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "unit", "word"),
+    [(["times=ms"], None, "KEY"), (["workload=M"], None, "time="), (["time=ms"], "hours", "--time-unit")],
+)
+def test_columns_that_say_nothing_are_refused(texts: list[str], unit: str | None, word: str) -> None:
+    with pytest.raises(ProfilerError, match=word):
+        parse_columns(texts, unit)
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (json.dumps(PYTEST)[:-200], "cut.json"),
+        (json.dumps(PYTEST).replace("1.5e-05", "NaN"), "nan.json"),
+        (json.dumps(PYTEST).replace("1.5e-05", "-1.0"), "negative.json"),
+        (json.dumps(PYTEST).replace("1.5e-05", "0"), "zero.json"),
+        (json.dumps(PYTEST).replace("1.5e-05", "true"), "boolean.json"),
+        (json.dumps(PYTEST).replace("1.5e-05", "1e999"), "infinite.json"),
+        (json.dumps(PYTEST).replace("[1.5e-05, 2e-05, 2.5e-05]", '{"a": 1}'), "mapping.json"),
+        (json.dumps(PYTEST).replace('"stats"', '"statistics"'), "none.json"),
+        ('{"machine_info": {}, "benchmarks": []}', "empty.json"),
+        ('{"machine_info": ' + "[" * 100_000, "deep.json"),
+        (json.dumps(GOOGLE).replace('"us"', '"fortnights"'), "unit.json"),
+        (json.dumps(nvbench(None)).replace("3e-06", "fast"), "text.json"),
+        ("x_val;a-latency\n4;1;2;3\n", "wide.csv"),
+        ("N,T (ms)\n4.0,abc\n", "word.csv"),
+        ("workload,time_ns\nsmall\n", "short.csv"),
+        ("workload,date,time_ns\nsmall,yesterday,5\n", "date.csv"),
+        ("workload,time_ns\n", "header.csv"),
+    ],
+)
+def test_what_is_damaged_is_refused_in_a_line_that_names_the_file(
+    tmp_path: Path, content: str, name: str
+) -> None:
+    with pytest.raises(ProfilerError) as refused:
+        read_timings(written(tmp_path, content, name))
+    assert name in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_of_times_is_known_by_its_beginning(tmp_path: Path) -> None:
+    known = {
+        "pytest-benchmark": PYTEST,
+        "google-benchmark": GOOGLE,
+        "nvbench": nvbench(None),
+        "helion": HELION,
+        "tritonbench": NIGHTLY,
+    }
+    assert {form: timings_form(written(tmp_path, content)) for form, content in known.items()} == {
+        form: form for form in known
+    }
+    assert timings_form(written(tmp_path, {"name": "package", "version": "1.0"})) is None
+    assert timings_form(written(tmp_path, '"ID","Kernel Name","gpu__time_duration.sum"\n', "r.csv")) is None
