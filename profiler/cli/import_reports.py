@@ -52,7 +52,9 @@ def add(commands: Commands) -> None:
         help="the columns of a CSV of times: time=ms, workload=M+N, version, benchmark, gpu, commit, date",
     )
     command.add_argument(
-        "--time-unit", metavar="UNIT", help="ns, us, ms or s, where the columns' names do not end in it"
+        "--time-unit",
+        metavar="UNIT",
+        help="ns, us, ms, s, GB/s, TFLOPS …, where the columns' names do not end in it",
     )
     command.add_argument(
         "--noise",

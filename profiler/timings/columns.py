@@ -8,20 +8,23 @@ say the same are the calls of one measurement, in their order; each date and com
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from profiler.errors import ProfilerError
 from profiler.timings.json_fields import moment
-from profiler.timings.timing import NS, NotTimes, Timing, TimingsFile, brief, in_ns
+from profiler.timings.timing import NS, RATES, NotTimes, Timing, TimingsFile, brief, in_ns
 
+PLAIN, TRITON, NAMED = "plain", "triton.testing", "named columns"  # forms of tables
 KEYS = ("benchmark", "version", "workload", "time", "gpu", "commit", "date")
-# `time_ms`; `Triton (ms)`, `Triton (Time (ms))`, `elapsed [us]`: the unit at the end of a column's name
-_UNIT = re.compile(r"(?:_|[(\[\s])(ns|us|µs|μs|ms|s|sec)\)*\]*\)*")
-_RATE = re.compile(r"\(.*(?:/s|FLOPS?|flops?)\)+")
+# `time_ms`; `Triton (ms)`, `Triton (Time (ms))`, `elapsed [us]`, `Triton (GB/s)`: at the end of a name
+_UNIT = re.compile(r"(?:_|[(\[\s])(ns|us|µs|μs|ms|s|sec|[GT]B/s|[GT]FLOP(?:S|/s))\)*\]*\)*", re.IGNORECASE)
+_UNITS = {unit.lower(): unit for unit in (*NS, *RATES)}
 _TIME_COLUMN = re.compile(r"time_(?:ns|us|ms|s)")
 
 
@@ -30,7 +33,7 @@ class TableColumns:
     """Which columns of a table say what; a key that is left out is not in the table."""
 
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)  # by key of KEYS
-    unit: str = ""  # of the times; "" where the names of their columns end in it
+    unit: str = ""  # of the times or rates; "" where the names of their columns end in it
 
 
 def parse_columns(texts: Sequence[str], unit: str | None = None) -> TableColumns:
@@ -44,11 +47,11 @@ def parse_columns(texts: Sequence[str], unit: str | None = None) -> TableColumns
                 f"--columns {text}: write KEY=COLUMN or KEY=COLUMN+COLUMN; KEY is one of {keys}"
             )
         names[key] = tuple(columns.split("+"))
-    if unit is not None and unit not in NS:
-        raise ProfilerError(f"--time-unit {unit}: write ns, us, ms or s")
+    if unit is not None and unit.lower() not in _UNITS:
+        raise ProfilerError(f"--time-unit {unit}: write one of {', '.join((*NS, *RATES))}")
     if names and "time" not in names:
         raise ProfilerError("--columns needs time=COLUMN, the column that has the times")
-    return TableColumns(names, unit or "")
+    return TableColumns(names, _UNITS[unit.lower()] if unit else "")
 
 
 def plain_columns(header: Sequence[str]) -> TableColumns | None:
@@ -61,39 +64,31 @@ def plain_columns(header: Sequence[str]) -> TableColumns | None:
 
 
 def triton_columns(header: Sequence[str]) -> TableColumns | None:
-    """The columns of a table of triton.testing.perf_report: sizes, then IMPLEMENTATION (UNIT); else None.
-
-    Raises NotTimes where the unit is that of a rate.
-    """
+    """The columns of a table of triton.testing.perf_report: sizes, then IMPLEMENTATION (UNIT); else None."""
     times = [name for name in header if name.endswith((")", "]")) and _UNIT.search(name)]
     times = [name for name in times if (match := list(_UNIT.finditer(name))) and match[-1].end() == len(name)]
-    rates = [name for name in header if _RATE.search(name)]
-    if not times and rates:
-        raise NotTimes(
-            f"{brief(rates[0])} is a rate, and no time: have the benchmark return its time (ylabel='ms'), "
-            "or name columns with times by --columns"
-        )
     sizes = header[: header.index(times[0])] if times else ()
     if not sizes:
         return None
     return TableColumns({"workload": tuple(sizes), "time": tuple(times)})
 
 
-@dataclass
-class _Session:
-    timings: dict[tuple[str, str | None, str, str | None], list[float]] = field(default_factory=dict)
-
-
 def read(
     lines: Sequence[str], name: str, columns: TableColumns, form: str, mode: str
 ) -> tuple[TimingsFile, ...]:
-    """The runs of a table, in their order; name: of its file, which is the benchmark where no column is."""
+    """The runs of a table, in their order; name: of its file, which is the benchmark where no column is.
+
+    Where no column is said to be the workload, all that are not named are, but in the plain form.
+    """
     rows = csv.reader(lines, strict=True)
     header = [cell.strip() for cell in next(rows)]
     places = {key: [_place(header, column) for column in columns.names.get(key, ())] for key in KEYS}
+    if not places["workload"] and form != PLAIN:
+        named = {place for of_key in places.values() for place in of_key}
+        places["workload"] = [place for place in range(len(header)) if place not in named]
     units = [columns.unit or _unit(header[place]) for place in places["time"]]
-    names_implementations = form == "triton.testing" or len(units) > 1
-    sessions: dict[tuple[datetime | None, str | None], _Session] = {}
+    names_implementations = form == TRITON or len(units) > 1
+    sessions: dict[tuple[datetime | None, str | None], dict[_Measured, list[str]]] = {}
     for number, row in enumerate(rows, 2):
         if not any(row):
             continue
@@ -103,31 +98,52 @@ def read(
         created = moment(date)
         if date and created is None:
             raise NotTimes(f"row {number} has the date {brief(date)}: write it as 2026-11-29T12:00:00")
-        session = sessions.setdefault((created, _cell(row, places["commit"])), _Session())
+        session = sessions.setdefault((created, _cell(row, places["commit"])), {})
         for place, unit in zip(places["time"], units, strict=True):
             if not row[place].strip():
                 continue  # not measured
             version = _cell(row, places["version"])
             if version is None and names_implementations:
                 version = _without_unit(header[place])
-            key = (
+            measured = _Measured(
                 _cell(row, places["benchmark"]) or PurePosixPath(name).stem,
                 version,
                 _workload(header, row, places["workload"]),
                 _cell(row, places["gpu"]),
+                unit,
             )
-            session.timings.setdefault(key, []).append(_time(row[place], unit, number))
+            session.setdefault(measured, []).append(row[place].strip())
     return tuple(
-        TimingsFile(form, tuple(_timings(session, mode)), created, commit)
+        TimingsFile(form, tuple(_timing(*item, mode) for item in session.items()), created, commit)
         for (created, commit), session in sessions.items()
     )
 
 
-def _timings(session: _Session, mode: str) -> list[Timing]:
-    return [
-        Timing(benchmark, version, workload, mode, tuple(ns), gpu)
-        for (benchmark, version, workload, gpu), ns in session.timings.items()
-    ]
+class _Measured(NamedTuple):
+    """What rows of one measurement have in common."""
+
+    benchmark: str
+    version: str | None
+    parameters: str
+    gpu: str | None
+    unit: str
+
+
+def _timing(of: _Measured, texts: Sequence[str], mode: str) -> Timing:
+    """The calls of one measurement; nan, inf, 0 and less are what tools write for one that failed."""
+    numbers = [_number(text, of) for text in texts]
+    ns = tuple(in_ns(number, of.unit, of.parameters) for number in numbers if 0 < number < math.inf)
+    failure = None if ns else f"its time in the table is {texts[0]}"
+    if of.unit in RATES:
+        mode = f"{mode}; time per {RATES[of.unit][0]}"
+    return Timing(of.benchmark, of.version, of.parameters, mode, ns, of.gpu, failure=failure)
+
+
+def _number(text: str, of: _Measured) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise NotTimes(f"the time at {brief(of.parameters)} is {brief(text)}, which is no number") from error
 
 
 def _place(header: Sequence[str], column: str) -> int:
@@ -140,7 +156,7 @@ def _unit(column: str) -> str:
     matches = list(_UNIT.finditer(column))
     if not matches or matches[-1].end() != len(column):
         raise NotTimes(f"the column {brief(column)} does not say its unit: name it with --time-unit")
-    return matches[-1][1]
+    return _UNITS[matches[-1][1].lower()]
 
 
 def _without_unit(column: str) -> str:
@@ -156,17 +172,9 @@ def _workload(header: Sequence[str], row: Sequence[str], places: Sequence[int]) 
     """`1024`; of a column that is not called workload, or of several, `M=1024 N=64`."""
     if len(places) == 1 and header[places[0]] == "workload":
         return row[places[0]].strip()
-    return " ".join(f"{header[place]}={_number(row[place].strip())}" for place in places)
+    return " ".join(f"{header[place]}={_size(row[place].strip())}" for place in places)
 
 
-def _number(text: str) -> str:
+def _size(text: str) -> str:
     """`1024` of `1024.000000`: a table writes its sizes with the digits of its times."""
     return text.rstrip("0").rstrip(".") if re.fullmatch(r"\d+\.0+", text) else text
-
-
-def _time(text: str, unit: str, number: int) -> float:
-    try:
-        time = float(text)
-    except ValueError as error:
-        raise NotTimes(f"row {number} has the time {brief(text)}, which is no number") from error
-    return in_ns(time, unit, f"row {number}")

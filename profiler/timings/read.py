@@ -13,7 +13,7 @@ from profiler.evidence.plain_file import read_plain
 from profiler.timings import columns, google_benchmark, helion, nvbench, pytest_benchmark, tritonbench
 from profiler.timings.columns import TableColumns
 from profiler.timings.json_fields import Fields
-from profiler.timings.timing import NotTimes, TimingsFile
+from profiler.timings.timing import NotTimes, TimingsFile, brief
 
 MAX_BYTES = 64 << 20
 _HEAD_BYTES = 1 << 16  # in which a file shows which tool wrote it
@@ -43,11 +43,8 @@ def timings_form(path: Path) -> str | None:
         return "tritonbench"
     header = [cell.strip() for cell in next(csv.reader([line]), [])]
     if columns.plain_columns(header):
-        return "plain"
-    try:
-        return "triton.testing" if columns.triton_columns(header) else None
-    except NotTimes:
-        return "triton.testing"  # of rates: refused with that reason
+        return columns.PLAIN
+    return columns.TRITON if columns.triton_columns(header) else None
 
 
 def read_timings(path: Path, named: TableColumns | None = None) -> tuple[TimingsFile, ...]:
@@ -73,7 +70,7 @@ def _read(path: Path, content: bytes, named: TableColumns | None) -> tuple[Timin
     except UnicodeDecodeError as error:
         raise NotTimes("is no UTF-8 text: damaged, or of another kind") from error
     if named is not None and named.names:
-        return columns.read(text.splitlines(), path.name, named, "plain", "times of a table")
+        return columns.read(text.splitlines(), path.name, named, columns.NAMED, "times of a table")
     form = timings_form(path)
     if path.suffix.lower() == ".json":
         return (_read_json(path, _parsed(text), form),)
@@ -81,11 +78,14 @@ def _read(path: Path, content: bytes, named: TableColumns | None) -> tuple[Timin
     if form == "tritonbench":
         return (tritonbench.read_table(lines, path.name),)
     header = [cell.strip() for cell in next(csv.reader(lines[:1]), [])]
-    if form == "triton.testing" and (found := columns.triton_columns(header)):
+    if form == columns.TRITON and (found := columns.triton_columns(header)):
         return columns.read(lines, path.name, found, form, "triton.testing; one value")
     if plain := columns.plain_columns(header):
-        return columns.read(lines, path.name, plain, "plain", "times of a table")
-    raise NotTimes("no table of times that is known: name its columns with --columns")
+        return columns.read(lines, path.name, plain, columns.PLAIN, "times of a table")
+    raise NotTimes(
+        f"no table of times that is known, with the columns {brief(', '.join(header))}: name those that have "
+        "times, as in --columns time=Triton+Torch --time-unit GB/s"
+    )
 
 
 def _read_json(path: Path, root: Any, form: str | None) -> TimingsFile:

@@ -8,6 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "sec": 1e9}  # of a unit, in ns
+# Of a rate: the work that it counts, and how many of it a second is a rate of one.
+RATES = {
+    "GB/s": ("GB", 1.0),
+    "TB/s": ("GB", 1e3),
+    "GFLOPS": ("GFLOP", 1.0),
+    "GFLOP/s": ("GFLOP", 1.0),
+    "TFLOPS": ("GFLOP", 1e3),
+    "TFLOP/s": ("GFLOP", 1e3),
+}
 _LONGEST_NS = 3.0e17  # ten years: a larger number is damaged, or in another unit
 
 
@@ -43,13 +52,20 @@ class TimingsFile:
 
 
 def in_ns(number: object, unit: str, what: str) -> float:
-    """A time of the file in ns. Raises NotTimes for what is no positive, finite time of under ten years."""
+    """A time of the file in ns; of a rate the time for one GB or GFLOP of its work.
+
+    Raises NotTimes for what is no positive, finite time of under ten years.
+    """
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise NotTimes(f"the time of {brief(what)} is {brief(number)}, which is no number")
-    ns = float(number) * NS[unit]
+    ns = float(number) * NS[unit] if unit in NS else _ns_of_rate(float(number), unit)
     if not math.isfinite(ns) or not 0 < ns < _LONGEST_NS:
         raise NotTimes(f"the time of {brief(what)} is {number:g} {unit}: not a time above 0")
     return ns
+
+
+def _ns_of_rate(rate: float, unit: str) -> float:
+    return 1e9 / (rate * RATES[unit][1]) if rate > 0 else math.nan
 
 
 def brief(value: object) -> str:

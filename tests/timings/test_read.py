@@ -260,9 +260,20 @@ def test_a_table_of_triton_testing_names_sizes_and_implementations(tmp_path: Pat
     ]
 
 
-def test_rates_are_refused_as_no_times(tmp_path: Path) -> None:
-    with pytest.raises(ProfilerError, match="rate"):
-        read_timings(written(tmp_path, "N,Triton (GB/s)\n128.0,900.0\n", "add.csv"))
+def test_rates_are_the_time_for_a_unit_of_work_and_a_mode_of_their_own(tmp_path: Path) -> None:
+    rates = only(written(tmp_path, "N,Triton (GB/s),Torch (GB/s)\n128.0,900.0,inf\n", "add.csv"))
+    triton, torch = rates.timings
+    assert brief(triton) == ("add", "Triton", "N=128", (pytest.approx(1e9 / 900),))
+    assert triton.mode.endswith("time per GB")
+    assert (torch.ns, torch.failure is None) == ((), False)
+    bare = written(tmp_path, "M,N,cuBLAS,Triton\n4096.0,64.0,17.1,4.0\n", "matmul.csv")
+    assert timings_form(bare) is None  # nothing says that these are TFLOPS
+    (named,) = read_timings(bare, parse_columns(["time=cuBLAS+Triton"], "tflops"))
+    assert [brief(timing) for timing in named.timings] == [
+        ("matmul", "cuBLAS", "M=4096 N=64", (pytest.approx(1e6 / 17.1),)),
+        ("matmul", "Triton", "M=4096 N=64", (pytest.approx(1e6 / 4.0),)),
+    ]
+    assert named.timings[0].mode.endswith("time per GFLOP")
 
 
 def test_the_plain_form_is_a_run_for_each_date_and_commit(tmp_path: Path) -> None:
