@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,13 @@ def add(commands: Commands) -> None:
         "Of several rules the first that fits a report counts.",
     )
     command.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder to search")
+    command.add_argument(
+        "--git",
+        type=Path,
+        metavar="REPOSITORY",
+        help="every version of these files in the history of a clone or bare repository, as a run of its "
+        "commit; PATH is a pattern such as 'prof/**/*.ncu-rep'",
+    )
     for name in ("family", "version", "workload"):
         command.add_argument(
             f"--{name}",
@@ -85,11 +93,14 @@ def run(arguments: argparse.Namespace) -> int:
     memory_bytes = None if memory is None else parse_size(memory, "--reader-memory")
     if any(path.suffix.lower() not in (".csv", ".json", ".zip") for path in arguments.paths):
         start_reader(memory_bytes)  # which takes as long as to load what imports
-    from profiler.store.begin_import import import_paths
+    from profiler.store.begin_import import import_history, import_paths
 
+    take: Callable[..., ImportSummary] = import_paths
+    if arguments.git is not None:
+        take = partial(import_history, arguments.git)
     with progress_bar() as progress:
-        summary = import_paths(
-            arguments.paths,
+        summary = take(
+            [str(path) for path in arguments.paths] if arguments.git else arguments.paths,
             family=arguments.family,
             version=arguments.version,
             workload=arguments.workload,

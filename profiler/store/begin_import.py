@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from profiler.bundles import bundle, location
 from profiler.errors import ProfilerError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from profiler.bundles.run import Facts
     from profiler.errors import UnreadableReport
     from profiler.evidence.launch import Report
+    from profiler.store.git_files import CommittedFile
     from profiler.store.import_files import ImportSummary
     from profiler.store.index import Store
     from profiler.store.sync import Progress
@@ -44,6 +46,7 @@ def import_paths(
     columns: TableColumns | None = None,
     gpu: str | None = None,
     are_noise: bool = False,
+    committed: Mapping[Path, CommittedFile] | None = None,
 ) -> ImportSummary:
     """Import reports, CSV files, files of times and bundles (folders or zips), also from folders of them.
 
@@ -55,8 +58,9 @@ def import_paths(
     the reading process waits a while for more reports, as a process that stays wants.
     read_code: reads a file of machine code, which is then a run of static facts; without it such a file is
     refused. columns: which columns of tables have the times. gpu: where files of times were measured that do
-    not say. are_noise: whether these files are sessions of one unchanged build. Raises ProfilerError for a
-    label that cannot be used, and where the data folder cannot be written.
+    not say. are_noise: whether these files are sessions of one unchanged build. committed: where files are
+    from that were written out of a repository's history. Raises ProfilerError for a label that cannot be
+    used, and where the data folder cannot be written.
     """
     given_labels = {"family": family, "version": version, "workload": workload}
     labels = {kind: label_rules(kind, option) for kind, option in given_labels.items()}
@@ -85,7 +89,13 @@ def import_paths(
         from profiler.store.import_files import SEAL_THREADS, Importer
 
         importer = Importer(
-            root, labels, files, progress, keep_folder=keep_folder, reader_memory=reader_memory
+            root,
+            labels,
+            files,
+            progress,
+            keep_folder=keep_folder,
+            reader_memory=reader_memory,
+            committed=committed,
         )
         importer.note_known(new_reports)
         importer.seal_threads = stack.enter_context(ThreadPoolExecutor(SEAL_THREADS, "seal"))
@@ -104,6 +114,41 @@ def import_paths(
             importer.relabel_known()
         importer.store.prepare_series(sync.prepared_metrics())
     return importer.summary()
+
+
+def import_history(repository: Path, patterns: Sequence[str], **options: Any) -> ImportSummary:
+    """Import every version of the files that a git repository's history holds, oldest commit first.
+
+    The commit is the version and its date that of a file which does not say when it was made; the name of a
+    report is its workload. A version that a run holds already is not read again, so an import that ended in
+    the middle goes on. options: those of import_paths. Raises ProfilerError also where there is no
+    repository, or nothing in it fits a pattern.
+    """
+    from profiler.bundles.scratch import scratch_folder
+    from profiler.store.git_files import committed_files, written
+    from profiler.store.import_files import ImportSummary
+
+    files = committed_files(repository, patterns)
+    if not files:
+        raise ProfilerError(f"{repository}: no commit has a file that fits {' or '.join(patterns)}")
+    parts: list[ImportSummary] = []
+    with scratch_folder() as folder:
+        for batch in written(repository, files, folder):
+            missing = [file for path, file in batch.items() if not path.exists()]
+            paths = [path.parent for path in batch if path.exists()]
+            summary = import_paths(paths, committed=batch, **options)
+            words = "its content is not in this copy of the repository"
+            lost = tuple((str(file.path), f"{file.short}:{file.path}: {words}") for file in missing)
+            parts.append(replace(summary, refused=(*summary.refused, *lost)))
+    return ImportSummary(
+        imported=tuple(new for part in parts for new in part.imported),
+        already=tuple(known for part in parts for known in part.already),
+        refused=tuple(refusal for part in parts for refusal in part.refused),
+        skipped=sum(part.skipped for part in parts),
+        relabelled=tuple(change for part in parts for change in part.relabelled),
+        warnings=tuple(warning for part in parts for warning in part.warnings),
+        data=parts[0].data,
+    )
 
 
 def _read(

@@ -40,6 +40,12 @@ def folder_of(report: Path) -> str:
     return _described(os.path.abspath(report.parent))
 
 
+def folder_in_repository(git: str) -> str:
+    """As `folder_of` for the top of a clone: `git` is its folder `.git`, or a bare repository."""
+    top = os.path.dirname(git) if os.path.basename(git) == ".git" else git
+    return _origin(Path(git)) or _described(top)
+
+
 def family_labels(folders: Iterable[str], known: Collection[ImportFolder]) -> dict[str, str]:
     """A family for each folder: the one that it has, else a name that no other folder has.
 

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle, decisions, location, zip_file
 from profiler.bundles.location import Root
-from profiler.bundles.run import COLLECT, FAMILY_GIVEN, FOLDER, IMPORT, Capture, Facts, Labels, Result, Run
+from profiler.bundles.run import (
+    COLLECT,
+    FAMILY_GIVEN,
+    FOLDER,
+    IMPORT,
+    Capture,
+    Facts,
+    Json,
+    Labels,
+    Result,
+    Run,
+)
 from profiler.bundles.run_json import RUN_FILE, brief_error
 from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
@@ -27,6 +38,7 @@ from profiler.reports.read import read_reports
 from profiler.store import report_values, run_decisions, sync
 from profiler.store.find_files import FoundFiles
 from profiler.store.folder_families import family_labels, folder_of
+from profiler.store.git_files import CommittedFile
 from profiler.store.label_forms import LabelRules, ReportPath, label_of_name, report_stem
 from profiler.store.new_reports import NewReports
 from profiler.store.packing import PACKED, Packed
@@ -142,6 +154,7 @@ class Importer:
         *,
         keep_folder: bool = True,
         reader_memory: int | None = None,
+        committed: Mapping[Path, CommittedFile] | None = None,
     ) -> None:
         self.root = root
         self.labels = labels  # what was given for family, version and workload
@@ -149,6 +162,7 @@ class Importer:
         self.progress = progress
         self.keep_folder = keep_folder
         self.reader_memory = reader_memory
+        self.committed = committed or {}  # of files that were written from the history of a repository
         self.folders: dict[Path, str] = {}  # as folder_of gives them
         self.families: dict[str, str] = {}  # by folder, of the reports that are new
         self.known: dict[str, Path] = {}  # by run id, of the reports that were there before
@@ -259,8 +273,10 @@ class Importer:
     def _timed_runs(self, path: Path, columns: TableColumns | None, gpu: str | None, stem: str) -> list[Run]:
         digest, _ = bundle.hash_file(path)
         given = self._given_labels(path)
-        timed = list(timed_runs(read_timings(path, columns), digest, stem, _file_time(path), given, gpu))
-        name = _printable(path)
+        of_commit = self._of_commit(path)
+        files = read_timings(path, columns)
+        timed = list(timed_runs(files, digest, stem, _file_time(path), given, gpu, of_commit))
+        name = self._named(path)
         self.warnings += [(name, f"{name}: {words}") for _, warnings in timed for words in warnings]
         return [run for run, _ in timed]
 
@@ -479,10 +495,21 @@ class Importer:
                 "created_from": "file time" if report.session.created is None else "session",
                 **({FAMILY_GIVEN: True} if given["family"] else {}),
                 **({FOLDER: folder} if folder else {}),
+                **self._of_commit(path),
             },
             results=(Result(family, version, given["workload"] or None, captures=captures),),
             reports=(bundle.imported_report_file(path.name, report.sha256, report.size_bytes),),
         )
+
+    def _of_commit(self, path: Path) -> dict[str, Json]:
+        """What the provenance of a run says of the commit that its file is from."""
+        file = self.committed.get(path)
+        return {"git_commit": file.commit, "git_path": str(file.path)} if file else {}
+
+    def _named(self, path: Path) -> str:
+        """The file as messages name it: of a repository's history by its commit and path there."""
+        file = self.committed.get(path)
+        return _printable(f"{file.short}:{file.path}" if file else path)
 
     def _note_imported(self, path: Path, run: Run, rows: RunRows) -> None:
         self.sealed.append(rows)
@@ -490,7 +517,7 @@ class Importer:
         versions = dict.fromkeys(result.version for result in run.results)
         self.imported.append(
             Imported(
-                _printable(path),
+                self._named(path),
                 run.run_id,
                 brief_list(list(families)),
                 brief_list(list(versions)),
@@ -510,11 +537,13 @@ class Importer:
         from_other_file: bool = False,
     ) -> None:
         hidden = self.decided.labels.get(run_id, Labels()).hidden
-        self.already.append(AlreadyImported(_printable(path), run_id, hidden, other_labels, from_other_file))
+        self.already.append(AlreadyImported(self._named(path), run_id, hidden, other_labels, from_other_file))
         self._report_progress(path)
 
     def _folder_of(self, path: Path) -> str:
         """Where a report lies; "" where its folder is only a place of passage."""
+        if file := self.committed.get(path):
+            return file.folder
         if not self.keep_folder:
             return ""
         if path.parent not in self.folders:
@@ -523,8 +552,14 @@ class Importer:
 
     def _given_labels(self, path: Path) -> dict[str, str | None]:
         """Family, version and workload of a report as they were given; None where nothing fits it."""
-        report_path = ReportPath(version_of(path), self._folder_of(path))
-        return {kind: rules.label(report_path) for kind, rules in self.labels.items()}
+        file = self.committed.get(path)
+        report_path = ReportPath(version_of(path), self._folder_of(path), file.short if file else "")
+        given = {kind: rules.label(report_path) for kind, rules in self.labels.items()}
+        if file and given["version"] is None:
+            given["version"] = file.short
+            if path not in self.files.timings and given["workload"] is None:
+                given["workload"] = report_path.stem  # of several reports of a commit
+        return given
 
     def _folder_families(self, reports: Iterable[Path]) -> dict[str, str]:
         """The family, by folder, of the reports for which none was given.
@@ -550,11 +585,12 @@ class Importer:
 
     def _warn(self, path: Path, report: Report) -> None:
         """Note what looks as if an imported report had changed since it was written."""
-        name = _printable(path)
+        name = self._named(path)
         self.warnings += [(name, f"{name}: imported, but {doubt}") for doubt in report.warnings]
 
     def _refuse(self, path: Path, message: str) -> None:
-        self.refused.append((_printable(path), message.encode(errors="replace").decode()))
+        message = message.replace(str(path), self._named(path))
+        self.refused.append((self._named(path), message.encode(errors="replace").decode()))
         self._report_progress(path)
 
     def _refuse_all(self, paths: Sequence[Path], error: Exception) -> None:

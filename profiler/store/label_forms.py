@@ -25,7 +25,7 @@ from profiler.evidence.name_pattern import BadPattern, Expression, compile_expre
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _FOLDER = re.compile(r"folder(?:\[(-\d+)\])?")
 _WRITER_SUFFIXES = (".ncu-rep", ".nsight-cuprof-report", ".out", ".exe", ".csv", ".txt", ".log")
-_FIELDS = "{stem}, {folder}, {folder[-2]}"
+_FIELDS = "{stem}, {commit}, {folder}, {folder[-2]}"
 
 LabelOption = str | Sequence[str] | None  # of one kind of label; None: not given
 
@@ -36,6 +36,7 @@ class ReportPath:
 
     stem: str
     folder: str  # as folder_of gives it; "" where that is not known
+    commit: str = ""  # of a file from the history of a repository, its first digits
 
     @property
     def folders(self) -> list[str]:
@@ -76,8 +77,8 @@ class _Rule:
         )
 
     def _part(self, field: str, path: ReportPath, groups: Mapping[str, str]) -> str:
-        if field == "stem":
-            return path.stem
+        if field in ("stem", "commit"):
+            return path.stem if field == "stem" else path.commit or "unknown commit"
         if folder := _FOLDER.fullmatch(field):
             try:
                 return path.folders[int(folder[1] or -1)]
@@ -158,7 +159,7 @@ def _compiled(kind: str, text: str, expression: str) -> Expression:
 
 def _check_fields(kind: str, text: str, template: str, groups: Collection[str] = ()) -> None:
     for field in _FIELD.findall(template):
-        if field != "stem" and field not in groups and not _FOLDER.fullmatch(field):
+        if field not in ("stem", "commit", *groups) and not _FOLDER.fullmatch(field):
             known = ", ".join([_FIELDS, *(f"{{{group}}}" for group in sorted(groups))])
             raise ProfilerError(f"--{kind} {text}: no field {{{field}}}; there are {known}")
 

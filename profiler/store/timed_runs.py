@@ -34,12 +34,14 @@ def timed_runs(
     file_time: datetime,
     given: Mapping[str, str | None],
     gpu: str | None = None,
+    of_commit: Mapping[str, Json] | None = None,
 ) -> Iterator[TimedRun]:
     """The runs of one file, in its order.
 
     digest: its sha256. stem: its name, which is the version where neither an implementation nor a commit is
     known. file_time: when it was written, for a file that does not say. given: what the user said of family,
     version and workload, None for nothing. gpu: where it ran, for a file that does not say.
+    of_commit: what its provenance says of the commit that the file is from.
     """
     number = 0
     for file in files:
@@ -56,6 +58,7 @@ def timed_runs(
                 "created_from": "session" if file.created else "file time",
                 "timings_form": file.form,
                 TIMINGS: own,
+                **(of_commit or {}),
             }
             if file.commit:
                 provenance["git_commit"] = file.commit
