@@ -16,6 +16,7 @@ from profiler.evidence.naming import brief_list, natural_key, nearest_first
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.reports.read import read_reports
+from profiler.timings.read import timings_form
 
 if TYPE_CHECKING:
     from profiler.store.index import Store
@@ -86,6 +87,12 @@ def resolve_all(
     files = [name for name in names if os.path.exists(name) and not os.path.isdir(name)]
     if files and evidence not in (None, Evidence.MEASURED):
         raise NothingShared(f"{files[0]} is a report, which is measured: it has nothing {evidence}")
+    for name in files:
+        if form := timings_form(Path(name)):
+            raise UnknownName(
+                f"{name} has times ({form}) and is no report: compare or gate it with another file of times, "
+                f"or `profiler import {name}`"
+            )
     reports: dict[str, Report] = {}
     read = read_reports(map(Path, files), metrics=metrics) if files else ()
     for name, report in zip(files, read, strict=True):

@@ -17,10 +17,11 @@ from profiler.compare.latency import LatencyComparison
 from profiler.compare.pair_comparison import MetricChange, PairComparison
 from profiler.compare.repeated_numbers import split_repeats
 from profiler.compare.resolve_names import NothingShared, find_fact_pairs, refuse_unused_filters, resolve_all
+from profiler.compare.timed_files import are_timed_files, timed_pairs
 from profiler.compare.workload_change import WorkloadChange
 from profiler.documents.asking import Subject, names_among, side_of
 from profiler.documents.blocks import Block, Fold, Heading, Line, Name, Notes, Table
-from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks
+from profiler.documents.comparison_blocks import note_blocks, side_blocks, time_blocks, times_blocks
 from profiler.documents.comparison_text import (
     PAIRS_SHOWN,
     change_numbers,
@@ -184,11 +185,12 @@ class ComparisonDocument(Document):
         yield Heading((a, " → ", b, f": {self.sentence}"), 1)
         if self.predict:
             yield Line(self.predict, label="modelled times")
-        yield from (
-            _measured_blocks(shown[0], everything)
-            if self.is_measured
-            else facts_blocks(shown, everything=everything)
-        )
+        if not self.is_measured:
+            yield from facts_blocks(shown, everything=everything)
+        elif len(shown) > 1:
+            yield from times_blocks(shown, everything=everything)
+        else:
+            yield from _measured_blocks(shown[0], everything)
         if self.gate:
             yield from self.gate.blocks()
 
@@ -198,8 +200,8 @@ class ComparisonDocument(Document):
         if not self.is_measured:
             pairs = (pair for compared in self.comparisons for pair in compared.pairs)
             return "facts", [verdict for pair in pairs for verdict in pair.verdicts]
-        if timed := comparison.timed_verdicts:
-            return "latency", list(timed)
+        if timed := [verdict for compared in self.comparisons for verdict in compared.timed_verdicts]:
+            return "latency", timed
         return "kernel durations", _duration_verdicts(comparison)
 
 
@@ -275,9 +277,14 @@ def resolve_pairs(
     """The pairs of sides to compare for two subjects, and whether these are all the facts that both share.
 
     That is one pair, except where facts of two versions are compared: then a pair for each evidence, workload
-    and architecture that both have. Raises NothingShared where there is none, and as `resolve_all` does.
+    and architecture that both have; and of two files of times: one for each problem size. Raises
+    NothingShared where there is none, and as `resolve_all` does.
     """
     names = names_among((a, b))
+    if len(names) == 2 and are_timed_files(names):
+        if evidence not in (None, Evidence.MEASURED):
+            raise NothingShared(f"{names[0]} has times, which are measured: it has nothing {evidence}")
+        return timed_pairs(names[0], names[1], workload, gpu), False
     refuse_unused_filters(names, workload)
     if len(names) < 2:
         sides = tuple(side_of(subject, store_opener, workload, gpu, data) for subject in (a, b))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 from profiler.compare.comparison import Comparison
 from profiler.documents import comparison_text as text
 from profiler.documents.blocks import Block, Line, Name, Notes, Table
 from profiler.evidence.naming import brief_list
+
+TIMES_SHOWN = 40  # rows of timed benchmarks, the others on request
 
 
 def side_blocks(comparison: Comparison) -> Iterator[Block]:
@@ -36,6 +39,34 @@ def time_blocks(comparison: Comparison) -> Iterator[Block]:
         yield Table(head, rows, right=range(1, len(head) - 1))
     elif comparison.a.launches or comparison.b.launches or not comparison.latency:
         yield Line(text.no_partner(comparison))
+
+
+def times_blocks(comparisons: Sequence[Comparison], *, everything: bool = False) -> Iterator[Block]:
+    """The timed calls of several benchmarks, what got worst first; the notes that hold for them."""
+    rows = [
+        (latency.decision.effect, (Name(_benchmark(comparison)), *cells))
+        for comparison in comparisons
+        for latency, cells in zip(comparison.latency, text.latency_rows(comparison), strict=True)
+    ]
+    rows.sort(key=lambda row: -(row[0] if row[0] is not None else -math.inf))
+    shown = rows if everything else rows[:TIMES_SHOWN]
+    yield Line("latency of calls, largest increase first")
+    yield Table(("benchmark", *text.LATENCY_HEAD), [row for _, row in shown], right=(2, 3, 4, 5))
+    if len(shown) < len(rows):
+        yield Line(f"and {len(rows) - len(shown)} more: --all")
+    first = comparisons[0]
+    floors = dict.fromkeys(note for comparison in comparisons for note in text.floor_notes(comparison))
+    yield Notes([*floors])
+    if noted := text.warnings(first):
+        yield Line("check before trusting this")
+        yield Notes(noted)
+
+
+def _benchmark(comparison: Comparison) -> str:
+    """What was timed: `softmax/triton 4096`; a version that the sides call differently is left out."""
+    a, b = comparison.a, comparison.b
+    version = f"/{b.version}" if b.version and a.version == b.version else ""
+    return f"{b.family}{version} {b.workload or ''}".strip()
 
 
 def note_blocks(comparison: Comparison) -> Iterator[Block]:

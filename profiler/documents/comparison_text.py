@@ -69,11 +69,11 @@ def latency_notes(comparison: Comparison) -> list[str]:
     return [
         *_with_mode(modes_by_words),
         *(f"to settle it: {command}" for command in commands),
-        *_floor_notes(comparison),
+        *floor_notes(comparison),
     ]
 
 
-def _floor_notes(comparison: Comparison) -> list[str]:
+def floor_notes(comparison: Comparison) -> list[str]:
     """How far equal builds lie apart in each mode, or the command that makes that known."""
     modes_by_words: dict[str, list[str]] = {}
     version, workload = comparison.b.version, comparison.b.workload

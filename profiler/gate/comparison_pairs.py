@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle
 from profiler.compare.resolve_names import is_file_name, refuse_unused_filters, resolve_all
+from profiler.compare.timed_files import are_timed_files, timed_pairs
 from profiler.errors import UnknownName
 from profiler.evidence.cell import Cell, CellFilter
 from profiler.evidence.naming import brief_list, natural_key
@@ -84,8 +85,14 @@ def find_pairs(
             raise UnknownName(
                 f"{files[0]} is a report file: name its baseline with --baseline", option="--baseline"
             )
-        if len(files) == len(names):
+        if len(files) == len(names) and not are_timed_files(files):
             refuse_unused_filters((baseline, *files), cells.workload)
+        if are_timed_files((baseline, *files)):
+            return [
+                pair
+                for name in files
+                for pair in _timed_file_pairs(baseline, name, cells.workload, cells.gpu)
+            ]
         if is_file_name(baseline):
             a, *sides = (_on_gpu(side, cells.gpu) for side in resolve_all([baseline, *files], opener))
         else:
@@ -101,6 +108,15 @@ def find_pairs(
         finder = PairFinder(BaselineLookup(inventory, baseline, opener), cells, "gpu" in across)
         pairs |= {name: finder.pairs_of(name) for name in others or [inventory.newest_run()]}
     return [pair for of_name in pairs.values() for pair in of_name]
+
+
+def _timed_file_pairs(
+    baseline: str, name: str, workload: str | None, gpu: str | None
+) -> Iterator[ComparisonPair]:
+    is_same = filecmp.cmp(baseline, name, shallow=False)
+    for a, b in timed_pairs(baseline, name, workload, gpu):
+        pair = ComparisonPair(name, baseline, a, b, b.workload or "", b.gpu or "", b.evidence)
+        yield _same_results(pair, noted=False) if is_same else pair
 
 
 def pair_of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> ComparisonPair:
