@@ -52,7 +52,7 @@ STANDALONE: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
         ("judge",),
         READS_CODE
         | {"emulator", "reports", "sass", "model", "statistics", "judge", "collect"}
-        | {"store", "compare", "history", "explain", "advice"},
+        | {"store", "timings", "compare", "history", "explain", "advice"},
         UNPACKS | {"ncu_report", "numba", "scipy", "re2", "fsspec", "sqlalchemy", "psycopg"},
     ),
 }

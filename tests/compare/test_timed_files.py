@@ -1,4 +1,4 @@
-"""Two files of times are compared as they are: a row for each benchmark, judged by the noise that is known."""
+"""Two files of times are compared as they are: a row for each benchmark, judged by known noise."""
 
 from __future__ import annotations
 
