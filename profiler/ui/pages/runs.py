@@ -63,7 +63,9 @@ launches = results.launches(data_version, run.run_id)
 if run.kind == COLLECT and not launches:  # nothing was profiled: its cells and static facts are shown
     with launches_box, errors_shown():
         bundled = results.bundled_run(data_version, run.run_id)
-        st.html(markup.long_section("Cells", run_results.caption(bundled), [run_results.table(bundled)]))
+        is_timed = any(result.samples for result in bundled.results)
+        table = run_results.timed_table(bundled) if is_timed else run_results.table(bundled)
+        st.html(markup.long_section("Cells", run_results.caption(bundled), [table]))
     occupancy.show_static(data_version, results.facts(data_version, run.run_id), filters)
     filters.write_url()
     st.stop()

@@ -18,7 +18,11 @@ def show() -> None:
     if not decisions.may_decide():
         draw.html(*run_list.unreadable(results.unreadable_bundles()))
         return
-    st.html(markup.section_head("Import", "reports (.ncu-rep, .csv) and bundles (.zip)"))
+    st.html(
+        markup.section_head(
+            "Import", "reports (.ncu-rep, .csv), benchmark times (.json, .csv), bundles (.zip)"
+        )
+    )
     with st.form("runs_import", clear_on_submit=True, border=False):
         # No list of types: the browser refuses endings with a hyphen (Streamlit 1.67).
         files = st.file_uploader(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from statistics import median
 
 from profiler.bundles.run import Attachment, Result, Run
 from profiler.evidence import formatting
@@ -41,6 +42,39 @@ def table(run: Run) -> Html:
         Column("why", wrap=True, wide=True),
     )
     return markup.table("versions of this run", columns, rows)
+
+
+def timed_table(run: Run) -> Html:
+    """One row per version, workload and mode: how many calls were timed, and their median."""
+    rows = [
+        Row(
+            (
+                markup.link(
+                    markup.href("trends", {"family": result.family, "version": result.version}),
+                    markup.code(f"{result.family}/{result.version}"),
+                ),
+                result.workload or "",
+                block.mode,
+                formatting.digits(len(block.ns)),
+                markup.value(Value(median(block.ns), "ns")),
+            )
+        )
+        for result in run.results
+        for block in result.samples
+    ]
+    failed = [result for result in run.results if not result.samples]
+    rows += [
+        Row((markup.code(f"{of.family}/{of.version}"), of.workload or "", of.reason or of.status, "–", "–"))
+        for of in failed
+    ]
+    columns = (
+        Column("version"),
+        Column("workload", wrap=True),
+        Column("mode", wrap=True, wide=True),
+        Column("calls", right=True),
+        Column("median", right=True),
+    )
+    return markup.table("timed calls of this run", columns, rows)
 
 
 def files(attachments: Sequence[Attachment]) -> list[tuple[object, object]]:
