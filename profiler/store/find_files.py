@@ -14,6 +14,7 @@ from profiler.bundles.run_json import RUN_FILE
 from profiler.bundles.zip_file import is_bundle_zip
 from profiler.evidence.plain_file import special_kind
 from profiler.reports.read import is_report
+from profiler.timings.columns import NAME_COLUMNS
 from profiler.timings.read import timings_form
 
 _BUNDLE_NAME = re.compile(r"[0-9]{8}T[0-9]{6}-.+")  # how the folder of a run is called
@@ -137,4 +138,6 @@ def _nothing_to_import(path: Path) -> str:
         return f"{path}: a zip without {RUN_FILE}, so no bundle: unpack it, import the folder"
     if path.suffix.lower() == ".json":
         return f"{path}: no times of pytest-benchmark, Google Benchmark, NVBench, TritonBench or Helion"
+    if path.suffix.lower() == ".csv":
+        return f"{path}: neither a report (CSV from ncu) nor a table of times that is known: {NAME_COLUMNS}"
     return f"{path}: neither a report (.ncu-rep, or CSV from ncu) nor a bundle (folder or zip)"

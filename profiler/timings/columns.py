@@ -23,7 +23,9 @@ from profiler.timings.timing import NS, RATES, NotTimes, Timing, TimingsFile, br
 PLAIN, TRITON, NAMED = "plain", "triton.testing", "named columns"  # forms of tables
 KEYS = ("benchmark", "version", "workload", "time", "gpu", "commit", "date")
 # `time_ms`; `Triton (ms)`, `Triton (Time (ms))`, `elapsed [us]`, `Triton (GB/s)`: at the end of a name
-_UNIT = re.compile(r"(?:_|[(\[\s])(ns|us|µs|μs|ms|s|sec|[GT]B/s|[GT]FLOP(?:S|/s))\)*\]*\)*", re.IGNORECASE)
+_UNIT = re.compile(r"[_(\[\s](ns|us|µs|μs|ms|s|sec|[GT]B/s|[GT]FLOP(?:S|/s))[)\]]*$", re.IGNORECASE)
+NAME_COLUMNS = "name its columns of times, as in --columns time=Triton+Torch --time-unit GB/s"
+_DIFFERENCE = "Diff"  # the column that perf_report(diff_col=True) adds
 _UNITS = {unit.lower(): unit for unit in (*NS, *RATES)}
 _TIME_COLUMN = re.compile(r"time_(?:ns|us|ms|s)")
 
@@ -55,22 +57,30 @@ def parse_columns(texts: Sequence[str], unit: str | None = None) -> TableColumns
 
 
 def plain_columns(header: Sequence[str]) -> TableColumns | None:
-    """The columns of the plain form; None for another table."""
+    """The columns of the plain form; None for a table with others, which may say what was timed."""
     times = [name for name in header if _TIME_COLUMN.fullmatch(name)]
-    if len(times) != 1:
+    keys = [key for key in KEYS if key != "time"]
+    if len(times) != 1 or not {*keys, *times}.issuperset(header):
         return None
-    names: dict[str, tuple[str, ...]] = {key: (key,) for key in KEYS if key in header}
+    names: dict[str, tuple[str, ...]] = {key: (key,) for key in keys if key in header}
     return TableColumns(names | {"time": (times[0],)})
 
 
 def triton_columns(header: Sequence[str]) -> TableColumns | None:
-    """The columns of a table of triton.testing.perf_report: sizes, then IMPLEMENTATION (UNIT); else None."""
-    times = [name for name in header if name.endswith((")", "]")) and _UNIT.search(name)]
-    times = [name for name in times if (match := list(_UNIT.finditer(name))) and match[-1].end() == len(name)]
-    sizes = header[: header.index(times[0])] if times else ()
-    if not sizes:
+    """The columns of a table of triton.testing.perf_report, else None.
+
+    They are sizes, then IMPLEMENTATION (UNIT), all in one unit, then perhaps the difference of two. Other
+    columns among these make it another program's table, of which nothing says what its columns are.
+    """
+    parts = [_split(name) for name in header]
+    labels = [label if name.endswith(" ") and _unit_of(label) else "" for name, label in parts]
+    first = next((place for place, label in enumerate(labels) if label), 0)
+    sizes = tuple(filter(None, header[:first]))  # without the row numbers, which have no name
+    times = tuple(name for name in header[first:] if name != _DIFFERENCE)
+    units = {label for label, name in zip(labels[first:], header[first:], strict=True) if name != _DIFFERENCE}
+    if not sizes or len(units) > 1 or len(set(times)) < len(times):
         return None
-    return TableColumns({"workload": tuple(sizes), "time": tuple(times)})
+    return TableColumns({"workload": sizes, "time": times})
 
 
 def read(
@@ -153,15 +163,32 @@ def _place(header: Sequence[str], column: str) -> int:
 
 
 def _unit(column: str) -> str:
-    matches = list(_UNIT.finditer(column))
-    if not matches or matches[-1].end() != len(column):
+    unit = _unit_of(column)
+    if unit is None:
         raise NotTimes(f"the column {brief(column)} does not say its unit: name it with --time-unit")
-    return _UNITS[matches[-1][1].lower()]
+    return unit
+
+
+def _unit_of(column: str) -> str | None:
+    """The unit that a name ends in."""
+    match = _UNIT.search(column)
+    return _UNITS[match[1].lower()] if match else None
+
+
+def _split(column: str) -> tuple[str, str]:
+    """`Triton [FP16] ` and `(Time (ms))` of `Triton [FP16] (Time (ms))`: the last brackets end it."""
+    depth = 0
+    for place in range(len(column) - 1, -1, -1):
+        depth += (column[place] in ")]") - (column[place] in "([")
+        if depth <= 0:
+            return (column[:place], column[place:]) if column[place] in "([" else (column, "")
+    return column, ""
 
 
 def _without_unit(column: str) -> str:
-    """`Triton` of `Triton (ms)` and of `Triton (Time (ms))`."""
-    return column.partition(" (")[0].partition(" [")[0]
+    """`Triton` of `Triton (ms)`, and `Torch (jit)` as it is."""
+    name, label = _split(column)
+    return name.rstrip() if name.strip() and _unit_of(label) else column
 
 
 def _cell(row: Sequence[str], places: Sequence[int]) -> str | None:

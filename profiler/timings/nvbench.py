@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -24,6 +25,7 @@ _SUMMARIES = (
     ("nv/cold/time/gpu/mean", "cold; mean"),
     ("nv/cpu_only/time/cpu/mean", "CPU only; mean"),
 )
+_TOO_OLD = "an NVBench before its JSON version 1.0 wrote it, with other fields: measure with a newer one"
 _BATCH = "nv/batch/time/gpu/mean"  # calls one after the other, with a warm cache
 
 ReadBeside = Callable[
@@ -68,21 +70,28 @@ def _capability(sm_version: str | None) -> str | None:
 def _timings(
     root: Fields, devices: Mapping[str | None, Fields], read_beside: ReadBeside, warnings: dict[str, None]
 ) -> Iterator[Timing]:
+    alike = Counter(device.text("name") for device in devices.values())
     for benchmark in root.list("benchmarks"):
         name = benchmark.text("name")
         if not name:
             raise NotTimes("a benchmark has no name")
+        if isinstance(benchmark.value("states"), dict):
+            raise NotTimes(_TOO_OLD)
         for state in benchmark.list("states"):
-            axes = ((axis.text("name"), axis.text("value")) for axis in state.list("axis_values"))
-            parameters = " ".join(f"{axis}={value}" for axis, value in axes)
-            place = f"{name} {parameters}".strip()
+            axes = [(axis.text("name"), axis.text("value")) for axis in state.list("axis_values")]
             device = devices.get(state.text("device"))
             gpu = device.text("name") if device else None
+            if alike[gpu] > 1:  # of which each is measured
+                axes.append(("Device", state.text("device")))
+            parameters = " ".join(f"{axis}={value}" for axis, value in axes)
+            place = f"{name} {parameters}".strip()
             if state.value("is_skipped") is True:
                 reason = f"NVBench skipped it: {state.text('skip_reason') or 'no reason given'}"
                 yield Timing(name, None, parameters, "NVBench; cold; samples", (), gpu, failure=reason)
                 continue
             summaries = {summary.text("tag"): summary for summary in state.list("summaries")}
+            if None in summaries:
+                raise NotTimes(_TOO_OLD)
             cold = _cold(summaries, place, read_beside, warnings)
             if cold is not None:
                 mode, ns, clocks = cold

@@ -17,10 +17,16 @@ from profiler.timings.timing import NotTimes, TimingsFile, brief
 
 MAX_BYTES = 64 << 20
 _HEAD_BYTES = 1 << 16  # in which a file shows which tool wrote it
+# What stands at the beginning, also where another program wrote the fields in the order of the alphabet.
 _JSON_FORMS = (
-    ("pytest-benchmark", re.compile(r'"machine_info"\s*:')),
-    ("google-benchmark", re.compile(r'"context"\s*:\s*\{[^}]*"(?:executable|num_cpus|mhz_per_cpu)"')),
-    ("nvbench", re.compile(r'"devices"\s*:\s*(?:null|\[)|"nvbench"\s*:')),
+    ("pytest-benchmark", re.compile(r'"(?:machine_info|disable_gc)"\s*:')),
+    (
+        "google-benchmark",
+        re.compile(
+            r'"context"\s*:\s*\{[^}]*"(?:executable|num_cpus|mhz_per_cpu)"|"(?:cpu|real)_time"\s*:[^}]*"(?:cpu|real)_time"\s*:'
+        ),
+    ),
+    ("nvbench", re.compile(r'"(?:nvbench|sm_version|type_config_index)"\s*:')),
     ("tritonbench", tritonbench.IS_KEY),
     ("tritonbench", re.compile(r'"tritonbench_commit"\s*:')),
     ("helion", re.compile(r'^\s*\[\s*\{\s*"benchmark"\s*:.*"benchmark_values"\s*:', re.DOTALL)),
@@ -82,10 +88,8 @@ def _read(path: Path, content: bytes, named: TableColumns | None) -> tuple[Timin
         return columns.read(lines, path.name, found, form, "triton.testing; one value")
     if plain := columns.plain_columns(header):
         return columns.read(lines, path.name, plain, columns.PLAIN, "times of a table")
-    raise NotTimes(
-        f"no table of times that is known, with the columns {brief(', '.join(header))}: name those that have "
-        "times, as in --columns time=Triton+Torch --time-unit GB/s"
-    )
+    known = f"no table of times that is known, with the columns {brief(', '.join(header))}"
+    raise NotTimes(f"{known}: {columns.NAME_COLUMNS}")
 
 
 def _read_json(path: Path, root: Any, form: str | None) -> TimingsFile:
@@ -106,11 +110,8 @@ def _read_json(path: Path, root: Any, form: str | None) -> TimingsFile:
 
 
 def _parsed(text: str) -> Any:
-    def refuse(constant: str) -> Any:
-        raise NotTimes(f"holds {constant}, which is no number")
-
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise NotTimes(f"is no JSON from line {error.lineno} on: cut short or damaged") from error
     except ValueError as error:  # a whole number of thousands of digits

@@ -58,9 +58,12 @@ def in_ns(number: object, unit: str, what: str) -> float:
     """
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise NotTimes(f"the time of {brief(what)} is {brief(number)}, which is no number")
-    ns = float(number) * NS[unit] if unit in NS else _ns_of_rate(float(number), unit)
+    try:
+        ns = float(number) * NS[unit] if unit in NS else _ns_of_rate(float(number), unit)
+    except OverflowError:  # a whole number of hundreds of digits
+        ns = math.inf
     if not math.isfinite(ns) or not 0 < ns < _LONGEST_NS:
-        raise NotTimes(f"the time of {brief(what)} is {number:g} {unit}: not a time above 0")
+        raise NotTimes(f"the time of {brief(what)} is {brief(number)} {unit}: not a time above 0")
     return ns
 
 

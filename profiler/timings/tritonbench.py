@@ -19,7 +19,11 @@ from profiler.timings.timing import NotTimes, Timing, TimingsFile, brief, in_ns
 
 _TIMES = ("latency", "walltime")
 _NO_INPUTS = ("average", "hashes")
-_KEY = re.compile(r"tritonbench_(?P<operator>.+?)\[x_(?P<size>.*)-(?P<name>[^-\]]*)\]_(?P<metric>\w+)")
+_INPUT = r"tritonbench_(?P<operator>.+?)\[x_(?P<size>.*)-(?P<name>[^-\]]*)"
+_KEYS = (  # of `naive-softmax` the brackets have `naive`; until October 2024 they had the metric too
+    re.compile(_INPUT + r"\]_(?:(?P<rest>.*)-)?(?P<metric>latency|walltime)"),
+    re.compile(_INPUT + r"(?P<rest>)-(?P<metric>latency|walltime)\]"),
+)
 IS_KEY = re.compile(r'"tritonbench_[^"\n]*(?:\]|-pass)')
 _VARIANCE = re.compile(r"\s*\(±[0-9.]+ ?%\)\s*")  # of the style that prints it beside the median
 # `op_softmax_k3x0.csv`, as --output-dir names it; `softmax.csv`
@@ -83,10 +87,11 @@ def read_json(root: Fields) -> TimingsFile:
 
 def _json_timings(metrics: Fields, gpu: str | None) -> Iterator[Timing]:
     for key, value in metrics.items():
-        match = _KEY.fullmatch(key)
-        if match is None or match["metric"] not in _TIMES or match["size"] in _NO_INPUTS:
+        match = next(filter(None, (pattern.fullmatch(key) for pattern in _KEYS)), None)
+        if match is None or match["size"] in _NO_INPUTS:
             continue
-        timing = _timing(match["operator"], match["size"], match["name"], match["metric"], value, gpu)
+        name = "-".join(filter(None, (match["name"], match["rest"])))
+        timing = _timing(match["operator"], match["size"], name, match["metric"], value, gpu)
         if timing is not None:
             yield timing
 

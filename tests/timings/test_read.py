@@ -178,6 +178,55 @@ def test_google_benchmark_gives_repetitions_else_their_median(tmp_path: Path) ->
     assert (c.ns, "no GPU" in (c.failure or "")) == ((), True)
 
 
+def test_what_is_no_time_may_be_no_number(tmp_path: Path) -> None:
+    content = json.dumps(GOOGLE).replace('"time_unit"', '"errors": NaN, "rate": Infinity, "time_unit"')
+    assert only(written(tmp_path, content)).timings[0].ns == (2500.0, 3500.0)
+
+
+def test_aggregates_of_old_google_benchmarks_are_no_benchmarks(tmp_path: Path) -> None:
+    times = {
+        "a/8": 2,
+        "a/8_mean": 3,
+        "a/8_stddev": 1,
+        "b_mean": 7,
+        "b_median": 6,
+        "b_stddev": 1,
+        "sum_mean": 4,
+    }
+    times |= {"c/1": 5, "c/2": 9}
+    benchmarks: list[dict[str, Any]] = [{"name": name, "real_time": time} for name, time in times.items()]
+    benchmarks += [{"name": "c_BigO", "real_coefficient": 4.5, "big_o": "N"}, {"name": "c_RMS", "rms": 0.1}]
+    content = {"context": {"date": "2019/03/12-14:22:12", "num_cpus": 4}, "benchmarks": benchmarks}
+    file = only(written(tmp_path, content))
+    assert {timing.parameters: timing.ns for timing in file.timings} == {
+        "a/8": (2.0,),
+        "b": (6.0,),  # its repetitions are not there
+        "sum_mean": (4.0,),  # a benchmark of that name
+        "c/1": (5.0,),
+        "c/2": (9.0,),
+    }
+    assert file.created == datetime(2019, 3, 12, 14, 22, 12, tzinfo=UTC)
+
+
+def test_gpus_of_one_name_are_measured_apart(tmp_path: Path) -> None:
+    content = nvbench(None)
+    content["devices"][1]["name"] = content["devices"][0]["name"]
+    cold, _, skipped = only(written(tmp_path, content)).timings
+    assert (cold.parameters, skipped.parameters) == ("T=I32 N=4096 Device=0", "Device=1")
+
+
+@pytest.mark.parametrize("old", ["states", "summaries"])
+def test_nvbench_before_its_version_1_is_refused(tmp_path: Path, old: str) -> None:
+    content = nvbench(None)
+    (benchmark,) = content["benchmarks"]
+    if old == "states":
+        benchmark["states"] = {"Device=0": benchmark["states"][0]}
+    else:
+        benchmark["states"][0]["summaries"] = [{"name": "Average GPU Time (Cold)", "values": []}]
+    with pytest.raises(ProfilerError, match=r"version 1\.0"):
+        read_timings(written(tmp_path, content))
+
+
 def test_nvbench_gives_the_samples_that_lie_beside_it(tmp_path: Path) -> None:
     path = written(tmp_path, nvbench("out/r.json"), "renamed.json")
     for folder, numbers in (("bin", (1e-6, 2e-6, 3e-6)), ("freqs-bin", (1.9e9, 1.8e9, 1.7e9))):
@@ -243,6 +292,21 @@ def test_a_nightly_of_tritonbench_says_where_and_when(tmp_path: Path) -> None:
     assert (triton.gpu, naive.ns, naive.failure is None) == ("NVIDIA H100", (), False)
 
 
+def test_keys_of_tritonbench_with_hyphens_and_of_2024(tmp_path: Path) -> None:
+    keys = (
+        "[x_(4, -8)-naive]_softmax-v2-latency",
+        "[x_256-triton_softmax-latency]",
+        "[x_256-triton_softmax-gbps]",
+        "[x_8-triton]_latency-p20",
+    )
+    metrics = {f"tritonbench_softmax{key}": 0.5 for key in keys}
+    file = only(written(tmp_path, {"name": "triton", "environ": {}, "metrics": metrics}))
+    assert [brief(timing) for timing in file.timings] == [
+        ("softmax", "naive-softmax-v2", "(4, -8)", (5e5,)),
+        ("softmax", "triton_softmax", "256", (5e5,)),
+    ]
+
+
 def test_helion_gives_latencies_alone_and_no_zero(tmp_path: Path) -> None:
     first, failed = only(written(tmp_path, HELION)).timings
     assert brief(first) == ("softmax", "helion", "(4, 8)", (2.5e5,))
@@ -257,6 +321,44 @@ def test_a_table_of_triton_testing_names_sizes_and_implementations(tmp_path: Pat
         ("layer-norm", "Triton", "M=128 N=64", (5e5,)),
         ("layer-norm", "Triton", "M=256 N=64", (1.5e6,)),
         ("layer-norm", "Torch", "M=256 N=64", (2.5e6,)),
+    ]
+
+
+def test_names_of_implementations_keep_their_own_brackets(tmp_path: Path) -> None:
+    table = "N,Triton [FP16] (TFLOPS),Triton [FP8] (TFLOPS),Diff\n64.0,1.0,2.0,1.0\n"
+    timings = only(written(tmp_path, table, "attention.csv")).timings
+    assert [timing.implementation for timing in timings] == ["Triton [FP16]", "Triton [FP8]"]
+    bare = written(tmp_path, "N,Torch (native),Torch (jit)\n64.0,1.0,2.0\n", "softmax.csv")
+    (named,) = read_timings(bare, parse_columns(["time=Torch (native)+Torch (jit)"], "GB/s"))
+    assert [timing.implementation for timing in named.timings] == ["Torch (native)", "Torch (jit)"]
+    indexed = only(written(tmp_path, ",N,Triton (ms)\n0,64.0,1.0\n", "indexed.csv"))
+    assert indexed.timings[0].parameters == "N=64"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Benchmark,Device,Samples,CPU Time (sec),Noise,GPU Time (sec),Noise",  # CSV of NVBench
+        "M,Kernel Time (us),id",
+        "N,Triton (ms),Triton (GB/s)",
+        "N,Triton (ms),Triton (ms)",
+        "kernel,M,time_ms,gflops",  # what kernel and M are, nothing says
+        "time,time_ms",
+    ],
+)
+def test_tables_of_other_programs_are_not_guessed_at(tmp_path: Path, header: str) -> None:
+    path = written(tmp_path, f"{header}\n{','.join('1' * (header.count(',') + 1))}\n", "r.csv")
+    assert timings_form(path) is None
+    with pytest.raises(ProfilerError, match="--columns"):
+        read_timings(path)
+
+
+def test_csv_of_nvbench_is_read_by_its_columns(tmp_path: Path) -> None:
+    table = "Benchmark,Device Name,N,CPU Time (sec),Noise,GPU Time (sec),Noise\ncopy,L4,8,2e-6,0.1,1e-6,0.2\n"
+    keys = ["benchmark=Benchmark", "gpu=Device Name", "workload=N", "time=GPU Time (sec)"]
+    (file,) = read_timings(written(tmp_path, table, "r.csv"), parse_columns(keys))
+    assert [(brief(timing), timing.gpu) for timing in file.timings] == [
+        (("copy", None, "N=8", (pytest.approx(1e3),)), "L4")
     ]
 
 
@@ -326,6 +428,7 @@ def test_columns_that_say_nothing_are_refused(texts: list[str], unit: str | None
         (json.dumps(PYTEST).replace("1.5e-05", "0"), "zero.json"),
         (json.dumps(PYTEST).replace("1.5e-05", "true"), "boolean.json"),
         (json.dumps(PYTEST).replace("1.5e-05", "1e999"), "infinite.json"),
+        (json.dumps(PYTEST).replace("1.5e-05", "9" * 400), "digits.json"),
         (json.dumps(PYTEST).replace("[1.5e-05, 2e-05, 2.5e-05]", '{"a": 1}'), "mapping.json"),
         (json.dumps(PYTEST).replace('"stats"', '"statistics"'), "none.json"),
         ('{"machine_info": {}, "benchmarks": []}', "empty.json"),
@@ -359,5 +462,13 @@ def test_a_file_of_times_is_known_by_its_beginning(tmp_path: Path) -> None:
     assert {form: timings_form(written(tmp_path, content)) for form, content in known.items()} == {
         form: form for form in known
     }
+    for form, content in known.items():  # as other programs write them again
+        assert timings_form(written(tmp_path, json.dumps(content, sort_keys=True, indent=8))) == form
+    filled = {
+        **PYTEST,
+        "benchmarks": [{"options": {"disable_gc": False}, "stats": {"data": [1.5e-5] * 9999}}],
+    }
+    assert timings_form(written(tmp_path, json.dumps(filled, sort_keys=True))) == "pytest-benchmark"
     assert timings_form(written(tmp_path, {"name": "package", "version": "1.0"})) is None
+    assert timings_form(written(tmp_path, {"devices": [{"name": "a phone"}]})) is None
     assert timings_form(written(tmp_path, '"ID","Kernel Name","gpu__time_duration.sum"\n', "r.csv")) is None
