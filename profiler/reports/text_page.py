@@ -17,7 +17,7 @@ _LAUNCH = re.compile(
     r"(?:, Device (?P<device>[0-9]+), CC (?P<capability>[0-9.]+))?(?P<mean>, Invocations [0-9]+)?\s*"
 )
 _SECTION = "    Section: "
-_RULER = re.compile(r"    (-+) (-+) (-+)\s*")
+_RULER = re.compile(r" {4,}(-+) (-+) (-+)\s*")  # deeper in pages that were indented by hand
 _HEADER = ("Metric Name", "Metric Unit", "Metric Value")
 _GAP = re.compile(r"\s{2,}")
 

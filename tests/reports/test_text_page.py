@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,16 @@ def test_a_log_of_older_versions_says_how_many_blocks_and_has_no_header_in_its_t
         ),
         "smsp__inst_executed.sum": Value(None, "inst", state=State.NOT_COLLECTED),
     }
+
+
+def test_a_page_whose_rows_were_indented_by_hand_has_the_same_numbers(tmp_path: Path) -> None:
+    """All below the first ruler of a table, which alone says where the columns stand."""
+    rows_and_ends = r"(    (?:Elapsed|Duration|Block|Grid|-+ -+ -+\n\n))"
+    moved = re.sub(rf"(?<=\n){rows_and_ends}", r"  \1", OLD)
+    assert moved.count("\n      ") == 6
+    assert dict(read(tmp_path, moved).launches[0].values.items()) == dict(
+        read(tmp_path, OLD).launches[0].values.items()
+    )
 
 
 def test_a_log_of_powershell_in_german_and_without_an_end_of_its_last_line_is_read(tmp_path: Path) -> None:
