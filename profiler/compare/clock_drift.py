@@ -64,15 +64,16 @@ def explain_by_clock(changes: Mapping[str, JudgedChange], table: MetricTable) ->
     `changes` are by concept; None where no clock explains it. Of a launch that waits for memory the memory's
     clock is asked first (`_explain_by_memory_clock`). Of the SM clock the cycles must be the same and the
     clock must have moved, each by its threshold; at A's clock the times would have to be within the threshold
-    of the duration; and no count of work may have moved. Time and clock are read apart from the cycles, so a
-    counter that another replay pass saw differently is not taken for the clock. A count of work that is
-    missing does not stand in the way. Where one of cycles and clock was not collected, or is derived from
-    the other, the two counters that are left say what it was, but nothing confirms them: unclear.
+    of the duration; and no count of work may have moved the way of the time: less work is no cause of more
+    time. Time and clock are read apart from the cycles, so a counter that another replay pass saw differently
+    is not taken for the clock. A count of work that is missing does not stand in the way. Where one of cycles
+    and clock was not collected, or is derived from the other, the two counters that are left say what it was,
+    but nothing confirms them: unclear.
     """
     time, cycles, clock = (_share(changes.get(concept)) for concept in (HEADLINE, CYCLES, CLOCK))
     if time is None or time <= -1 or changes[HEADLINE].verdict.traits.quiet:
         return None
-    if any(_moved(changes[concept]) for concept in _WORK if concept in changes):
+    if any(_moved_with(time, changes[concept]) for concept in _WORK if concept in changes):
         return None
     if by_memory := _explain_by_memory_clock(time, changes, table):
         return by_memory
@@ -105,8 +106,8 @@ def _explain_by_memory_clock(
 
     DRAM must have been busy for most of the time on both sides, its clock must have moved by more than its
     threshold, and at A's clock the times would have to be within the threshold of the duration. The SM's
-    cycles then follow the time, and say nothing by themselves. No traffic may be known to have moved, which
-    the caller has made sure of: B that moves more bytes keeps DRAM as busy, and longer.
+    cycles then follow the time, and say nothing by themselves. No traffic may be known to have moved with the
+    time, which the caller has made sure of: B that moves more bytes keeps DRAM as busy, and longer.
     """
     clock, busy = _share(changes.get(MEMORY_CLOCK)), changes.get(DRAM_BUSY)
     if clock is None or busy is None or changes[MEMORY_CLOCK].verdict is not Verdict.CHANGED:
@@ -130,9 +131,11 @@ def _size(clock: float) -> str:
     return f"{change_text(abs(clock), 1).removeprefix('+')} {'lower' if clock < 0 else 'higher'}"
 
 
-def _moved(change: JudgedChange) -> bool:
-    """Whether both sides have the count and it differs by more than its threshold."""
-    return not change.verdict.traits.quiet and change.verdict is not Verdict.NOT_COMPARABLE
+def _moved_with(time: float, change: JudgedChange) -> bool:
+    """Whether both sides have the count, and it moved as the time did, by more than its threshold."""
+    if change.verdict.traits.quiet or change.verdict is Verdict.NOT_COMPARABLE:
+        return False
+    return change.change_pct is None or (change.change_pct > 0) is (time > 0)
 
 
 def _share(change: JudgedChange | None) -> float | None:

@@ -235,6 +235,21 @@ def test_work_that_moved_too_keeps_the_verdict_on_the_time(
     assert duration(compared(tmp_path, table, {**LOWER_CLOCK, **work})).verdict is Verdict.WORSE
 
 
+@pytest.mark.parametrize(
+    "work", [{EXECUTED: 4_800_000}, {WRITTEN: 228_000_000}, {SECTORS: 8_500_000}], ids=str
+)
+def test_less_work_is_no_cause_of_more_time(
+    tmp_path: Path, table: MetricTable, work: Mapping[str, float | None]
+) -> None:
+    comparison = compared(tmp_path, table, {**LOWER_CLOCK, **work})
+    assert (duration(comparison).verdict, duration(comparison).judged_by) == (Verdict.SAME, "cycles")
+    assert fails(comparison, table) is Exit.PASS
+    memory = compared(tmp_path, table, {**LOWER_MEMORY_CLOCK, **work}, BUSY_DRAM)
+    assert (duration(memory).verdict, duration(memory).judged_by) == (Verdict.SAME, "memory_clock")
+    faster = {DURATION: 138_000.0, CYCLES: 214_200.0, CLOCK: 1_552_000_000.0, **work}
+    assert duration(compared(tmp_path, table, faster)).verdict is Verdict.BETTER
+
+
 def test_a_few_kilobytes_read_are_no_work_that_moved(tmp_path: Path, table: MetricTable) -> None:
     headline = duration(compared(tmp_path, table, {**LOWER_CLOCK, READ: 20_992}))
     assert headline.judged_by == "cycles", "of 240 MB that DRAM moved in all"
