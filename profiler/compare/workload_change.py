@@ -213,6 +213,8 @@ def find_workload_change(a: Launch, b: Launch) -> WorkloadChange | None:
     if doubt := _other_lengths(a, b) or _matrix_work_moved(a, b) or _reads_vanished(a, b):
         reason = f"{sizes}; {doubt}" if sizes else doubt
         return WorkloadChange(Verdict.UNCLEAR, reason, sizes, code, whatever_the_code=True)
+    if doubt := _matrix_work_on_one_side(a, b):
+        return WorkloadChange(Verdict.UNCLEAR, f"{sizes}; {doubt}" if sizes else doubt, sizes, code)
     if not sizes:
         alike = _moved_manyfold(a, b) if code.word == CHANGED else _moved_alike(a, b)
         return WorkloadChange(Verdict.UNCLEAR, alike, "", code) if alike else None
@@ -415,6 +417,29 @@ def _matrix_work_moved(a: Launch, b: Launch) -> str:
         *(_ratio(a, b, {label: formulas}) for label, formulas in (*_TRAFFIC.items(), *_OUTPUT.items())),
     )
     return next((_alike_words(matrix, other) for other in others if other and other.is_like(matrix)), "")
+
+
+def _matrix_work_on_one_side(a: Launch, b: Launch) -> str:
+    """That the side which alone multiplies matrices takes at least twice as long, in words; "" where not.
+
+    Matrix instructions in place of others make a kernel faster: what takes longer with them does more.
+    """
+    counts, time = _matrix_counts(a, b), _ratio(a, b, {"the time": _sums(_TIME)})
+    if counts is None or all(counts) or time is None or not time.moved(_TWICE):
+        return ""
+    if (counts[0] < counts[1]) is not (time.times > 1) or counts[0] == counts[1]:
+        return ""
+    before, after = (formatting.quantity(Value(count)) for count in counts)
+    return f"tensor instructions {before} → {after} and {time.words}: perhaps other work"
+
+
+def _matrix_counts(a: Launch, b: Launch) -> tuple[float, float] | None:
+    """The matrix instructions of both, by opcodes or the first counter that both have; None without."""
+    if a.opcodes and b.opcodes:
+        return _matrix_instructions(a), _matrix_instructions(b)
+    names = (name for formulas in _MATRIX_COUNTERS.values() for ((name,),) in formulas)
+    pairs = ((a.values.number(name), b.values.number(name)) for name in names)
+    return next(((x, y) for x, y in pairs if x is not None and y is not None), None)
 
 
 def _matrix_instructions(launch: Launch) -> float:

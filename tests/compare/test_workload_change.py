@@ -37,7 +37,7 @@ TABLE = load_metrics()
 INSTRUCTIONS, SECTORS = "smsp__inst_executed.sum", "lts__t_sectors.sum"
 STORED = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 DURATION, CYCLES = "gpu__time_duration.sum", "gpc__cycles_elapsed.max"
-READ = "dram__bytes_read.sum"
+READ, TENSOR = "dram__bytes_read.sum", "sm__inst_executed_pipe_tensor.sum"
 HELD = "profiler__replayer_bytes_mem_accessible.sum"
 REGISTERS, SHARED = "launch__registers_per_thread", "launch__shared_mem_per_block_static"
 COMPUTE = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
@@ -157,6 +157,12 @@ ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
         Verdict.UNCLEAR,
         "cycles (+96 %) at the same compute and memory throughput: perhaps another problem size",
     ),
+    "any grid and code, tensor instructions on one side alone, which took at least twice as long": (
+        launch(values={TENSOR: 0.0}),
+        launch(values={TENSOR: 3.2e6, DURATION: 129e6, SHARED: 8192.0}),
+        Verdict.UNCLEAR,
+        "tensor instructions 0 → 3.20 M and the time (×129): perhaps other work",
+    ),
     "any grid and code, arrays of other lengths in the signature, where the work moved": (
         launch(arguments="<5>", values=work(1000, 500), demangled="void kernel(int (*)[9000], float)"),
         launch(arguments="<5>", values=work(446, 206), demangled="void kernel(int (*)[5000], float)"),
@@ -270,6 +276,29 @@ def test_what_grows_otherwise_is_judged(b: Launch) -> None:
 def test_what_an_edit_may_do_is_compared(a: Launch, b: Launch) -> None:
     assert find_workload_change(a, b) is None
     assert find_workload_change(b, a) is None
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (launch(values={TENSOR: 0.0}), launch(values={TENSOR: 3.2e6, DURATION: 0.2e6})),  # a faster version
+        (launch(values={TENSOR: 0.0}), launch(values={TENSOR: 3.2e6, DURATION: 1.9e6})),
+        (launch(values={TENSOR: 3.2e6}), launch(values={TENSOR: 0.0, DURATION: 9e6})),  # they were given up
+        (launch(values={TENSOR: 0.0}), launch(values={TENSOR: 0.0, DURATION: 9e6})),
+        (launch(), launch(values={TENSOR: 3.2e6, DURATION: 9e6})),
+        (launch(opcodes=MIX), launch(values={DURATION: 0.4e6}, opcodes=MIX | {"HMMA": 500.0})),
+    ],
+)  # fmt: skip
+def test_tensor_instructions_that_came_or_went_are_judged(a: Launch, b: Launch) -> None:
+    assert find_workload_change(a, b) is None
+
+
+def test_a_side_that_lost_its_tensor_instructions_and_most_of_its_time_did_other_work() -> None:
+    matrices = launch(values={DURATION: 7e6}, opcodes=MIX | {"HMMA": 500.0})
+    change = find_workload_change(matrices, launch(opcodes=MIX))
+    assert change
+    assert change.verdict is Verdict.UNCLEAR
+    assert not change.whatever_the_code
 
 
 @pytest.mark.parametrize("more", [{COMPUTE: 40.0}, {MEMORY: 60.0}, {CYCLES: 1.1e6}])
