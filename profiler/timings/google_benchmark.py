@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
 
 from profiler.timings.json_fields import Fields, moment
 from profiler.timings.timing import NS, NotTimes, Timing, TimingsFile, brief, in_ns
@@ -81,7 +80,7 @@ def _timings(root: Fields, program: str) -> Iterator[Timing]:
 
 
 def _time(entry: Fields, name: str) -> float:
-    unit: Any = entry.value("time_unit") or "ns"
+    unit = entry.text("time_unit") or "ns"
     if unit not in NS:
         raise NotTimes(f"{brief(name)} is in {brief(unit)}, which is no unit of time")
     return in_ns(entry.value("real_time"), unit, name)

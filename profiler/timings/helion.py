@@ -18,7 +18,7 @@ _LATENCY = "_latency_ms"
 def is_helion(records: Any) -> bool:
     """Whether a list of JSON has such records."""
     first = records[0] if isinstance(records, list) and records else None
-    return isinstance(first, dict) and {"benchmark", "model", "metric", "shape"} <= first.keys()
+    return isinstance(first, dict) and {"benchmark", "model", "metric"} <= first.keys()
 
 
 def read(records: Sequence[Any]) -> TimingsFile:

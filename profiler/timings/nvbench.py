@@ -8,6 +8,7 @@ little-endian float32 in FILE-bin/N.bin, and the mean SM clock of each, in Hz, i
 from __future__ import annotations
 
 import array
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -111,7 +112,8 @@ def _cold(
             ns = tuple(in_ns(time, "s", place) for time in seconds)
             hertz = _binary(summaries[_CLOCKS], read_beside) if _CLOCKS in summaries else None
             clocks = tuple(clock / 1e6 for clock in hertz or ())
-            return "cold; samples", ns, clocks if len(clocks) == len(ns) else ()
+            are_known = len(clocks) == len(ns) and all(0 < clock < math.inf for clock in clocks)
+            return "cold; samples", ns, clocks if are_known else ()
         warnings |= {"the files with its samples do not lie beside it: only their mean is known": None}
     for tag, mode in _SUMMARIES:
         if tag in summaries:

@@ -15,6 +15,7 @@ from profiler.timings.columns import TableColumns
 from profiler.timings.json_fields import Fields
 from profiler.timings.timing import NotTimes, TimingsFile, brief
 
+_HALF = re.compile(r"\\u[Dd][89A-Fa-f]")  # of a character beyond 16 bits, which JSON writes as two
 MAX_BYTES = 64 << 20
 _HEAD_BYTES = 1 << 16  # in which a file shows which tool wrote it
 # What stands at the beginning, also where another program wrote the fields in the order of the alphabet.
@@ -111,7 +112,12 @@ def _read_json(path: Path, root: Any, form: str | None) -> TimingsFile:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        root = json.loads(text)
+        if _HALF.search(text):
+            json.dumps(root, ensure_ascii=False).encode()
+        return root
+    except UnicodeEncodeError as error:
+        raise NotTimes("holds half a character: damaged") from error
     except json.JSONDecodeError as error:
         raise NotTimes(f"is no JSON from line {error.lineno} on: cut short or damaged") from error
     except ValueError as error:  # a whole number of thousands of digits

@@ -240,6 +240,8 @@ def test_nvbench_gives_the_samples_that_lie_beside_it(tmp_path: Path) -> None:
     assert (cold.gpu, skipped.gpu) == ("NVIDIA H100 SXM5", "NVIDIA L4")
     assert (batch.ns, batch.mode == cold.mode) == (pytest.approx((2e3,)), False)
     assert "too small" in (skipped.failure or "")
+    (tmp_path / "renamed.json-freqs-bin" / "0.bin").write_bytes(array.array("f", (1.9e9, 0, 1e9)).tobytes())
+    assert only(path).timings[0].clocks_mhz == ()  # one is not known
 
 
 def test_nvbench_without_its_samples_gives_the_mean_and_says_so(tmp_path: Path) -> None:
@@ -432,8 +434,11 @@ def test_columns_that_say_nothing_are_refused(texts: list[str], unit: str | None
         (json.dumps(PYTEST).replace("[1.5e-05, 2e-05, 2.5e-05]", '{"a": 1}'), "mapping.json"),
         (json.dumps(PYTEST).replace('"stats"', '"statistics"'), "none.json"),
         ('{"machine_info": {}, "benchmarks": []}', "empty.json"),
+        (json.dumps(HELION[1:]), "speedups.json"),
         ('{"machine_info": ' + "[" * 100_000, "deep.json"),
         (json.dumps(GOOGLE).replace('"us"', '"fortnights"'), "unit.json"),
+        (json.dumps(GOOGLE).replace('"us"', '["us"]'), "list.json"),
+        (json.dumps(PYTEST).replace("test_gemm", "test_\\ud83d"), "half.json"),
         (json.dumps(nvbench(None)).replace("3e-06", "fast"), "text.json"),
         ("x_val;a-latency\n4;1;2;3\n", "wide.csv"),
         ("N,T (ms)\n4.0,abc\n", "word.csv"),
