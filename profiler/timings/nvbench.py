@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from profiler.timings.json_fields import Fields
-from profiler.timings.timing import NotTimes, Timing, TimingsFile, brief, in_ns
+from profiler.timings.timing import NotTimes, Timing, TimingsFile, all_in_ns, brief, in_ns
 
 _SAMPLES = "nv/json/bin:nv/cold/sample_times"
 _CLOCKS = "nv/json/freqs-bin:nv/cold/sample_freqs"
@@ -109,7 +109,7 @@ def _cold(
     if _SAMPLES in summaries:
         seconds = _binary(summaries[_SAMPLES], read_beside)
         if seconds:
-            ns = tuple(in_ns(time, "s", place) for time in seconds)
+            ns = all_in_ns(seconds, "s", place)
             hertz = _binary(summaries[_CLOCKS], read_beside) if _CLOCKS in summaries else None
             clocks = tuple(clock / 1e6 for clock in hertz or ())
             are_known = len(clocks) == len(ns) and all(0 < clock < math.inf for clock in clocks)

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from profiler.timings.json_fields import Fields, moment
-from profiler.timings.timing import NotTimes, Timing, TimingsFile, brief, in_ns
+from profiler.timings.timing import NotTimes, Timing, TimingsFile, all_in_ns, brief
 
 _NO_COMMITS = ("unversioned", "unknown", "")
 
@@ -61,5 +61,5 @@ def _timings(root: Fields) -> Iterator[Timing]:
             None,
             name,
             f"pytest-benchmark; wall time; {mode}",
-            tuple(in_ns(time, "s", name) for time in times),
+            all_in_ns(times, "s", name),
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 NS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "sec": 1e9}  # of a unit, in ns
 # Of a rate: the work that it counts, and how many of it a second is a rate of one.
@@ -65,6 +66,15 @@ def in_ns(number: object, unit: str, what: str) -> float:
     if not math.isfinite(ns) or not 0 < ns < _LONGEST_NS:
         raise NotTimes(f"the time of {brief(what)} is {brief(number)} {unit}: not a time above 0")
     return ns
+
+
+def all_in_ns(numbers: Sequence[Any], unit: str, what: str) -> tuple[float, ...]:
+    """The calls of a measurement in ns, for a unit of time. Raises NotTimes as in_ns does, for the first."""
+    if {float}.issuperset(map(type, numbers)):  # without a call for each
+        ns = tuple(number * NS[unit] for number in numbers)
+        if all(0 < time < _LONGEST_NS for time in ns):
+            return ns
+    return tuple(in_ns(number, unit, what) for number in numbers)
 
 
 def _ns_of_rate(rate: float, unit: str) -> float:

@@ -91,6 +91,8 @@ def test_a_run_is_written_and_read_without_loss(run: Run) -> None:
     content = run_json.dump_run(run)
     assert run_json.parse_run(content, "x") == run
     assert run_json.dump_run(run_json.parse_run(content, "x")) == content
+    plain = json.dumps(json.loads(content), ensure_ascii=False, indent=1, sort_keys=True)
+    assert content == plain.encode()  # as the runs in use are written
 
 
 @pytest.mark.parametrize("run", [made(), rich()], ids=["imported", "collected"])
