@@ -52,7 +52,7 @@ _ROW_BEGINS = re.compile(r'"(?:[0-9]{1,18}|ID|)","')
 _HEADER_BEGINS = re.compile(r'"ID","')
 # What ncu prints between rows beside its own `==…==` lines. Source: ncu 2024.2 on 16 public reports.
 _BETWEEN_ROWS = re.compile(r"\s*|\s*The system does not have any NVLink connections\.\s*|\S.*\.py:[0-9]+\s*")
-_SUMMARY = re.compile(r'"?Process ID"?,.*\bInvocations\b')
+_SUMMARY = frozenset(("Kernel Name", "Invocations"))  # with --nvtx it begins with the ranges
 _OTHER_PAGES = {
     "Launch Settings": "is the session page, which holds no launch",
     '"Kernel Name"': "is the source page, which holds no launch",
@@ -122,7 +122,7 @@ def is_ncu_csv(path: Path) -> bool:
             left = _HEADER_CHARACTERS
             for _ in range(_HEADER_LINES):
                 line = stream.readline(min(left, _LINE_CHARACTERS))
-                if _NCU_LINE.search(line) or _SUMMARY.match(line) or _header_in(line):
+                if _NCU_LINE.search(line) or _is_summary(line) or _header_in(line):
                     return True
                 left -= len(line)
                 if not line or left <= 0:
@@ -415,7 +415,7 @@ def _find_header(source: _Lines, lines: Iterator[str]) -> str:
             return line
         if header := _header_in(line):
             return header
-        if _SUMMARY.match(line):
+        if _is_summary(line):
             raise Unusable(
                 "is a summary (--print-summary): the mean over launches, and no launch; export it without"
             )
@@ -433,6 +433,10 @@ def _find_header(source: _Lines, lines: Iterator[str]) -> str:
     raise Unusable(
         "neither an Nsight Compute report nor the CSV that ncu prints (no header row with Kernel Name)"
     )
+
+
+def _is_summary(line: str) -> bool:
+    return {cell.strip('"\r\n') for cell in line.split(",")} >= _SUMMARY
 
 
 def _doubts_of_header(header: Sequence[str], long_form: bool) -> Iterator[str]:
