@@ -32,13 +32,16 @@ _NEAR = 0.02  # launches of one configuration execute as much, give or take this
 _EQUAL = 0.002  # the same where all else differs: a count of other code comes near by chance
 _STEADY = 1.25  # times of launches that nothing else tells to be alike: the longest beside the shortest
 # Numbers that a code generator names kernels by: a count in Inductor's triton_poi_fused_add_3, XLA's
-# loop_add_fusion_2 and IREE's main_dispatch_4_matmul, which one kernel more before it changes; the line of an
-# offloaded loop, which any edit above it moves, in nvc++'s nvkernel_main_F1L61_6 and main_61_gpu and, after
-# the numbers of the file, clang's __omp_offloading_fd02_1a2b_main_l61, or after the path of a checkout, in
-# ClimaCore's set_cache__FILE_ClimaAtmos_jl_src_cache_jl_L61.
+# loop_add_fusion_2, IREE's main_dispatch_4_matmul, nvFuser's nvfuser_pointwise_f0_c1_r0_g2 and TVM's
+# tvmgen_default_fused_add_1_kernel, which one kernel more before it changes; the line of an offloaded loop,
+# which any edit above it moves, in nvc++'s nvkernel_main_F1L61_6 and main_61_gpu and, after the numbers of
+# the file, clang's __omp_offloading_fd02_1a2b_main_l61, or after the path of a checkout, in ClimaCore's
+# set_cache__FILE_ClimaAtmos_jl_src_cache_jl_L61.
 _GENERATED = (
     (re.compile(r"\w+\$?\w*_dispatch_\d+(?:_\w*)?"), re.compile(r"(?<=_dispatch)_\d+")),
     (re.compile(r"(?:triton_\w*?|(?:\w*_)?fusion(?:_\w+?)?)_?\d+"), re.compile(r"_?\d+$")),
+    (re.compile(r"nvfuser_\w+?_f\d+_c\d+_r\d+_g\d+"), re.compile(r"_f\d+_c\d+_r\d+_g\d+$")),
+    (re.compile(r"tvmgen_\w+?_kernel(?:_?\d+)?"), re.compile(r"(?:_\d+)?(?=_kernel)|(?<=_kernel)_?\d+$")),
 )
 _BY_LINE = (
     (re.compile(r"nvkernel_\w+_F\d+L\d+_\d+"), re.compile(r"(?:_F\d+L\d+_\d+)+$")),

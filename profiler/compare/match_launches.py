@@ -40,6 +40,11 @@ _FUNCTION = re.compile(
     r"(?:\w+(?:\([^()]*\))?::)?[\[{]lambda\([^\]}]*[\]}](?:#\d+)?|\w*(?:[Ff]unctor\w*|Ops?|Func|Fn|_op|_fn|_func)\b"
 )
 _LAMBDA = re.compile(r"[\[{]lambda\(")
+# What nvcc called a lambda of --extended-lambda: its function, and which one of that function it is. Source:
+# names in reports of CUDA 9 to 11.
+_TAGGED = re.compile(r"__nv_dl_tag<")
+_LONGEST_TAG = 2000  # characters
+_TAG_NUMBER = re.compile(r",\s*(?:\(unsigned int\))?\d+u?\s*$")
 _LAST_WORD = re.compile(r"[A-Za-z_]\w*$")
 _NOT_OWNERS = frozenset(("operator", "const"))
 _OPENING, _CLOSING = ")>]}", "(<[{"  # read backwards
@@ -403,8 +408,9 @@ def _groups(
 def _lambda_owners(demangled: str) -> frozenset[str]:
     """The functions that the lambdas of a name are written in: the last word of each path."""
     owners = set()
-    for lambda_at in _LAMBDA.finditer(demangled):
-        end = lambda_at.start()
+    ends = [lambda_at.start() for lambda_at in _LAMBDA.finditer(demangled)]
+    ends += [_end_of_owner(demangled, tag.end()) for tag in _TAGGED.finditer(demangled)]
+    for end in ends:
         while True:
             end = _skip_brackets(demangled, end)
             word = _LAST_WORD.search(demangled, max(0, end - 200), end)
@@ -415,6 +421,17 @@ def _lambda_owners(demangled: str) -> frozenset[str]:
                 break
             end = word.start()
     return frozenset(owners)
+
+
+def _end_of_owner(text: str, begin: int) -> int:
+    """Where the function's name ends in the arguments of a tag: `void (*)(int), &(rows(int)), 1u`."""
+    depth, end = 1, begin
+    while depth and end < min(len(text), begin + _LONGEST_TAG):
+        depth += (text[end] in _CLOSING) - (text[end] in _OPENING)
+        end += 1
+    if number := _TAG_NUMBER.search(text, begin, end - 1):
+        end = number.start()
+    return end - 1 if text[begin:end].endswith("))") else end
 
 
 def _skip_brackets(text: str, end: int) -> int:

@@ -1,4 +1,4 @@
-"""Tells kernels of libraries that only stand beside a program's own: fills, cuBLAS, cuDNN, thrust and cub."""
+"""Tells kernels of libraries that only stand beside a program's own: fills, NVIDIA's libraries, thrust."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from profiler.evidence.launch import Launch
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 
-# Names under which cuBLAS and cuDNN build their kernels, and PyTorch's random numbers.
+# Names under which NVIDIA's libraries build their kernels, and the arrays that PyTorch and CuPy fill.
 _LIBRARY_NAME = re.compile(
     r"(maxwell|volta|turing|ampere|hopper|blackwell)_\w*(gemm|scudnn|cudnn)|sm\d+_xmma_|cutlass_\d+_|nvjet_"
     r"|gemmk1_kernel|gemmSN_|splitKreduce_kernel|distribution_elementwise_grid_stride_kernel"
     r"|cublas|cudnn|implicit_convolve_sgemm|gemv2[NT]_kernel"
+    r"|nccl(Dev)?Kernel|gen_sequenced$|generate_seed_pseudo|cupy_(fill|arange|linspace|random)"
 )
+# Of others a name that a program may have too tells less than the types of their arguments.
+_LIBRARY_ARGUMENT = re.compile(r"\bcublas\w+(Params|Tensor)|_fft\b.*\(kernel_parameters_t")
 _PREPARATION = re.compile(
     r"at::native::\S*(FillFunctor|random|distribution|normal_|uniform_|(?:arange|linspace|logspace)_cuda_out)"
 )
-_LIBRARY_NAMESPACE = re.compile(r"^(?:void |static )*(?:cublas\w*|cudnn\w*|cask\w*)::")
+_LIBRARY_NAMESPACE = re.compile(r"^(?:void |static )*(?:cublas\w*|cudnn\w*|cask\w*|cusparse\w*)::")
 # thrust and cub run what they are given: a function of the program makes it the program's.
 _LAUNCHER = re.compile(r"^(?:void |static )*(?:\w+::)*?(thrust|cub)::")
 _LAMBDA = re.compile(r"lambda|__nv_[dh]+l_wrapper")
@@ -53,7 +56,17 @@ _NO_KERNEL = frozenset(
     ]
 )
 
-_LIBRARIES = frozenset(["cublas", "cublaslt", "cudnn", "thrust", "cub", "cutlass"])
+_LIBRARIES = frozenset(
+    ["cublas", "cublaslt", "cudnn", "thrust", "cub", "cutlass", "cufft", "curand", "cusparse", "nccl", "cupy"]
+)
+_BY_NAME = {  # what is in none of them is built for cuBLAS
+    "cuDNN": re.compile("cudnn|cask|convolve"),
+    "cuFFT": re.compile("_fft$"),
+    "cuRAND": re.compile("gen_sequenced|generate_seed"),
+    "cuSPARSE": re.compile("cusparse"),
+    "NCCL": re.compile("nccl"),
+    "CuPy": re.compile("cupy_"),
+}
 # Who names a report after a product or a convolution may want the library's.
 _PRODUCTS, _PRODUCT = (
     frozenset(["matmul", "linear", "blas", "dense", "conv", "convolution"]),
@@ -62,7 +75,7 @@ _PRODUCTS, _PRODUCT = (
 
 
 def is_library_launch(launch: Launch) -> bool:
-    """Whether a launch is of a library: what PyTorch fills arrays with, cuBLAS, cuDNN, thrust or cub.
+    """Whether a launch is of a library: what PyTorch and CuPy fill arrays with, NVIDIA's, thrust or cub.
 
     What thrust and cub run for a program, a lambda or functor of its own, is the program's.
     """
@@ -86,7 +99,8 @@ def _library(base_name: str, demangled: str) -> str:
     if _PREPARATION.search(demangled) or base_name.startswith("distribution_elementwise"):
         return "PyTorch"
     named = _LIBRARY_NAMESPACE.match(demangled)
-    return "cuDNN" if re.search("cudnn|cask|convolve", named[0] if named else base_name) else "cuBLAS"
+    name = named[0] if named else base_name
+    return next((library for library, names in _BY_NAME.items() if names.search(name)), "cuBLAS")
 
 
 @lru_cache(maxsize=4096)
@@ -95,6 +109,7 @@ def _is_library_kernel(base_name: str, demangled: str) -> bool:
         _LIBRARY_NAME.match(base_name)
         or _PREPARATION.search(demangled)
         or _LIBRARY_NAMESPACE.match(demangled)
+        or _LIBRARY_ARGUMENT.search(demangled)
     ):
         return True
     if not _LAUNCHER.match(demangled) or _LAMBDA.search(demangled):
