@@ -1,4 +1,4 @@
-"""Every image of machine code in a cubin, fat binary, object, library or program, read without a tool."""
+"""Every image of machine code in a cubin, fat binary, object, library, archive or program, without a tool."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ _CONTAINER_VERSION, _ENTRY_VERSION = 1, 0x101
 _PTX, _ELF = 1, 2
 _KINDS = frozenset((_PTX, _ELF, 4, 8, 16, 32, 64))  # others: old cubins, intermediate code, Mercury
 _LZ4, _ZSTD = 0x2000, 0x8000
-_FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
+_LINKED, _RELOCATABLE = ".nv_fatbin", "__nv_relfatbin"  # the second: before nvlink, of -rdc=true
+_PROGRAMS = (2, 3)  # ET_EXEC, ET_DYN
+_ARCHIVE, _MEMBER_BYTES = b"!<arch>\n", 60  # of a static library: its first bytes, the header of a member
 _SEGMENTS, _SEGMENT_BYTES = ".nvFatBinSegment", 24  # what the host's code registers: an entry a container
 _CUDA_MACHINE = 190  # EM_CUDA
 # Attributes of .nv.info, by cuobjdump --dump-elf: a length in bytes, then a symbol's index and a number.
@@ -181,27 +183,61 @@ def _is_cubin(data: mmap.mmap) -> bool:
 
 def _entries(data: mmap.mmap, path: Path) -> Iterator[tuple[int, StoredImage]]:
     """Kind and place of each entry of each container."""
-    is_library = is_elf(data)
-    if not is_library and data[:4] != _CONTAINER.to_bytes(4, "little"):
-        raise BuildFailed(f"{path} holds no machine code: it is no ELF file and no fat binary")
+    is_fat_binary = data[:4] == _CONTAINER.to_bytes(4, "little")
+    if not is_elf(data) and not is_fat_binary and data[: len(_ARCHIVE)] != _ARCHIVE:
+        raise BuildFailed(f"{path} holds no machine code: it is no ELF file, no archive and no fat binary")
     try:
-        ranges, containers = [(0, len(data))], None
-        if is_library:
-            sections = [section for section in read_sections(data) if section.is_in_file]
-            ranges = [
-                (section.offset, section.offset + section.size)
-                for section in sections
-                if section.name in _FATBIN_SECTIONS
+        if is_fat_binary:
+            found = list(_containers(data, 0, len(data)))
+        elif is_elf(data):
+            found = _containers_of_object(data, 0, data)
+        else:
+            found = [
+                container
+                for begin, end in _members(data)
+                if is_elf(data[begin : begin + 8])
+                for container in _containers_of_object(data, begin, data[begin:end])
             ]
-            containers = sum(one.size // _SEGMENT_BYTES for one in sections if one.name == _SEGMENTS)
-        found = [container for start, end in ranges for container in _containers(data, start, end)]
-        if containers and len(found) < containers:
-            raise ValueError(f"it has {len(found)} fat binaries and says that it has {containers}")
         for begin, end in found:
             for kind, *place in _entries_between(data, begin, end):
                 yield kind, StoredImage(path, data, *place)
     except _MALFORMED as error:
         raise BuildFailed(f"{path} is damaged: {error}") from None
+
+
+def _members(data: mmap.mmap) -> Iterator[tuple[int, int]]:
+    """Where the members of an archive begin and end."""
+    at = len(_ARCHIVE)
+    while at + _MEMBER_BYTES <= len(data):
+        begin, size = at + _MEMBER_BYTES, data[at + 48 : at + 58].strip()
+        if not size.isdigit():
+            raise ValueError("a member of the archive has no size")
+        end = begin + int(size)
+        if end > len(data):
+            raise ValueError("a member of the archive ends behind it")
+        yield begin, end
+        at = end + end % 2
+
+
+def _containers_of_object(data: mmap.mmap, start: int, content: mmap.mmap | bytes) -> list[tuple[int, int]]:
+    """The containers of an object or program that begins there in a file."""
+    sections = [section for section in read_sections(content) if section.is_in_file]
+    found = {
+        name: [
+            container
+            for one in sections
+            if one.name == name
+            for container in _containers(data, start + one.offset, start + one.offset + one.size)
+        ]
+        for name in (_LINKED, _RELOCATABLE)
+    }
+    registered = sum(one.size // _SEGMENT_BYTES for one in sections if one.name == _SEGMENTS)
+    count = sum(map(len, found.values()))
+    if count < registered:
+        raise ValueError(f"it has {count} fat binaries and says that it has {registered}")
+    if found[_LINKED] and content[16] in _PROGRAMS:
+        return found[_LINKED]  # nvlink made it of the others
+    return [*found[_LINKED], *found[_RELOCATABLE]]
 
 
 def _containers(data: mmap.mmap, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -510,10 +546,10 @@ def is_code(name: str) -> bool:
         if path.suffix.lower() in (*CODE_FILES, ".whl"):
             return path.exists()
         with path.open("rb") as file:
-            begin = file.read(8)
+            begin = file.read(len(_ARCHIVE))
     except (OSError, ValueError):  # ValueError: a name with a NUL
         return False
-    return is_elf(begin) or begin[:4] == _CONTAINER.to_bytes(4, "little")
+    return is_elf(begin) or begin == _ARCHIVE or begin[:4] == _CONTAINER.to_bytes(4, "little")
 
 
 def code_files(folder: Path) -> list[Path]:

@@ -170,7 +170,10 @@ def _paths(names: Sequence[str]) -> list[Path]:
     if not (
         first.suffix in _CODE_FILES or os.sep in names[0] or names[0] == "." or _is_folder_of_code(first)
     ):
-        return []
+        from profiler.build.code_images import is_code  # here: versions need none of it
+
+        if not (first.is_file() and is_code(names[0])):
+            return []
     return [Path(name) for name in names]
 
 

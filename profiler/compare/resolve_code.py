@@ -30,7 +30,6 @@ from profiler.sass.listing import Listing, listing_of_launch, select_functions
 from profiler.sass.stored_code import CodeNotStored, StoredCode
 from profiler.store.run_files import open_report
 
-_ELF = b"\x7fELF"  # the first bytes of a library or cubin, whatever its file name
 _TOOLS = ("nvcc", "cuobjdump", "nvdisasm")  # needed to build and disassemble a version here
 _BUILD_HINT = "`--build` builds them, with the CUDA toolkit"
 
@@ -372,10 +371,4 @@ def _find_catalog(path: Path | None) -> Catalog | None:
 
 
 def _is_binary(name: str) -> bool:
-    path = Path(name)
-    return os.path.isfile(name) and (path.suffix in (".cubin", ".fatbin", ".ptx") or _starts_with(path, _ELF))
-
-
-def _starts_with(path: Path, prefix: bytes) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(len(prefix)) == prefix
+    return os.path.isfile(name) and Path(name).suffix != ".whl" and code_images.is_code(name)

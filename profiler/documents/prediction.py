@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from profiler.build.code_images import CODE_FILES, code_file, code_files
+from profiler.build.code_images import CODE_FILES, code_file, code_files, is_code
 from profiler.build.occupancy import occupancy
 from profiler.build.triton_facts import triton_facts
 from profiler.bundles.scratch import scratch_folder
@@ -475,7 +475,11 @@ class _RanCode:
 
 def _is_code(path: Path) -> bool:
     """A file of machine code, or a folder with some, such as one of Triton's cache."""
-    return path.suffix in CODE_FILES or (path.is_dir() and bool(code_files(path)))
+    return (
+        path.suffix in CODE_FILES
+        or (path.is_dir() and bool(code_files(path)))
+        or (path.is_file() and is_code(str(path)))
+    )
 
 
 def _run_code(path: Path, given: GivenLaunch) -> _RanCode:

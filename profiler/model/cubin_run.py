@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from profiler.build.kernel_names import function_name, instance_name
+from profiler.build.signatures import signatures
 from profiler.emulator.run_result import LaunchShape
 from profiler.errors import UnknownName
 from profiler.evidence.gpu_parts import GpuPart
@@ -123,7 +124,8 @@ def choose_kernel(images: Sequence[str], name: str | None, where: str) -> str:
     """The mangled name of the kernel of a name, or of the only one. Raises UnknownName.
 
     name: mangled, plain, with its template arguments (`v2d<64>`), or any part of the mangled one, or of the
-    one with template arguments, that one kernel alone has.
+    one with template arguments, that one kernel alone has; where a demangler is installed, with types and
+    namespaces too (`ns::copy<float>`).
     """
     plain = {function: function_name(function) for function in images}
     shown = {function: instance_name(function) for function in images}
@@ -134,11 +136,20 @@ def choose_kernel(images: Sequence[str], name: str | None, where: str) -> str:
         lambda function: (name or "") in function or (name or "") in shown[function],
     )
     chosen = next((found for way in ways if (found := [one for one in images if way(one)])), [])
+    if not chosen and name:
+        chosen = _named_in_full(images, name)
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
         raise UnknownName(f"{where} has no kernel {name!r}: it has {_brief_names(images, shown) or 'none'}")
     raise UnknownName(f"{where} has several kernels: choose with --kernel: {_brief_names(chosen, shown)}")
+
+
+def _named_in_full(functions: Sequence[str], name: str) -> list[str]:
+    """Those that a demangler calls so, with or without the namespaces in front of it."""
+    ends = re.compile(rf"(?:^|::|void){re.escape(''.join(name.split()))}\(")
+    known = signatures(functions)
+    return [one for one in functions if ends.search("".join(known.get(one, "").split()))]
 
 
 def _brief_names(functions: Sequence[str], shown: Mapping[str, str]) -> str:

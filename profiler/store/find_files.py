@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from profiler.build.code_images import CODE_FILES
+from profiler.build.code_images import is_code
 from profiler.bundles.run_json import RUN_FILE
 from profiler.bundles.zip_file import is_bundle_zip
 from profiler.evidence.plain_file import special_kind
@@ -57,7 +57,7 @@ def find_files(paths: Iterable[Path], *, are_tables: bool = False) -> FoundFiles
                 files.refused.append((str(path), f"{path}: no such file or folder"))
             elif are_tables:
                 files.timings.append(path)
-            elif path.suffix in CODE_FILES or path.suffix == ".whl":
+            elif is_code(str(path)):
                 files.code.append(path)
             elif not _add(path, files):
                 files.refused.append((str(path), _nothing_to_import(path)))

@@ -123,7 +123,8 @@ def test_an_image_without_functions_is_no_choice(tmp_path: Path) -> None:
 
 @needs_nvcc
 @pytest.mark.parametrize(
-    ("target", "arch"), [("sm_90", "sm_90"), ("sm_90a", "sm_90a"), ("sm_100f", "sm_100f")]
+    ("target", "arch"),
+    [("sm_90", "sm_90"), ("sm_90a", "sm_90a"), ("sm_100f", "sm_100f"), ("sm_120f", "sm_120f")],
 )
 def test_an_architecture_keeps_its_letter_and_a_family_is_found(
     tmp_path: Path, target: str, arch: str

@@ -199,7 +199,14 @@ class TestBinaries:
         return asked
 
     @pytest.mark.parametrize(
-        ("name", "content"), [("k.cubin", b"x"), ("k.fatbin", b"x"), ("k.ptx", b"x"), ("lib", b"\x7fELF2")]
+        ("name", "content"),
+        [
+            ("k.cubin", b"x"),
+            ("k.fatbin", b"x"),
+            ("k.ptx", b"x"),
+            ("program", b"\x7fELF\x02"),
+            ("kernels.a", b"!<arch>\n"),
+        ],
     )
     def test_a_file_of_code_is_known_by_its_suffix_or_its_first_bytes(
         self, tmp_path: Path, name: str, content: bytes, disassembled: list[tuple[Path, str | None]]

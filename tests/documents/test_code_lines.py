@@ -188,7 +188,14 @@ def blackwell(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @needs_sass
 @pytest.mark.parametrize(
     ("columns", "blocks", "limiter"),
-    [(0, 16, "warps"), (128, 4, "tensor memory"), (256, 2, "tensor memory"), (512, 1, "tensor memory")],
+    [
+        (0, 16, "warps"),
+        (32, 16, "warps, tensor memory"),
+        (64, 8, "tensor memory"),
+        (128, 4, "tensor memory"),
+        (256, 2, "tensor memory"),
+        (512, 1, "tensor memory"),
+    ],
 )
 def test_blocks_share_the_tensor_memory_of_an_sm(
     blackwell: Path, columns: int, blocks: int, limiter: str
