@@ -78,8 +78,20 @@ def test_sigterm_shows_what_was_predicted_without_waiting_for_what_runs(
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_a_report_is_read_as_often_with_four_launches_as_with_one(
-    reports: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_workload_of_fp8_is_predicted_of_the_versions_that_have_it(predicted: list[str]) -> None:
+    document = prediction.predict_names(["v2d_c", "fp8_stage_c"], workloads=[f"{_WORKLOAD} fp8"], jobs=1)
+    calls = {call.subject: call.no_model for call in document.calls}
+    assert "fp8_stage_c" in predicted
+    assert "v2d_c" not in predicted
+    assert calls["fp8_stage_c"] == "no model here"
+    assert f"no workload '{_WORKLOAD} fp8'" in calls["v2d_c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "launches"), [("llm.c/adamw_coalsecing_shared", 4), ("mistic/prof1", 4), ("cutlass/report80", 3)]
+)
+def test_a_report_is_read_as_often_with_several_launches_as_with_one(
+    reports: Path, monkeypatch: pytest.MonkeyPatch, name: str, launches: int
 ) -> None:
     asked: list[Path] = []
     ask = ReaderWorker.ask
@@ -89,7 +101,6 @@ def test_a_report_is_read_as_often_with_four_launches_as_with_one(
         ask(worker, path, *rest, **more)
 
     monkeypatch.setattr(ReaderWorker, "ask", count)
-    report = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
-    calls = prediction.predict_names([str(report)]).calls
-    assert len(calls) == 4
+    calls = prediction.predict_names([str(reports / f"{name}.ncu-rep")]).calls
+    assert len(calls) == launches
     assert 0 < len(asked) < 4, "launches, machine code, counts of instructions"

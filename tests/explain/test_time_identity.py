@@ -349,6 +349,41 @@ def test_block_barriers_that_became_polling_are_divided_without_a_counter_of_war
     assert abs(split.residue_us) < 0.05 * 2420
 
 
+def test_polling_that_became_barriers_is_divided_where_one_side_counted_its_warps() -> None:
+    """The other way round, on a GPU of two schedulers an SM: warps of both sides follow from the rest."""
+    concepts: dict[str, tuple[Value, Value]] = {
+        "duration": (Value(900_000, "ns"), Value(750_000, "ns")),
+        "sm_clock": (Value(1.5e9, "hz"), Value(1.5e9, "hz")),
+        "cycles": (Value(1_350_000, "cycle"), Value(1_125_000, "cycle")),
+        "cycles_elapsed": (Value(1_350_000.0, "cycle"), Value(1_125_000.0, "cycle")),
+        "cycles_active": (Value(1_340_000.0, "cycle"), Value(1_115_000.0, "cycle")),
+        "sm_count": (Value(30), Value(30)),
+        "schedulers_per_sm": (Value(2), Value(2)),
+        "inst_issued": (Value(40e6, "inst"), Value(32e6, "inst")),
+        "issue_active": (Value(49.8, "%"), Value(47.8, "%")),
+        "warp_latency": (Value(8.0, "cycle"), Value(8.4, "cycle")),
+        "warps_active": (Value(None, "warp", state=State.NOT_COLLECTED), Value(8.4 * 0.478, "warp")),
+    }
+    stalls = {
+        "barrier": (Value(0.5), Value(3.1)),
+        "sleeping": (Value(2.0), Value(0.0)),
+        "wait": (Value(5.5), Value(5.3)),
+    }
+    a, b = read_identities(
+        {concept: values[0] for concept, values in concepts.items()},
+        {concept: values[1] for concept, values in concepts.items()},
+        stalls,
+    )
+    split = split_time(a, b)
+    found = terms(split)
+    assert split.depth == "full"
+    assert adds_up(split)
+    assert found["waiting:barrier"] > 150
+    assert found["waiting:sleeping"] == pytest.approx(-900 * 2 / 8, rel=0.02)
+    kept = log_mean(900 * 0.5 / 8, 750 * 3.1 / 8.4) + log_mean(900 * 5.5 / 8, 750 * 5.3 / 8.4)
+    assert found["work"] == pytest.approx(kept * math.log(32 / 40), rel=0.01)
+
+
 def test_without_a_clock_it_is_cycles_over_time() -> None:
     split = split_time(made(clock_hz=None), made(cycles=18_000.0, time_us=20.0))
     assert (split.depth, split.clock_from_time) == ("cycles", True)
