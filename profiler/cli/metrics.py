@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_json, print_document, say
 from profiler.evidence import metric_table
-from profiler.evidence.gpu_arch import ARCHITECTURES
+from profiler.evidence.gpu_arch import ARCHITECTURES, find_architecture
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
     )
     what = command.add_mutually_exclusive_group()
     chips = tuple(name for name, architecture in ARCHITECTURES.items() if architecture.ncu_chip)
-    what.add_argument("--chip", choices=chips, metavar="sm_NN", help=f"one of {', '.join(chips)}")
+    what.add_argument("--chip", type=_chip, choices=chips, metavar="sm_NN", help=f"one of {', '.join(chips)}")
     what.add_argument(
         "--check", nargs="?", const="", metavar="FILE", help="check the names in FILE (default: metrics.txt)"
     )
@@ -57,3 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(request.sentences), file=sys.stderr)
         return request.exit_code
     return print_document(MetricsDocument(table, arguments.tier), arguments)
+
+
+def _chip(name: str) -> str:
+    """The chip of an architecture as nvcc writes it: sm_121 of sm_121a; what is none as it is."""
+    row = find_architecture(name)
+    return row.name if row else name

@@ -49,6 +49,8 @@ def softmax(columns: int, seed: int = 0) -> Array:
         (case(1 + 0.1 * normal(50), 0.0, 0.6), "the constant 0."),
         (case(normal(40) + 1e-4, 1e-3, x=normal(40)), "argument 1 unchanged"),
         (case(normal(4, 10) + 1e-4, 1e-3, x=normal(40)), "argument 1 unchanged"),
+        (case(np.where(np.arange(5000) % 500, 0.0, 1e-3), 2e-3), "zeros"),  # nearly all of it is masked
+        (case(-7 + 1e-4 * normal(3, 50), 0.0, 1e-3), "the constant -7"),
     ],
 )
 def test_a_tolerance_that_an_output_without_computing_passes_is_named(made: Case, words: str) -> None:

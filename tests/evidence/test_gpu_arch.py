@@ -92,6 +92,13 @@ def test_a_new_row_is_a_chip_of_the_metrics_command(new: Architecture) -> None:
     assert parser().parse_args(["list", "metrics", "--chip", "sm_130"]).chip == "sm_130"
 
 
+@pytest.mark.parametrize(
+    ("asked", "chip"), [("sm_121a", "sm_121"), ("sm_103f", "sm_103"), ("sm_101", "sm_110")]
+)
+def test_the_metrics_command_takes_a_chip_as_nvcc_writes_it(asked: str, chip: str) -> None:
+    assert parser().parse_args(["list", "metrics", "--chip", asked]).chip == chip
+
+
 def test_ncu_is_asked_by_the_chip_of_the_row(new: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
     monkeypatch.setattr(ncu_command, "_output_of", commands.append)
