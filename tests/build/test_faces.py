@@ -17,7 +17,7 @@ from profiler.build.library import parse_ptxas
 from profiler.build.signatures import signatures
 from profiler.build.toolchain import require_tool
 from profiler.cli import main
-from profiler.documents.code_files import examine_files
+from profiler.documents.code_files import AskedLaunch, examine_files
 from profiler.errors import BuildFailed, Exit
 from profiler.model.cubin import read_kernels
 from profiler.model.cubin_run import choose_kernel
@@ -279,3 +279,27 @@ def test_a_kernel_whose_name_begins_anothers_is_chosen_by_it(asked: str, chosen:
     names = ["attend", "attend_causal", *(f"_ZN1a4copyI{of}EEvPT_" for of in "fd")]
     names += [f"_ZN1{space}4rowsEPf" for space in "ab"]
     assert choose_kernel(names, asked, "file") == chosen
+
+
+@needs_sass
+@pytest.mark.parametrize(("arch", "kilobytes"), [("sm_87", 163), ("sm_88", 99), ("sm_120", 99)])
+def test_a_block_of_an_embedded_or_small_gpu_has_what_an_sm_of_it_has(
+    tmp_path: Path, arch: str, kilobytes: int
+) -> None:
+    """A kernel with 4 KB of its own: all that is left fits, a byte more fits no SM."""
+    source = """
+__global__ void __launch_bounds__(128) rows(float *x) {
+  __shared__ float own[1024];
+  own[threadIdx.x * 8] = x[threadIdx.x];
+  __syncthreads();
+  x[threadIdx.x] = own[1016 - threadIdx.x * 8];
+}
+"""
+    cubin = _nvcc(tmp_path, "rows.cubin", f"-arch={arch}", "-cubin", rows=source)
+    left = (kilobytes - 4) << 10
+    for shared, blocks, code in ((left, 1, Exit.PASS), (left + 1, 0, Exit.REGRESSION)):
+        document = examine_files([cubin], asked=AskedLaunch(None, shared, None))
+        (row,) = document.functions
+        assert row.static_shared_bytes == 4096
+        assert row.occupancy is not None
+        assert (row.occupancy.blocks, document.exit_code) == (blocks, code)

@@ -198,6 +198,16 @@ def test_eleven_per_cent_in_equal_cycles_without_a_clock_counter_are_unclear(
     assert duration(compared(tmp_path, table, faster, {CLOCK: None})).verdict is Verdict.UNCLEAR
 
 
+@pytest.mark.parametrize(("time_factor", "cycle_factor"), [(1.35, 1.004), (1 / 1.2, 0.997)])
+def test_another_clock_by_time_over_cycles_is_unclear_whichever_way_and_however_far(
+    tmp_path: Path, table: MetricTable, time_factor: float, cycle_factor: float
+) -> None:
+    moved = {DURATION: BASE[DURATION] * time_factor, CYCLES: BASE[CYCLES] * cycle_factor}
+    comparison = compared(tmp_path, table, moved, {CLOCK: None})
+    assert duration(comparison).verdict is Verdict.UNCLEAR
+    assert fails(comparison, table) is Exit.UNJUDGED
+
+
 @pytest.mark.parametrize("missing", [CYCLES, CLOCK])
 @pytest.mark.parametrize(
     "work", [{EXECUTED: 5_200_000}, {WRITTEN: 252_000_000}, {SECTORS: 9_500_000}], ids=str

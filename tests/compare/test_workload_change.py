@@ -352,6 +352,25 @@ def test_shares_times_cycles_say_that_other_code_did_many_times_the_work() -> No
         assert gate(compare(side(x), side(y), TABLE)).exit_code() is Exit.UNJUDGED
 
 
+def test_a_block_of_another_size_and_nine_times_the_work_by_shares_are_unclear() -> None:
+    """The grid grew by three along each side, the block fell to half: other code and no sum."""
+    a = launch((16, 16, 1), (256, 1, 1), shares(0.5e6, 30.0, 20.0, **{REGISTERS: 54.0}))
+    b = launch((48, 48, 1), (128, 1, 1), shares(4.6e6, 29.0, 22.0, **{REGISTERS: 64.0}))
+    for x, y in ((a, b), (b, a)):
+        change = find_workload_change(x, y)
+        assert change is not None
+        assert change.verdict is Verdict.UNCLEAR
+
+
+def test_equal_stores_of_a_grid_with_an_eighth_of_the_threads_are_judged() -> None:
+    """One thread does what eight did, in the same code and almost as many instructions."""
+    a = launch((64, 8, 1), values=work(80e6, 9e6, **{STORED: 1_048_576}))
+    b = launch((64, 1, 1), values=work(79e6, 13e6, **{STORED: 1_048_576}))
+    assert find_workload_change(a, b) is None
+    other = launch((64, 1, 1), values=work(79e6, 13e6, **{STORED: 131_072}))
+    assert find_workload_change(a, other) is not None
+
+
 def test_many_times_the_threads_and_traffic_are_unclear_where_stores_do_not_tell() -> None:
     """esmm again: code that skips zeros executes ×1.5 for ×16 the threads and ×20 the sectors."""
     a = launch((8, 8, 1), (256, 1, 1), shares(0.192e6, 21.6, 27.2, **{REGISTERS: 54.0}))

@@ -43,6 +43,12 @@ def test_two_kernels_of_numba_that_share_a_tag_are_two() -> None:
         (["a", "b"], [None, 1.0], 1),
         (["a", "b"], [None, None], 0),
         (["a", "a"], [None, 0.0], 1),
+        (["fill", *["rows"] * 4, "gemm"], [9.0, 2.0, 2.5, None, 2.25, 6.5], 0),  # 9 of 6.75 and 6.5
+        (
+            ["fill", *["rows"] * 5, "gemm"],
+            [9.0, 2.0, 2.5, 2.5, 1.0, 2.25, 6.5],
+            2,
+        ),  # 10.25: the first longest
     ],
 )
 def test_the_launch_of_most_time_is_the_longest_of_the_kernel_with_most(

@@ -101,6 +101,8 @@ def test_packed_fp32_is_fp32_work() -> None:
     assert (fp32.state, fp32.rate.number) == (USED, pytest.approx(28.8e12))
     mixed = roof(packed("sm_103", {}, ffma=1000.0, fadd=100.0, ffma2=4000.0, fadd2=50.0, fmul2=25.0), "fp32")
     assert mixed.rate.number == pytest.approx((2 * 1000 + 100 + 4 * 4000 + 2 * 50 + 2 * 25) * 1.8e9)
+    sums = roof(packed("sm_103", {"FADD2": 1e6}, ffma2=0.0, fadd2=1500.0, fmul2=500.0), "fp32")
+    assert (sums.state, sums.rate.number) == (USED, pytest.approx(2 * 2000 * 1.8e9))
 
 
 def test_packed_fp32_that_nobody_counted_is_missing_and_not_zero() -> None:

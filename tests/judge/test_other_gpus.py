@@ -59,3 +59,16 @@ def test_a_cubin_for_another_gpu_is_unknown_and_one_that_runs_is_read(tmp_path: 
     subprocess.run([tool, "-arch=sm_90", "-o", str(cubin), str(tmp_path / "k.ptx")], check=True)
     (tmp_path / "code-sm_90a").rename(tmp_path / "first")
     assert _compile(tmp_path) == "sm_90"
+
+
+@needs_sass
+@pytest.mark.parametrize("arch", ["sm_100", "sm_120a"])
+def test_a_cubin_for_a_newer_gpu_is_unknown(tmp_path: Path, arch: str) -> None:
+    (tmp_path / "candidate").mkdir()
+    (tmp_path / "k.ptx").write_text(_PTX.format(version="9.0", target=arch))
+    command = [str(require_tool("ptxas").path), f"-arch={arch}", "-o", "candidate/k.cubin", "k.ptx"]
+    if subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode:
+        pytest.skip(f"ptxas does not compile for {arch}")
+    with pytest.raises(CannotJudge) as raised:
+        _compile(tmp_path)
+    assert raised.value.option == "--gpu"
