@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
 _LINE = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.+?)\s*;")
+_LINES = re.compile(_LINE.pattern, re.MULTILINE)
 _TEXT = re.compile(r"(?:@(!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*)", re.S)
 
 
@@ -34,3 +36,9 @@ def read_line(line: str) -> tuple[int, str] | None:
     """Offset and text of the instruction in a line of a listing; None where it has none."""
     match = _LINE.match(line)
     return (int(match[1], 16), " ".join(match[2].split())) if match else None
+
+
+def read_lines(listing: str) -> Iterator[tuple[int, str]]:
+    """Offset and text of each instruction in a listing, as read_line has them."""
+    for offset, text in _LINES.findall(listing):
+        yield int(offset, 16), " ".join(text.split())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from profiler.build.code_images import FunctionBytes
 from profiler.build.kernel_names import function_name
@@ -29,8 +30,16 @@ from profiler.sass.code_words import INSTRUCTION_BYTES, PADDING, CodeReader, Fun
 from profiler.sass.listing import Listing, SassLine
 from profiler.sass.loops import BlockGraph, block_graph
 from profiler.sass.opcode_classes import unscheduled_words
-from profiler.sass.register_operands import NEVER, register_use
-from profiler.sass.value_flow import RowFlow, SourceFlow, colours, instruction_form, value_flow
+from profiler.sass.patched_code import Form, Patch, read_patches
+from profiler.sass.value_flow import (
+    HASH,
+    Hashes,
+    InstructionFlow,
+    ValueFlow,
+    first_colours,
+    instruction_flow,
+    value_flow,
+)
 
 _WIDTH = re.compile(r"\.(U8|S8|U16|S16|64|128|256)\b")
 _WIDE_MEMORY = frozenset(
@@ -80,7 +89,8 @@ _OF_COPIES = frozenset(("LDGSTS", "LDS", "LDSM", "STS", "STSM", "ATOMS"))
 _NUMBER = re.compile(r"\+?(?<![\w.])-?(?:0x[0-9a-f]+|\d[\d.]*(?:e[-+]?\d+)?|INF|QNAN)\b")
 _CONSTANT = re.compile(r"\bcx?\[[^\]]*\]\[[^\]]*\]")
 _MOST_AT_ONCE = 16_000_000  # bytes of code of which instructions are counted
-_MOST_TEXT_AT_ONCE = 2_000_000  # bytes of code of which the text is read
+_MOST_PATCHED_AT_ONCE = 48_000_000  # of which the text of some instructions is read
+_MOST_TEXT_AT_ONCE = 4_000_000  # of which all text is
 _GROWN = 1.5  # times the work of an unrolled loop, at least
 _UNROLLED = 0.12  # how far the growth of single opcodes may lie from that of all in an unrolled loop
 
@@ -92,8 +102,6 @@ _MOVE = "HFMA2.MMA"  # how ptxas writes a constant to a register where the other
 _MOVES = frozenset(("LDG", "LDS", "LDSM", "LDGSTS", "STG", "STS"))
 
 _Read = TypeVar("_Read")
-# An instruction as instruction_form has it, the symbol whose address the linker writes into it, its depth.
-_Form = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], str | None, int]
 _Namer = Callable[[str], str]  # what an opcode is counted as; "" where it is not counted
 
 
@@ -171,31 +179,38 @@ class FunctionRows:
         return block_graph(self.rows, self.function.indirect)
 
     @cached_property
-    def flows(self) -> tuple[RowFlow, ...]:
-        """What each instruction computes from, and whose address the linker writes into it."""
-        flows = list(value_flow(self.rows, self.graph))
-        for offset, symbol in self.function.code.symbols:
-            if (place := offset // INSTRUCTION_BYTES) < len(flows):
-                flows[place] = flows[place]._replace(
-                    sources=(*flows[place].sources, SourceFlow(f"address of {symbol}", ()))
-                )
-        return tuple(flows)
+    def instructions(self) -> tuple[InstructionFlow, ...]:
+        """What each instruction's text says of it."""
+        return tuple(instruction_flow(row.masked or row.text or "") for row in self.rows)
 
     @cached_property
-    def addresses(self) -> Counter[tuple[str, int]]:
-        """Whose addresses the linker writes into the code, by how many loops that is in."""
-        return Counter(
-            (f"address of {function_name(symbol)}", self.graph.depths[offset // INSTRUCTION_BYTES])
-            for offset, symbol in self.function.code.symbols
-            if offset // INSTRUCTION_BYTES < len(self.rows)
-        )
+    def flow(self) -> ValueFlow:
+        """What each instruction computes from."""
+        return value_flow(self.instructions, self.graph)
 
     @cached_property
-    def forms(self) -> Counter[_Form]:
+    def first(self) -> Hashes:
+        """Of each instruction a hash of what it is and of its depth."""
+        return first_colours(self.flow.base, self.counted.depths)
+
+    @cached_property
+    def base(self) -> Hashes:
+        """Of each instruction one of whose address the linker fills in, too."""
+        symbols = [(offset // INSTRUCTION_BYTES, symbol) for offset, symbol in self.function.code.symbols]
+        known = ((place, symbol) for place, symbol in symbols if place < len(self.rows))
+        return self.first + _hashed(known, len(self.rows))
+
+    @cached_property
+    def symbols(self) -> dict[int, str]:
+        """By position whose address the linker writes into an instruction."""
+        places = ((offset // INSTRUCTION_BYTES, symbol) for offset, symbol in self.function.code.symbols)
+        return {place: symbol for place, symbol in places if place < len(self.rows)}
+
+    @cached_property
+    def forms(self) -> Counter[Form]:
         """The instructions by what they are with their numbers, without where values come from, and depth."""
-        symbols = {offset // INSTRUCTION_BYTES: symbol for offset, symbol in self.function.code.symbols}
         return Counter(
-            (instruction_form(self.rows[at]), symbols.get(at), self.graph.depths[at]) for at in self.live
+            (self.instructions[at].form, self.symbols.get(at), self.graph.depths[at]) for at in self.live
         )
 
     @cached_property
@@ -204,22 +219,20 @@ class FunctionRows:
         ends = {self.graph.starts[block] for block in self.graph.ends}
         return tuple(
             position
-            for position, row in enumerate(self.rows)
-            if self._opcode(row) not in PADDING and position not in ends
+            for position, (row, one) in enumerate(zip(self.rows, self.instructions, strict=True))
+            if not (one.is_never or row.opcode in PADDING or position in ends)
         )
 
     @cached_property
     def counted(self) -> FunctionCounts:
         """The instructions by opcode and depth."""
-        opcodes = [self._opcode(row) for row in self.rows]
+        opcodes = [
+            "NOP" if one.is_never else row.opcode
+            for row, one in zip(self.rows, self.instructions, strict=True)
+        ]
         numbers = {opcode: number for number, opcode in enumerate(dict.fromkeys(opcodes))}
         kinds = np.array([numbers[opcode] for opcode in opcodes], dtype=np.intp)
         return FunctionCounts(self.function, self.graph, tuple(numbers), kinds)
-
-    @cached_property
-    def colours(self) -> list[list[int]]:
-        """Of each instruction what it computes, as value_flow's colours has it, the nearest first."""
-        return list(colours(self.flows, self.graph.depths))
 
     @cached_property
     def words(self) -> list[bytes]:
@@ -227,9 +240,6 @@ class FunctionRows:
         code = self.function.code
         words = unscheduled_words(code.code, [offset for offset, _ in code.relocations])
         return [word.tobytes() for word in words]
-
-    def _opcode(self, row: SassLine) -> str:
-        return "NOP" if register_use(row.text or "").condition == NEVER else row.opcode
 
 
 def quick_change(pair: FunctionPair) -> FunctionChange | None:
@@ -307,28 +317,66 @@ def read_change(pair: FunctionPair, a: FunctionRows, b: FunctionRows) -> Functio
     """The change of a pair that quick_change does not know, from the text of both sides."""
     if change := count_change(pair, a.counted, b.counted):
         return change
-    kinds, counts = _first_kinds(pair, a.counted, b.counted)
-    uncounted: dict[ChangeKind, int] = {}
-    if a.forms != b.forms:
-        others = [*(a.forms - b.forms), *(b.forms - a.forms)]
-        uncounted = dict.fromkeys(_form_kinds(a, b), max(depth for *_, depth in others))
-        counts += _count_changes(ChangeKind.CONSTANTS, a.addresses, b.addresses)
-    elif _is_same_flow(a, b):
-        if ChangeKind.CONSTANTS not in kinds:
-            kinds.append(_kind_of_same_flow(a, b))
+    only_a, only_b = a.forms - b.forms, b.forms - a.forms
+    if only_a or only_b:
+        return _form_change(pair, a.counted, b.counted, only_a, only_b)
+    found: ChangeKind | None = None
+    depth: int | None = None
+    if _is_same_flow(a, b):
+        found = _kind_of_same_flow(a, b)
     elif (depth := _deepest_other_value(a, b)) is not None:
-        uncounted[ChangeKind.OPERANDS] = depth
+        found = ChangeKind.OPERANDS
     elif (depth := _deepest_moved_access(a, b)) is not None:
-        uncounted[ChangeKind.BARRIERS] = depth
-    elif ChangeKind.CONSTANTS not in kinds:
-        kinds.append(ChangeKind.REORDERED)
+        found = ChangeKind.BARRIERS
+    else:
+        found = ChangeKind.REORDERED
+    return _flow_change(pair, a.counted, b.counted, found, depth)
+
+
+def _patch_change(pair: FunctionPair, a: FunctionCounts, b: FunctionCounts, patch: Patch) -> FunctionChange:
+    """As read_change has it, of a pair that differs in few instructions."""
+    if patch.only_a or patch.only_b:
+        return _form_change(pair, a, b, patch.only_a, patch.only_b)
+    is_operands = patch.depth is not None or patch.is_same_text
+    kind = ChangeKind.OPERANDS if is_operands else ChangeKind.REGISTERS
+    return _flow_change(pair, a, b, kind, patch.depth)
+
+
+def _form_change(
+    pair: FunctionPair, a: FunctionCounts, b: FunctionCounts, only_a: Counter[Form], only_b: Counter[Form]
+) -> FunctionChange:
+    """The change of a pair of which each side has instructions with other operands."""
+    kinds, counts = _first_kinds(pair, a, b)
+    depth = max(depth for *_, depth in (*only_a, *only_b))
+    uncounted = dict.fromkeys(_form_kinds(only_a, only_b), depth)
+    counts += _count_changes(ChangeKind.CONSTANTS, _addresses(a), _addresses(b))
     return FunctionChange(pair, _in_order((*kinds, *uncounted)), tuple(counts), tuple(uncounted.items()))
 
 
-def _form_kinds(a: FunctionRows, b: FunctionRows) -> list[ChangeKind]:
+def _flow_change(
+    pair: FunctionPair, a: FunctionCounts, b: FunctionCounts, kind: ChangeKind, depth: int | None
+) -> FunctionChange:
+    """That of a pair with the same operands but for the numbers of registers. depth: of what has one."""
+    kinds, counts = _first_kinds(pair, a, b)
+    uncounted = () if depth is None else ((kind, depth),)
+    if depth is not None or ChangeKind.CONSTANTS not in kinds:
+        kinds.append(kind)
+    return FunctionChange(pair, _in_order(kinds), tuple(counts), uncounted)
+
+
+def _addresses(side: FunctionCounts) -> Counter[tuple[str, int]]:
+    """Whose addresses the linker writes into the code, by how many loops that is in."""
+    return Counter(
+        (f"address of {function_name(symbol)}", int(side.depths[offset // INSTRUCTION_BYTES]))
+        for offset, symbol in side.function.code.symbols
+        if offset // INSTRUCTION_BYTES < len(side.depths)
+    )
+
+
+def _form_kinds(only_a: Counter[Form], only_b: Counter[Form]) -> list[ChangeKind]:
     """What is other in instructions with other operands: numbers, or what is read, such as `-R` for `R`."""
     kinds, bare, numbers = [], list[Counter[Hashable]](), list[Counter[Hashable]]()
-    for forms in (a.forms - b.forms, b.forms - a.forms):
+    for forms in (only_a, only_b):
         bare.append(Counter())
         numbers.append(Counter())
         for ((opcode, results, sources), symbol, depth), count in forms.items():
@@ -355,14 +403,24 @@ def _kind_of_same_flow(a: FunctionRows, b: FunctionRows) -> ChangeKind:
 
 def _deepest_other_value(a: FunctionRows, b: FunctionRows) -> int | None:
     """In how many loops the deepest instruction is that computes from others; None where all do the same."""
-    for one, other in zip(a.colours, b.colours, strict=False):
-        found = [
-            Counter((some[at], side.graph.depths[at]) for at in side.live)
-            for side, some in ((a, one), (b, other))
-        ]
-        if differing := [*(found[0] - found[1]), *(found[1] - found[0])]:
-            return max(depth for _, depth in differing)
+    live_a, live_b = np.array(a.live, dtype=np.intp), np.array(b.live, dtype=np.intp)
+    depths = np.array([side.graph.depths[at] for side in (a, b) for at in side.live], dtype=np.intp)
+    for one, other in zip(a.flow.colours(a.first, a.base), b.flow.colours(b.first, b.base), strict=False):
+        if (depth := deepest_difference(one[live_a], other[live_b], depths)) is not None:
+            return depth
     return None
+
+
+def deepest_difference(a: Hashes, b: Hashes, depths: NDArray[np.intp]) -> int | None:
+    """The largest depth of hashes that one side has more often; None where both have the same.
+
+    depths: of those of A, then of those of B.
+    """
+    if np.array_equal(np.sort(a), np.sort(b)):
+        return None
+    unique, which = np.unique(np.concatenate([a, b]), return_inverse=True)
+    counts = [np.bincount(some, minlength=len(unique)) for some in (which[: len(a)], which[len(a) :])]
+    return int(depths[(counts[0] != counts[1])[which]].max())
 
 
 def _deepest_moved_access(a: FunctionRows, b: FunctionRows) -> int | None:
@@ -376,6 +434,7 @@ def _deepest_moved_access(a: FunctionRows, b: FunctionRows) -> int | None:
 def _accesses(side: FunctionRows) -> list[Counter[tuple[int, int]]]:
     """Between one barrier and the next the accesses that it orders, by what they compute and depth."""
     found, copied = [Counter[tuple[int, int]]()], [Counter[tuple[int, int]]()]
+    *_, colours = side.flow.colours(side.first, side.base)
     for at in side.live:
         base = base_opcode(side.rows[at].opcode)
         if base in _WAITS_FOR_COPIES:
@@ -383,7 +442,7 @@ def _accesses(side: FunctionRows) -> list[Counter[tuple[int, int]]]:
         elif base in _BARRIERS - {"BSSY", "BSYNC"}:
             found.append(Counter())
         elif "[" in _CONSTANT.sub("", side.rows[at].text or "") and ".CONSTANT" not in side.rows[at].opcode:
-            key = side.colours[-1][at], side.graph.depths[at]
+            key = int(colours[at]), side.graph.depths[at]
             found[-1][key] += 1
             copied[-1][key] += base in _OF_COPIES
     return [*found, *copied]
@@ -395,41 +454,36 @@ def _in_order(kinds: Iterable[ChangeKind]) -> tuple[ChangeKind, ...]:
 
 def _is_same_flow(a: FunctionRows, b: FunctionRows) -> bool:
     """Whether both do the same in the same order: only the numbers of registers may differ."""
-    if len(a.live) != len(b.live):
-        return False
-    place_a, place_b = ({at: n for n, at in enumerate(side.live)} for side in (a, b))
-    for at_a, at_b in zip(a.live, b.live, strict=True):
-        one, other = a.flows[at_a], b.flows[at_b]
-        if (one.opcode, one.results, one.target is None) != (
-            other.opcode,
-            other.results,
-            other.target is None,
-        ):
-            return False
-        if len(one.sources) != len(other.sources):
-            return False
-        if one.target is not None and other.target is not None:
-            starts = a.graph.starts[one.target], b.graph.starts[other.target]
-            if _next_live(a, place_a, starts[0]) != _next_live(b, place_b, starts[1]):
-                return False
-        for source, against in zip(one.sources, other.sources, strict=True):
-            if source.form != against.form:
-                return False
-            if _renumbered(source.origins, place_a) != _renumbered(against.origins, place_b):
-                return False
-    return True
+    return len(a.live) == len(b.live) and np.array_equal(_in_order_hashes(a), _in_order_hashes(b))
+
+
+def _in_order_hashes(side: FunctionRows) -> Hashes:
+    """Of each live instruction what it is, which of them it reads from, and which it jumps to."""
+    places = {at: place for place, at in enumerate(side.live)}
+    origins = np.arange(len(side.rows), dtype=np.uint64)
+    origins[list(side.live)] = np.arange(len(side.live), dtype=np.uint64)
+    at = {row.offset: position for position, row in enumerate(side.rows)}
+    targets = list[tuple[int, Hashable]]()
+    for position, row in enumerate(side.rows):
+        if row.target and row.target[0] == row.function and row.target[1] in at:
+            start = side.graph.starts[side.graph.block_of[at[row.target[1]]]]
+            targets.append((position, ("target", _next_live(side, places, start))))
+    base = side.base + _hashed(targets, len(side.rows))
+    return side.flow.hashes(origins, base, is_in_order=True)[list(side.live)]
+
+
+def _hashed(things: Iterable[tuple[int, Hashable]], size: int) -> Hashes:
+    """By place hashes of what stands there, in sum; 0 where nothing does."""
+    found = [0] * size
+    for place, thing in things:
+        found[place] = (found[place] + hash(thing)) & HASH
+    return np.array(found, dtype=np.uint64)
 
 
 def _next_live(side: FunctionRows, places: Mapping[int, int], start: int) -> int:
     while start < len(side.rows) and start not in places:
         start += 1
     return places.get(start, -1)
-
-
-def _renumbered(
-    origins: Sequence[frozenset[tuple[int, int]]], places: Mapping[int, int]
-) -> list[frozenset[tuple[int, int]]]:
-    return [frozenset((places.get(row, row), number) for row, number in some) for some in origins]
 
 
 def _loop_shape(graph: BlockGraph) -> Counter[int]:
@@ -697,13 +751,25 @@ def read_changes(arch: str, pairs: Sequence[FunctionPair]) -> list[FunctionChang
     CannotJudge where nvdisasm is missing.
     """
     reader = CodeReader(arch)
+    chunks = list(_chunks(pairs, range(len(pairs)), _MOST_AT_ONCE))
+    reader.learn(_functions(pairs, places) for places in chunks)
     changes: dict[int, FunctionChange] = {}
-    for places in _chunks(pairs, range(len(pairs)), _MOST_AT_ONCE):
+    counted: dict[int, tuple[FunctionCounts, FunctionCounts]] = {}
+    for places in chunks:
         for place, count_a, count_b in _both_sides(pairs, places, reader.count):
             if count_a is None or count_b is None:
                 changes[place] = FunctionChange(pairs[place], (ChangeKind.NOT_READ,))
             elif change := count_change(pairs[place], count_a, count_b):
                 changes[place] = change
+            else:
+                counted[place] = count_a, count_b
+        is_last = places is chunks[-1]
+        if is_last or sum(pairs[place].code_bytes for place in counted) > _MOST_PATCHED_AT_ONCE:
+            patches = read_patches(reader, list(counted.values()))
+            for (place, counts), patch in zip(counted.items(), patches, strict=True):
+                if patch is not None:
+                    changes[place] = _patch_change(pairs[place], *counts, patch)
+            counted = {}
     rest = [place for place in range(len(pairs)) if place not in changes]
     for places in _chunks(pairs, rest, _MOST_TEXT_AT_ONCE):
         for place, rows_a, rows_b in _both_sides(pairs, places, reader.rows):
@@ -721,9 +787,12 @@ def _both_sides(
     read: Callable[[Sequence[BinaryFunction]], Sequence[_Read]],
 ) -> Iterator[tuple[int, _Read, _Read]]:
     """Of some pairs what is read of their functions, all at once."""
-    functions = [one for place in places for one in (pairs[place].a, pairs[place].b) if one is not None]
-    found = iter(read(functions))
+    found = iter(read(_functions(pairs, places)))
     return ((place, next(found), next(found)) for place in places)
+
+
+def _functions(pairs: Sequence[FunctionPair], places: Sequence[int]) -> list[BinaryFunction]:
+    return [one for place in places for one in (pairs[place].a, pairs[place].b) if one is not None]
 
 
 def _chunks(pairs: Sequence[FunctionPair], places: Iterable[int], most: int) -> Iterator[list[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -16,7 +16,7 @@ from profiler.evidence.opcodes import base_opcode
 from profiler.sass.binary_functions import BinaryFunction
 from profiler.sass.disassembly import NEUTRAL_SCHEDULE, disassemble_words
 from profiler.sass.listing import SassLine, code_address, function_rows
-from profiler.sass.loops import BlockGraph, Jump, make_graph, read_jump
+from profiler.sass.loops import BlockGraph, Jump, is_steering, make_graph, read_jump
 from profiler.sass.opcode_classes import Words, class_keys, load_masks, mixed, unscheduled_words
 
 INSTRUCTION_BYTES = 16
@@ -27,6 +27,7 @@ _NEUTRAL = np.array([0, NEUTRAL_SCHEDULE], dtype=np.uint64)
 # Where nvdisasm is told that the code lies: no jump back leads below 0, which it prints as 2**64 less.
 _FIRST_ADDRESS = 1 << 28
 _ADDRESS = re.compile(r"(0x[0-9a-f]+)\s*\Z")
+_MOST_TEXTS = 400_000  # kept: about 200 MB
 _UNREAD, _PADDED = -1, 0  # numbers of opcodes: of what is unknown, of padding
 Keys = NDArray[np.uint64]
 Places = NDArray[np.intp]
@@ -44,13 +45,13 @@ class FunctionCounts:
     @cached_property
     def counts(self) -> Counter[tuple[str, int]]:
         """Instructions by opcode and depth, without padding."""
-        return self._count(self.kinds, self._depths)
+        return self._count(self.kinds, self.depths)
 
     @cached_property
     def spills(self) -> Counter[tuple[str, int]]:
         """Spills by opcode and depth."""
         return Counter(
-            (base_opcode(self.opcodes[self.kinds[place]]), int(self._depths[place]))
+            (base_opcode(self.opcodes[self.kinds[place]]), int(self.depths[place]))
             for place in self.spill_places
         )
 
@@ -74,7 +75,8 @@ class FunctionCounts:
         return self.function.code.spills is not None
 
     @cached_property
-    def _depths(self) -> Places:
+    def depths(self) -> Places:
+        """In how many loops each instruction is."""
         sizes = [end - start for start, end in self.graph.ranges]
         return np.repeat(np.array(self.graph.depth, dtype=np.intp), np.array(sizes, dtype=np.intp))
 
@@ -131,9 +133,10 @@ class CodeReader:
         names = tuple(self._opcodes)
         found: list[FunctionCounts | None] = []
         end = 0
+        before: tuple[dict[int, Jump], BlockGraph] | None = None
         for function in functions:
             start, end = end, end + function.instructions
-            own = opcodes[start:end]
+            own = opcodes[start:end].copy()  # a few are kept, without those around them
             if (own == _UNREAD).any():
                 found.append(None)
                 continue
@@ -143,11 +146,23 @@ class CodeReader:
                 assert kind.jump is not None
                 target = None if kind.distance is None else position + kind.distance
                 is_inside = target is not None and 0 <= target < end - start
-                jumps[position] = kind.jump._replace(
-                    target=target if is_inside else None, leads=indirect.get(position, ())
-                )
-            found.append(FunctionCounts(function, make_graph(jumps, end - start), names, own))
+                base, condition, has_condition, *_ = kind.jump
+                leads = indirect.get(position, ())
+                jumps[position] = Jump(base, condition, has_condition, target if is_inside else None, leads)
+            # The two sides of a pair often steer alike.
+            if before is None or before[0] != jumps or before[1].size != end - start:
+                before = jumps, make_graph(jumps, end - start)
+            found.append(FunctionCounts(function, before[1], names, own))
         return found
+
+    def learn(self, chunks: Iterable[Sequence[BinaryFunction]]) -> None:
+        """Know the instructions of many functions: to ask nvdisasm for each chunk costs half a second."""
+        found = [(self._keys[:0], _together([]))]
+        for functions in chunks:
+            words = _together(functions)
+            keys, first = np.unique(class_keys(words, load_masks()), return_index=True)
+            found.append((keys, words[first]))
+        self._learn(np.concatenate([keys for keys, _ in found]), np.concatenate([some for _, some in found]))
 
     def _learn(self, keys: Keys, words: Words) -> None:
         if len(self._keys):
@@ -172,26 +187,37 @@ class CodeReader:
         if text is None or words is None:
             return _Kind(_UNREAD)
         opcode = self._opcodes.setdefault(words.opcode, len(self._opcodes))
+        if not is_steering(words.base):
+            return _Kind(opcode)
         return _Kind(opcode, read_jump(text, None), _distance(text, place))
 
-    def rows(self, functions: Sequence[BinaryFunction]) -> list[tuple[SassLine, ...] | None]:
-        """The instructions of each function with their text, without source lines; None as count has it."""
-        words = _together(functions)
+    def texts(self, words: Words) -> list[str | None]:
+        """The text of instructions, none of which names code by its distance; None where it is unknown."""
+        return [text for text, _ in self._read(words)]
+
+    def _read(self, words: Words) -> list[tuple[str | None, int | None]]:
+        """Of each instruction its text and the distance of the code that it names."""
         keys = mixed(words[:, 0], words[:, 1])
         unique, first, places = np.unique(keys, return_index=True, return_inverse=True)
         numbers = unique.tolist()
+        if len(self._texts) > _MOST_TEXTS:
+            self._texts.clear()
         new = [place for place, number in enumerate(numbers) if number not in self._texts]
         texts = self._disassembled(words[first[new]]) if new else []
         for place, (at, text) in enumerate(zip(new, texts, strict=True)):
             self._texts[numbers[at]] = text, _distance(text, place)
         by_place = [self._texts[number] for number in numbers]
+        return [by_place[place] for place in places.tolist()]
+
+    def rows(self, functions: Sequence[BinaryFunction]) -> list[tuple[SassLine, ...] | None]:
+        """The instructions of each function with their text, without source lines; None as count has it."""
+        read = self._read(_together(functions))
         found: list[tuple[SassLine, ...] | None] = []
         end = 0
         for function in functions:
             start, end = end, end + function.instructions
             code = []
-            for at, place in enumerate(places[start:end].tolist()):
-                text, distance = by_place[place]
+            for at, (text, distance) in enumerate(read[start:end]):
                 if text is not None and distance is not None:
                     text = _ADDRESS.sub(f"{INSTRUCTION_BYTES * (at + distance):#x}", text)
                 if text is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from profiler.build import opcode_counts
 from profiler.build.code_images import choose_images
-from profiler.build.instruction_text import read_line
+from profiler.build.instruction_text import read_line, read_lines
 from profiler.build.toolchain import find_tool, require_tool
 from profiler.bundles.scratch import scratch_folder
 from profiler.errors import BuildFailed, CannotJudge, UnknownName
@@ -150,7 +150,7 @@ def disassemble_words(arch: str, words: bytes, first_address: int = 0) -> list[s
                 for place in places:
                     code[16 * place : 16 * place + 16] = _NOP
                 continue
-            found = dict(line for row in text.splitlines() if (line := read_line(row)))
+            found = dict(read_lines(text))
             return [
                 None
                 if place in unknown

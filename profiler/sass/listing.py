@@ -34,7 +34,7 @@ _INDIRECT = frozenset(("BRX", "BRXU", "JMX", "JMXU"))
 _SYMBOL = re.compile(r"`\(([^)]*)\)\s*")  # `(.L_x_12)
 _LAST_HEX = re.compile(r"(0x[0-9a-f]+)(\s*)$")
 _RETURN = re.compile(r"\b(U?MOV(?:32I)?|IMAD\.MOV\.U32)\b.*?,\s*(0x[0-9a-f]+)$")
-_CALL_SETUP = 8  # instructions before a CALL.REL that may load where it returns to
+CALL_SETUP = 8  # instructions before a CALL.REL that may load where it returns to
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def _lines(
     for position, text in enumerate(texts):
         if text and "CALL.REL" in text:
             function, offset = addresses[position]
-            for before in range(max(0, position - _CALL_SETUP), position):
+            for before in range(max(0, position - CALL_SETUP), position):
                 if addresses[before][0] == function:
                     return_offsets[before] = offset + INSTRUCTION_BYTES
     lines = []
@@ -278,6 +278,11 @@ def code_address(text: str) -> int | None:
         return None
     last = _LAST_HEX.search(text)
     return int(last[1], 16) if last and _is_address(words.opcode, text) else None
+
+
+def is_flow(opcode: str) -> bool:
+    """Whether the last operand of an instruction may be an address of code."""
+    return opcode.partition(".")[0] in _FLOW
 
 
 def _is_address(opcode: str, text: str) -> bool:

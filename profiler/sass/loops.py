@@ -29,6 +29,11 @@ class Jump(NamedTuple):
     leads: tuple[int, ...] = ()  # of an indirect jump, the positions that it may lead to; () where unknown
 
 
+def is_steering(base: str) -> bool:
+    """Whether an opcode without modifiers is one of which read_jump knows more."""
+    return base in _STEERS
+
+
 def read_jump(text: str, target: int | None) -> Jump | None:
     """What an instruction's text says of where it steers; None for one that does not."""
     words = split_instruction(text)
@@ -75,10 +80,12 @@ class BlockGraph:
             for successor in following:
                 predecessors[successor].append(block)
         for entry in self._entries:
-            immediate = self._dominators(entry)
+            immediate = self._dominators(entry)  # in reverse postorder: what dominates stands before
+            number = {block: place for place, block in enumerate(immediate)}
             for block in immediate:
                 for head in self.successors[block]:
-                    if head in immediate and _dominates(immediate, head, block, entry):
+                    is_before = number.get(head, len(number)) <= number[block]
+                    if is_before and _dominates(immediate, head, block, entry):
                         members = by_head.setdefault(head, {head})
                         pending = [block]
                         while pending:

@@ -34,6 +34,11 @@ _INDIRECT = frozenset(["BRX", "JMX", "CALL", "RET"])
 # Where the first register behind the predicates is read: they set predicates alone, or nothing.
 _READ_ONLY = _COMPARED | _INDIRECT | {"BAR", "WARPSYNC", "NANOSLEEP", "SETLMEMBASE", "KILL", "BPT"}
 _DOUBLE = frozenset(["DADD", "DMUL", "DFMA", "DMNMX", "DSETP", "DSET", "FFMA2", "FMUL2", "FADD2"])
+# What takes one register an operand, unless a modifier says more.
+_SINGLE_FLOAT = frozenset(
+    ["FFMA", "FADD", "FMUL", "FMNMX", "FSEL", "FSETP", "HFMA2", "HADD2", "HMUL2", "MUFU"]
+)
+_SINGLE = _SINGLE_FLOAT | {"IADD3", "IMAD", "ISETP", "LEA", "LOP3", "MOV", "PRMT", "SEL", "SHF"}
 _PAIRS = _DOUBLE | _INDIRECT | {"LEPC"}
 
 
@@ -215,6 +220,16 @@ def _width(base: str, modifiers: list[str]) -> int:
             return max(1, int(vector[1]) * int(vector[2]) // 32)
         return 2 if _WIDE_TYPES.intersection(modifiers) or "64" in modifiers else 1
     return max((_WIDTHS.get(modifier, 1) for modifier in modifiers), default=1)
+
+
+def most_registers(opcode: str) -> int:
+    """At most so many registers has a group that an instruction of an opcode takes or writes."""
+    base, *modifiers = opcode.split(".")
+    if _is_matrix_product(base):
+        return max(_matrix_widths(base, modifiers))
+    if base in _SINGLE and not any(word in opcode for word in ("64", "WIDE", "HI", "x2")):
+        return 1
+    return max(4, _width(base, modifiers))
 
 
 def _is_matrix_product(base: str) -> bool:

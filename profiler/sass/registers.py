@@ -14,7 +14,7 @@ from profiler.build.instruction_text import split_instruction
 # scoreboards SB0 and gsb0. RZ, PT and SR_TID.X have none: they stand for something. `R4.B1` selects a byte of
 # a register, and `R4.reuse` tells the operand cache that it is read again, which depends on the numbers
 # around it. The digit stands first, as a search for one is several times as fast.
-_NUMBER = re.compile(r"\d(?:(?<=[RPB]\d)|(?<=gsb\d))(?<!\.B\d)\d*(?:\.reuse)?\b")
+NUMBER = re.compile(r"\d(?:(?<=[RPB]\d)|(?<=gsb\d))(?<!\.B\d)\d*(?:\.reuse)?\b")
 # Likewise each kind begins with a letter of its own: half the time of `U?[RP]`.
 _NAME = re.compile(r"R\d+\b|UR\d+\b|P\d+\b|UP\d+\b|B(?<!\.B)\d+\b|SB\d+\b|gsb\d+\b")
 # An instruction's result, where its first operand is one: a register that no bracket and no other register
@@ -25,7 +25,7 @@ _COMPARISON = "SETP"  # ISETP, FSETP …: they set predicates, and all registers
 
 def shapes(texts: Sequence[str]) -> list[str]:
     """Instructions with their registers by kind alone: `FFMA R, R, R, RZ`."""
-    return _NUMBER.sub("", "\n".join(texts)).split("\n") if texts else []
+    return NUMBER.sub("", "\n".join(texts)).split("\n") if texts else []
 
 
 @lru_cache(maxsize=1 << 15)

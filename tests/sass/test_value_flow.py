@@ -6,7 +6,7 @@ from collections import Counter
 
 from profiler.sass.listing import SassLine, function_rows
 from profiler.sass.loops import block_graph
-from profiler.sass.value_flow import colours, value_flow
+from profiler.sass.value_flow import ValueFlow, instruction_flow, value_flow
 
 _NESTED = [
     "MOV R0, RZ",  # 0x00
@@ -29,16 +29,19 @@ def _rows(texts: list[str]) -> tuple[SassLine, ...]:
     return function_rows([[(16 * place, text) for place, text in enumerate(texts)]])[0]
 
 
-def _origins(texts: list[str], place: int, source: int) -> list[set[tuple[int, int]]]:
+def _flow(texts: list[str]) -> ValueFlow:
     rows = _rows(texts)
-    return [set(some) for some in value_flow(rows, block_graph(rows))[place].sources[source].origins]
+    return value_flow([instruction_flow(row.masked or "") for row in rows], block_graph(rows))
+
+
+def _origins(texts: list[str], place: int, source: int) -> list[set[tuple[int, int]]]:
+    return [set(some) for some in _flow(texts).origins(place, source)]
 
 
 def _colours(texts: list[str]) -> Counter[int]:
-    rows = _rows(texts)
-    graph = block_graph(rows)
-    *_, last = colours(value_flow(rows, graph), graph.depths)
-    return Counter(last)
+    flow = _flow(texts)
+    *_, last = flow.colours(flow.base, flow.base)
+    return Counter(last.tolist())
 
 
 def test_each_instruction_is_in_as_many_loops_as_jumps_go_back_around_it() -> None:
