@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ _NOTHING_GIVEN = {"family": None, "version": None, "workload": None}
 
 def are_timed_files(names: Iterable[str]) -> bool:
     """Whether all names are those of files of times."""
-    return all(Path(name).is_file() and timings_form(Path(name)) for name in names)
+    return all(os.path.isfile(name) and timings_form(Path(name)) for name in names)
 
 
 def timed_pairs(a: str, b: str, workload: str | None, gpu: str | None) -> list[tuple[Side, Side]]:

@@ -35,7 +35,7 @@ SHARED: Mapping[str, str] = {
     "evidence": "kind of evidence (default: measured if available, else static and modelled separately)",
 }
 # Parameters that start a program of the user's: no tool for language models offers them.
-STARTS_PROGRAM = frozenset(("build", "output"))
+STARTS_PROGRAM = frozenset(("build", "output", "run"))
 # What these say besides where report files are taken too.
 _OF_FILES = {"workload": " (ignored for report files)", "gpu": " (applies to report files too)"}
 
@@ -66,6 +66,7 @@ ANSWERS: Mapping[str, Declared] = {
     "regressions": Declared("regressions:list_regressions", "list_regressions", "regressions"),
     "changes": Declared("changes:code_changes", "code_changes", "changes"),
     "matrix": Declared("matrix:build_matrix", "build_matrix"),
+    "bisect": Declared("bisect:bisect_time", "bisect_time"),
     "pin": Declared("pin:pin_library", "pin", all_shows="every function that was pinned anew"),
     "init": Declared("init:init_folder", "init"),
     "list runs": Declared("listing:list_runs", "list_runs", all_shows="every run, not only the newest"),
