@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 
 from profiler.build.code_images import (
@@ -71,7 +72,9 @@ class BinaryFunction:
         from profiler.sass.opcode_classes import unscheduled_words
 
         words = unscheduled_words(self.code.code, [offset for offset, _ in self.code.relocations])
-        return self.arch, words.tobytes(), self.code.constants, self.code.symbols
+        # Not the words: they would be in memory beside the code.
+        digest = blake2b(words.tobytes(), digest_size=16).digest()
+        return self.arch, digest, self.code.constants, self.code.symbols
 
     @property
     def indirect(self) -> dict[int, tuple[int, ...]]:
