@@ -45,10 +45,10 @@ def timings_form(path: Path) -> str | None:
     head = read_plain(path, _HEAD_BYTES).decode("utf-8-sig", errors="replace")
     if suffix == ".json":
         return next((form for form, pattern in _JSON_FORMS if pattern.search(head)), None)
-    line = head.lstrip().partition("\n")[0].strip()
-    if tritonbench.is_header(line):
+    lines = head.strip().splitlines()[:1]
+    if lines and tritonbench.is_header(lines[0].strip()):
         return "tritonbench"
-    header = [cell.strip() for cell in next(csv.reader([line]), [])]
+    header = _header(lines)
     if columns.plain_columns(header):
         return columns.PLAIN
     return columns.TRITON if columns.triton_columns(header) else None
@@ -84,13 +84,17 @@ def _read(path: Path, content: bytes, named: TableColumns | None) -> tuple[Timin
     lines = text.strip().splitlines()
     if form == "tritonbench":
         return (tritonbench.read_table(lines, path.name),)
-    header = [cell.strip() for cell in next(csv.reader(lines[:1]), [])]
+    header = _header(lines)
     if form == columns.TRITON and (found := columns.triton_columns(header)):
         return columns.read(lines, path.name, found, form, "triton.testing; one value")
     if plain := columns.plain_columns(header):
         return columns.read(lines, path.name, plain, columns.PLAIN, "times of a table")
     known = f"no table of times that is known, with the columns {brief(', '.join(header))}"
     raise NotTimes(f"{known}: {columns.NAME_COLUMNS}")
+
+
+def _header(lines: list[str]) -> list[str]:
+    return [cell.strip() for cell in next(csv.reader(lines[:1]), [])]
 
 
 def _read_json(path: Path, root: Any, form: str | None) -> TimingsFile:

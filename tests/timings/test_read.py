@@ -333,6 +333,8 @@ def test_names_of_implementations_keep_their_own_brackets(tmp_path: Path) -> Non
     bare = written(tmp_path, "N,Torch (native),Torch (jit)\n64.0,1.0,2.0\n", "softmax.csv")
     (named,) = read_timings(bare, parse_columns(["time=Torch (native)+Torch (jit)"], "GB/s"))
     assert [timing.implementation for timing in named.timings] == ["Torch (native)", "Torch (jit)"]
+    old_mac = only(written(tmp_path, "N,Triton (ms)\r64.0,1.0\r", "mac.csv"))
+    assert (old_mac.timings[0].parameters, old_mac.timings[0].ns) == ("N=64", (1e6,))
     indexed = only(written(tmp_path, ",N,Triton (ms)\n0,64.0,1.0\n", "indexed.csv"))
     assert indexed.timings[0].parameters == "N=64"
 
