@@ -6,6 +6,7 @@ mean of `iterations` calls. A file that was saved without `--benchmark-save-data
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -41,10 +42,9 @@ def read(root: Fields) -> TimingsFile:
 
 
 def _timings(root: Fields) -> Iterator[Timing]:
-    for benchmark in root.list("benchmarks"):
-        name = benchmark.text("name")
-        if not name:
-            raise NotTimes("a benchmark has no name")
+    named = [_names(benchmark) for benchmark in root.list("benchmarks")]
+    alike = Counter((suite, name) for suite, name, _ in named)
+    for benchmark, (suite, name, full_name) in zip(root.list("benchmarks"), named, strict=True):
         stats = benchmark.mapping("stats")
         data: Any = stats.value("data")
         if data is not None and not isinstance(data, list):
@@ -55,11 +55,19 @@ def _timings(root: Fields) -> Iterator[Timing]:
             mode, times = "median", [stats.value("median")]
         else:
             raise NotTimes(f"{brief(name)} has neither data nor a median")
-        module = PurePosixPath((benchmark.text("fullname") or "").partition("::")[0]).stem
         yield Timing(
-            benchmark.text("group") or module or "pytest-benchmark",
+            suite,
             None,
-            name,
+            name if alike[suite, name] == 1 else full_name,  # in two classes, or two modules of a group
             f"pytest-benchmark; wall time; {mode}",
             all_in_ns(times, "s", name),
         )
+
+
+def _names(benchmark: Fields) -> tuple[str, str, str]:
+    """Its group or else its module, its name, and its name with module and class."""
+    name, full_name = benchmark.text("name"), benchmark.text("fullname") or ""
+    if not name:
+        raise NotTimes("a benchmark has no name")
+    module = PurePosixPath(full_name.partition("::")[0]).stem
+    return benchmark.text("group") or module or "pytest-benchmark", name, full_name or name

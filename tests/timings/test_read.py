@@ -171,6 +171,19 @@ def test_pytest_benchmark_gives_every_round_its_commit_and_time(tmp_path: Path) 
     assert softmax.mode != gemm.mode  # single rounds, and the median of rounds that were not kept
 
 
+def test_tests_of_one_name_are_told_apart_in_any_order(tmp_path: Path) -> None:
+    benchmarks = [
+        {"name": "test_a", "fullname": f"t.py::{of}::test_a", "stats": {"data": [seconds]}}
+        for of, seconds in (("TestX", 1e-6), ("TestY", 2e-6))
+    ]
+    for content in (benchmarks, benchmarks[::-1]):
+        file = only(written(tmp_path, {**PYTEST, "benchmarks": content}))
+        assert {timing.parameters: timing.ns for timing in file.timings} == {
+            "t.py::TestX::test_a": (pytest.approx(1e3),),
+            "t.py::TestY::test_a": (pytest.approx(2e3),),
+        }
+
+
 def test_google_benchmark_gives_repetitions_else_their_median(tmp_path: Path) -> None:
     a, b, c = only(written(tmp_path, GOOGLE)).timings
     assert brief(a) == ("bench_gemm", None, "BM_a/8", (2500.0, 3500.0))
