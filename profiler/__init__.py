@@ -58,6 +58,7 @@ _OWN = [
     "predict",
     "prune",
     "read_report",
+    "record",
     "report",
 ]
 
@@ -112,6 +113,51 @@ def read_report(path: Name) -> ReportDocument:
     from profiler.reports.read import read_report as read
 
     return ReportDocument.of(read(Path(path)))
+
+
+def record(
+    family: str,
+    times: Mapping[str, Sequence[float]],
+    *,
+    version: str | None = None,
+    unit: str = "ns",
+    mode: str = "recorded",
+    gpu: str | None = None,
+    data: Data | None = None,
+) -> str:
+    """Store times that a benchmark of yours took as a run, and give its id: a history without a file.
+
+    `times` has for each workload the time of every call, in `unit` (ns, us, ms or s) and in their order.
+    Without `version` it is the commit of the working directory's repository, `-dirty` where files differ from
+    it. Without `gpu` it is that of a torch that is loaded already. `mode` says how the calls were timed: only
+    times of one mode are compared. Raises ProfilerError for what is no time.
+
+        profiler.record("softmax", {"N=1024": [12.1, 12.3, 12.2]}, unit="us", version="v7", gpu="NVIDIA L4")
+        profiler.list_regressions(family="softmax").sentences
+    """
+    from profiler.collect.git_state import git_state
+    from profiler.errors import ProfilerError
+    from profiler.store.timed_runs import record_times
+
+    git = git_state(Path.cwd())
+    commit = git.get("git_commit") or os.environ.get("PROFILER_COMMIT")
+    if version is None:
+        if not commit:
+            raise ProfilerError("version= is needed: the working directory is in no git repository")
+        version = f"{commit[:12]}{'-dirty' if git.get('git_diff_sha256') else ''}"
+    torch = sys.modules.get("torch")
+    if gpu is None and torch is not None and torch.cuda.is_available():
+        gpu = torch.cuda.get_device_name()
+    return record_times(
+        family,
+        times,
+        version,
+        unit=unit,
+        mode=mode,
+        gpu=gpu,
+        commit=commit,
+        data=None if data is None else os.fspath(data),
+    )
 
 
 def compare(

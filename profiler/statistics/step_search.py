@@ -88,13 +88,25 @@ class StepSearch:
     @property
     def probabilities(self) -> Floats:
         """The chance of each build [builds] to be the first with the step."""
+        first = self._probabilities(self.spread)
+        about = self._spread_about(int(np.argmax(first)))
+        return first if about <= self.spread else self._probabilities(about)
+
+    def _spread_about(self, place: int) -> float:
+        """As `spread`, also from builds that ran once: by how far runs lie from the level of their side."""
+        residuals = []
+        for builds in (range(place), range(place, self.builds)):
+            logs = self._logs(builds)
+            residuals.append(np.abs(logs - _level(logs, self.spread)))
+        return max(self.spread, MAD_TO_SD * float(np.median(np.concatenate(residuals))))
+
+    def _probabilities(self, spread: float) -> Floats:
         builds = sorted(self.logs)
         places = np.array([build not in self.unusable | self.excluded for build in range(self.builds)])
         places[0] = False
         counts = [len(self.logs[build]) for build in builds]
         of_run = np.repeat(builds, counts)
         logs = np.concatenate([self.logs[build] for build in builds])
-        spread = self.spread
         likelihood = np.full(self.builds, -np.inf)
         # Places between the same two builds that were run are equally likely.
         for low, high in pairwise(builds):

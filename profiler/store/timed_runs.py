@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from profiler.bundles import bundle
-from profiler.bundles.run import COLLECT, NOISE, Json, Result, Run, Samples
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, NOISE, Json, Result, Run, Samples, check_label
 from profiler.errors import ProfilerError
 from profiler.evidence.naming import brief_list
 from profiler.store.label_forms import label_of_name
-from profiler.timings.timing import Timing, TimingsFile
+from profiler.timings.timing import NS, NotTimes, Timing, TimingsFile, in_ns
 
 TIMINGS = "timings_sha256"  # provenance key: the digest of what the run was made of
 MOST_SAMPLES = 250_000  # of a run: run.json has a limit, and more of one measurement say nothing new
@@ -68,6 +68,46 @@ def timed_runs(
             run_id = bundle.imported_run_id(created, family, version, own)
             run = Run(run_id, COLLECT, created, provenance, results)
             yield TimedRun(run, (*file.warnings, *warnings))
+
+
+def record_times(
+    family: str,
+    times: Mapping[str, Sequence[float]],
+    version: str,
+    *,
+    unit: str = "ns",
+    mode: str = "recorded",
+    gpu: str | None = None,
+    commit: str | None = None,
+    data: str | None = None,
+) -> str:
+    """Seal the times [calls] of each workload as a run, made now; its id. Another time is another run.
+
+    Raises ProfilerError for a label or unit that is none, for what is no time, and for no times at all.
+    """
+    if unit not in NS:
+        raise ProfilerError(f"unit={unit}: write one of {', '.join(NS)}")
+    try:
+        timings = tuple(
+            Timing(family, version, workload, mode, tuple(in_ns(time, unit, workload) for time in calls))
+            for workload, calls in times.items()
+            if len(calls)
+        )
+    except NotTimes as error:
+        raise ProfilerError(str(error)) from error
+    if not timings:
+        raise ProfilerError("there are no times to record")
+    for kind, label in (("family", family), ("version", version)):
+        check_label(kind, label)
+    now = datetime.now(UTC)
+    digest = sha256(f"{now.isoformat()} {family} {version} {sorted(times.items())}".encode()).hexdigest()
+    file = TimingsFile("recorded", timings, now, commit)
+    given = {"family": family, "version": None, "workload": None}
+    ((run, _),) = timed_runs([file], digest, version, now, given, gpu)
+    root = location.open_root(data, for_runs=True)
+    with bundle.importing(root):
+        bundle.seal_import(root, run, {})
+    return run.run_id
 
 
 def noise_runs(runs: Sequence[Run]) -> list[Run]:

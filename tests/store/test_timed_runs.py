@@ -129,3 +129,39 @@ def test_very_many_calls_are_thinned_and_that_is_said(tmp_path: Path) -> None:
     assert len(summary.imported) == 1
     assert summary.imported[0].calls <= MOST_SAMPLES
     assert any("n-th call" in words for _, words in summary.warnings)
+
+
+def test_recorded_times_are_a_run_of_the_commit_that_the_history_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = str(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)  # in no repository
+    monkeypatch.setenv("PROFILER_COMMIT", "c" * 40)
+    run_id = profiler.record("softmax", {"N=8": [1.5, 1.7], "N=16": [3]}, unit="us", gpu="L4", data=data)
+    run = bundle.load_run(location.open_root(data), run_id)
+    assert [(one.version, one.workload, one.samples[0].ns) for one in run.results] == [
+        ("c" * 12, "N=8", (1500.0, 1700.0)),
+        ("c" * 12, "N=16", (3000.0,)),
+    ]
+    assert (run.provenance["gpu"], run.provenance["git_commit"]) == ("L4", "c" * 40)
+    again = profiler.record("softmax", {"N=8": [1.5, 1.7]}, unit="us", gpu="L4", data=data)
+    assert again != run_id
+    assert profiler.list_regressions(data=data).report.regressions == ()
+
+
+@pytest.mark.parametrize(
+    ("times", "options"),
+    [
+        ({"N": [0.0]}, {}),
+        ({"N": [float("nan")]}, {}),
+        ({"N": ["1"]}, {}),
+        ({}, {}),
+        ({"N": []}, {}),
+        ({"N": [1.0]}, {"unit": "weeks"}),
+        ({"N": [1.0]}, {"version": " "}),
+    ],
+)
+def test_what_is_no_time_is_not_recorded(tmp_path: Path, times: Any, options: dict[str, str]) -> None:
+    with pytest.raises(ProfilerError):
+        profiler.record("softmax", times, data=str(tmp_path / "data"), **{"version": "v1", **options})
+    assert not (tmp_path / "data").exists()
