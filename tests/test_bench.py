@@ -24,6 +24,7 @@ RUNS = [
     pytest.param("data_folder", ["OUT/data", "--runs", "5", "--samples", "2"], id="data_folder"),
     pytest.param("dashboard", ["DATA", "--only", "queries", "--rounds", "1"], id="dashboard"),
     pytest.param("example_runs", ["REPORTS", "OUT/examples"], id="example_runs"),
+    pytest.param("floors", ["--floors", "20"], id="floors"),
     pytest.param("history", ["--repeats", "2", "--peer-repeats", "1"], id="history"),
     pytest.param("import_walk", ["1", "REPORTS", "--no-limits"], id="import_walk"),
     pytest.param("predict", ["REPORTS"], id="predict"),
