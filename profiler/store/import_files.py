@@ -45,7 +45,7 @@ from profiler.store.packing import PACKED, Packed
 from profiler.store.prefetch import Prefetch
 from profiler.store.rows import IndexNotWritable, WriteConflict
 from profiler.store.sync import Progress
-from profiler.store.timed_runs import noise_runs, timed_runs, timings_digest
+from profiler.store.timed_runs import noise_runs, part_digest, runs_of_file, timed_runs, timings_digest
 from profiler.timings.columns import TableColumns
 from profiler.timings.read import read_timings
 
@@ -179,7 +179,8 @@ class Importer:
         self.exported: dict[tuple[Path, str], tuple[str, Report]] = {}  # the newest run, by _export_key
         self.name_counts: Counter[tuple[Path, str]] = Counter()  # of new files, by _export_key
         self.unprepared = 0  # runs indexed since series were prepared
-        self.timed_run_ids: dict[str, list[str]] | None = None  # of runs by their last digits, once asked for
+        self.timed_runs: dict[str, str] | None = None  # see _runs_of_times, once asked for
+        self.timed_counts: dict[str, int] = {}  # how many runs a file of times became, by its digest
         for path, message in files.refused:
             self._refuse(Path(path), message)
 
@@ -253,7 +254,11 @@ class Importer:
     def import_timings(self, path: Path, columns: TableColumns | None, gpu: str | None) -> None:
         """Seal the runs in a file of times that another tool wrote."""
         try:
-            self._seal_timed(path, self._timed_runs(path, columns, gpu, version_of(path)))
+            digest, _ = bundle.hash_file(path)
+            if (run_id := self._run_of_file(digest)) is not None:
+                self._note_already(path, run_id)
+                return
+            self._seal_timed(path, self._timed_runs(path, digest, columns, gpu, version_of(path)))
         except Exception as error:  # whatever is wrong with this file, the others are imported
             self._refuse(path, self._refusal_message(path, error))
         if len(self.sealed) >= _AT_ONCE:
@@ -264,14 +269,17 @@ class Importer:
         runs: list[Run] = []
         for path in self.files.timings:
             try:
-                runs += self._timed_runs(path, columns, gpu, version_of(self.files.timings[0]))
+                digest, _ = bundle.hash_file(path)
+                stem = version_of(self.files.timings[0])
+                runs += self._timed_runs(path, digest, columns, gpu, stem)
             except Exception as error:  # whatever is wrong with this file, the others are sessions too
                 self._refuse(path, self._refusal_message(path, error))
         if runs:
             self._seal_timed(self.files.timings[0], noise_runs(runs))
 
-    def _timed_runs(self, path: Path, columns: TableColumns | None, gpu: str | None, stem: str) -> list[Run]:
-        digest, _ = bundle.hash_file(path)
+    def _timed_runs(
+        self, path: Path, digest: str, columns: TableColumns | None, gpu: str | None, stem: str
+    ) -> list[Run]:
         given = self._given_labels(path)
         of_commit = self._of_commit(path)
         files = read_timings(path, columns)
@@ -282,23 +290,29 @@ class Importer:
 
     def _seal_timed(self, path: Path, runs: Sequence[Run]) -> None:
         """Seal runs of times, unless they are here: a file is noted once."""
-        held = [self._run_of_timings(run) for run in runs]
+        held = [self._runs_of_times().get(timings_digest(run.provenance) or "") for run in runs]
         for run, run_id in zip(runs, held, strict=True):
             if run_id is None:
                 self._import_run(path, run, {})
         if runs and all(held):
             self._note_already(path, str(held[0]))
 
-    def _run_of_timings(self, run: Run) -> str | None:
-        """The run that was made of the same times; None where there is none."""
-        if self.timed_run_ids is None:
-            self.timed_run_ids = bundle.imports_by_digest(bundle.list_runs(self.root))
-        digest = timings_digest(run.provenance) or ""
-        for run_id in self.timed_run_ids.get(run.run_id[-bundle.DIGITS :], ()):
-            with contextlib.suppress(BadBundle):  # whoever lists the runs says that it cannot be read
-                if timings_digest(bundle.load_outline(self.root, run_id).provenance) == digest:
-                    return run_id
-        return None
+    def _runs_of_times(self) -> dict[str, str]:
+        """The runs that were made of files of times before this import, by the digests of these."""
+        if self.timed_runs is None:
+            provenances = self.store.provenances(bundle.list_runs(self.root))
+            self.timed_runs = {}
+            for run_id, provenance in provenances.items():
+                if digest := timings_digest(provenance):
+                    self.timed_runs[digest] = run_id
+                    self.timed_counts[digest] = runs_of_file(provenance)
+        return self.timed_runs
+
+    def _run_of_file(self, digest: str) -> str | None:
+        """The first run of a file of times of which all are here; None else: then it has to be read."""
+        known = self._runs_of_times()
+        parts = (part_digest(digest, number) for number in range(self.timed_counts.get(digest, 1)))
+        return known[digest] if all(part in known for part in parts) else None
 
     def index_sealed(self, *, wait: bool = True) -> None:
         """Put the runs sealed since the last call into the index, in one transaction.

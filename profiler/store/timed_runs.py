@@ -17,6 +17,7 @@ from profiler.store.label_forms import label_of_name
 from profiler.timings.timing import NS, NotTimes, Timing, TimingsFile, in_ns
 
 TIMINGS = "timings_sha256"  # provenance key: the digest of what the run was made of
+_RUNS = "timings_runs"  # and how many runs that file became, where it is more than one
 MOST_SAMPLES = 250_000  # of a run: run.json has a limit, and more of one measurement say nothing new
 
 
@@ -43,31 +44,45 @@ def timed_runs(
     version and workload, None for nothing. gpu: where it ran, for a file that does not say.
     of_commit: what its provenance says of the commit that the file is from.
     """
-    number = 0
-    for file in files:
-        by_gpu: dict[str | None, list[Timing]] = {}
-        for timing in file.timings:
-            by_gpu.setdefault(timing.gpu or gpu, []).append(timing)
-        for name, timings in by_gpu.items():
-            own = digest if number == 0 else sha256(f"{digest} {number}".encode()).hexdigest()
-            number += 1
-            results, warnings = _results(timings, file.commit or stem, given)
-            created = file.created or file_time
-            provenance: dict[str, Json] = {
-                **file.provenance,
-                "created_from": "session" if file.created else "file time",
-                "timings_form": file.form,
-                TIMINGS: own,
-                **(of_commit or {}),
-            }
-            if file.commit:
-                provenance["git_commit"] = file.commit
-            if name:
-                provenance["gpu"] = name
-            family, version = results[0].family, results[0].version
-            run_id = bundle.imported_run_id(created, family, version, own)
-            run = Run(run_id, COLLECT, created, provenance, results)
-            yield TimedRun(run, (*file.warnings, *warnings))
+    parts = [(file, *part) for file in files for part in _by_gpu(file.timings, gpu).items()]
+    for number, (file, name, timings) in enumerate(parts):
+        own = part_digest(digest, number)
+        results, warnings = _results(timings, file.commit or stem, given)
+        created = file.created or file_time
+        provenance: dict[str, Json] = {
+            **file.provenance,
+            "created_from": "session" if file.created else "file time",
+            "timings_form": file.form,
+            TIMINGS: own,
+            **({_RUNS: len(parts)} if len(parts) > 1 else {}),
+            **(of_commit or {}),
+        }
+        if file.commit:
+            provenance["git_commit"] = file.commit
+        if name:
+            provenance["gpu"] = name
+        family, version = results[0].family, results[0].version
+        run_id = bundle.imported_run_id(created, family, version, own)
+        run = Run(run_id, COLLECT, created, provenance, results)
+        yield TimedRun(run, (*file.warnings, *warnings))
+
+
+def part_digest(digest: str, number: int) -> str:
+    """What tells apart the runs of one file: of the first its own digest."""
+    return digest if number == 0 else sha256(f"{digest} {number}".encode()).hexdigest()
+
+
+def runs_of_file(provenance: Mapping[str, Json]) -> int:
+    """How many runs the file of a run of times became."""
+    count = provenance.get(_RUNS, 1)
+    return count if isinstance(count, int) else 1
+
+
+def _by_gpu(timings: Sequence[Timing], gpu: str | None) -> dict[str | None, list[Timing]]:
+    by_gpu: dict[str | None, list[Timing]] = {}
+    for timing in timings:
+        by_gpu.setdefault(timing.gpu or gpu, []).append(timing)
+    return by_gpu
 
 
 def record_times(
