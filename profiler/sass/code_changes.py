@@ -30,7 +30,7 @@ from profiler.sass.code_words import INSTRUCTION_BYTES, PADDING, CodeReader, Fun
 from profiler.sass.listing import Listing, SassLine
 from profiler.sass.loops import BlockGraph, block_graph
 from profiler.sass.opcode_classes import unscheduled_words
-from profiler.sass.patched_code import Form, Patch, read_patches
+from profiler.sass.patched_code import Form, Patch, patched_words, read_patches
 from profiler.sass.value_flow import (
     HASH,
     Hashes,
@@ -752,7 +752,7 @@ def read_changes(arch: str, pairs: Sequence[FunctionPair]) -> list[FunctionChang
     """
     reader = CodeReader(arch)
     chunks = list(_chunks(pairs, range(len(pairs)), _MOST_AT_ONCE))
-    reader.learn(_functions(pairs, places) for places in chunks)
+    reader.learn((_functions(pairs, places) for places in chunks), patched_words(pairs))
     changes: dict[int, FunctionChange] = {}
     counted: dict[int, tuple[FunctionCounts, FunctionCounts]] = {}
     for places in chunks:

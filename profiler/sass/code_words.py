@@ -155,16 +155,20 @@ class CodeReader:
             found.append(FunctionCounts(function, before[1], names, own))
         return found
 
-    def learn(self, chunks: Iterable[Sequence[BinaryFunction]]) -> None:
-        """Know the instructions of many functions: to ask nvdisasm for each chunk costs half a second."""
+    def learn(self, chunks: Iterable[Sequence[BinaryFunction]], read: Words) -> None:
+        """Know the instructions of many functions: to ask nvdisasm for each chunk costs half a second.
+
+        read: whole instructions whose text is asked next.
+        """
         found = [(self._keys[:0], _together([]))]
         for functions in chunks:
             words = _together(functions)
             keys, first = np.unique(class_keys(words, load_masks()), return_index=True)
             found.append((keys, words[first]))
-        self._learn(np.concatenate([keys for keys, _ in found]), np.concatenate([some for _, some in found]))
+        keys, words = (np.concatenate(some) for some in zip(*found, strict=True))
+        self._learn(keys, words, read)
 
-    def _learn(self, keys: Keys, words: Words) -> None:
+    def _learn(self, keys: Keys, words: Words, read: Words | None = None) -> None:
         if len(self._keys):
             places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
             unknown = np.flatnonzero(self._keys[places] != keys)
@@ -172,8 +176,11 @@ class CodeReader:
         if not len(keys):
             return
         keys, first = np.unique(keys, return_index=True)
-        texts = self._disassembled(words[first])
-        kinds = self._kinds + [self._kind(text, place) for place, text in enumerate(texts)]
+        whole = words[:0] if read is None else read
+        texts = self._disassembled(np.concatenate([words[first], whole]))
+        kinds = self._kinds + [self._kind(text, place) for place, text in enumerate(texts[: len(keys)])]
+        for place, number in enumerate(mixed(whole[:, 0], whole[:, 1]).tolist(), len(keys)):
+            self._texts[number] = texts[place], _distance(texts[place], place)
         together = np.concatenate([self._keys, keys])
         order = np.argsort(together)
         self._keys = together[order]

@@ -16,7 +16,7 @@ Words = NDArray[np.uint64]  # an instruction a row, its low and its high 64 bits
 TABLE_FILE = Path(__file__).with_name("opcode_masks.json")
 _WHOLE = (1 << 105) - 1  # without the schedule
 _LOW = (1 << 64) - 1
-_OPCODE = np.uint64(0xFFF)
+OPCODE = np.uint64(0xFFF)
 # Odd numbers with bits all over: what a product with them moves up says where two keys differ.
 _FACTORS = tuple(np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
 
@@ -79,7 +79,7 @@ def load_masks() -> OpcodeMasks:
 def class_keys(words: Words, masks: OpcodeMasks) -> NDArray[np.uint64]:
     """A number for each instruction, equal where opcode and modifiers are."""
     low, high = words[:, 0], words[:, 1]
-    codes = (low & _OPCODE).astype(np.intp)
+    codes = (low & OPCODE).astype(np.intp)
     keys = mixed(low & masks.low[codes], high & masks.high[codes])
     some = np.flatnonzero(masks.special[codes])
     keys[some] ^= _values(low[some], high[some]) * _FACTORS[2]
@@ -112,4 +112,6 @@ def _values(low: NDArray[np.uint64], high: NDArray[np.uint64]) -> NDArray[np.uin
     for is_so in (number == 0, number == one, is_power):
         found |= is_so.astype(np.uint64) << np.uint64(place)
         place += 1
+    # Which power it is: nvdisasm calls some of them a shift.
+    found |= np.where(is_power, number, np.uint64(0)) << np.uint64(place)
     return found

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.sass.binary_functions import BinaryFunction, FunctionPair
 from profiler.sass.code_words import INSTRUCTION_BYTES, PADDING, CodeReader, FunctionCounts
 from profiler.sass.listing import CALL_SETUP, is_flow
-from profiler.sass.opcode_classes import Words, unscheduled_words
+from profiler.sass.opcode_classes import OPCODE, Words, unscheduled_words
 from profiler.sass.register_operands import most_registers
 from profiler.sass.value_flow import (
     HASH,
@@ -75,6 +76,23 @@ def read_patches(
     return found
 
 
+def patched_words(pairs: Iterable[FunctionPair]) -> Words:
+    """The instructions of both sides in which pairs of functions differ whose opcodes are the same.
+
+    Of most of them read_patches asks for the text.
+    """
+    found = [np.empty((0, 2), dtype=np.uint64)]
+    for pair in pairs:
+        if pair.a and pair.b and len(pair.a.code.code) == len(pair.b.code.code):
+            a, b = _words(pair.a), _words(pair.b)
+            places = _differing(a, b)
+            a, b = a[places], b[places]
+            is_patched = len(places) * _MOST_PATCHED <= pair.a.instructions
+            if is_patched and not ((a[:, 0] ^ b[:, 0]) & OPCODE).any():
+                found += [a, b]
+    return np.concatenate(found)
+
+
 def _texts(reader: CodeReader, words: Sequence[Words]) -> list[list[str | None]]:
     together = reader.texts(np.concatenate([np.empty((0, 2), dtype=np.uint64), *words]))
     ends = np.cumsum([len(some) for some in words]).tolist()
@@ -87,9 +105,9 @@ class _Aligned:
     def __init__(self, a: FunctionCounts, b: FunctionCounts) -> None:
         self.graph, self.depths = a.graph, a.depths
         self.ends = {a.graph.starts[block] for block in a.graph.ends}
-        self.words = _words(a), _words(b)
+        self.words = _words(a.function), _words(b.function)
         self.symbols = _symbols(a), _symbols(b)
-        differing = set(np.flatnonzero((self.words[0] != self.words[1]).any(axis=1)).tolist())
+        differing = set(_differing(*self.words).tolist())
         differing |= {place for place, _ in self.symbols[0].items() ^ self.symbols[1].items()}
         self.places = np.array(sorted(differing), dtype=np.intp)
         self.is_patched = self._is_patched(a, b)
@@ -218,9 +236,14 @@ class _Aligned:
         return not (one.is_never or one.opcode in PADDING or place in self.ends)
 
 
-def _words(side: FunctionCounts) -> Words:
-    code = side.function.code
-    return unscheduled_words(code.code, [offset for offset, _ in code.relocations])
+def _words(function: BinaryFunction) -> Words:
+    return unscheduled_words(function.code.code, [offset for offset, _ in function.code.relocations])
+
+
+def _differing(a: Words, b: Words) -> Numbers:
+    """The positions of instructions that differ."""
+    differs = a != b
+    return np.flatnonzero(differs[:, 0] | differs[:, 1])
 
 
 def _symbols(side: FunctionCounts) -> dict[int, str]:

@@ -18,7 +18,7 @@ from profiler.sass.binary_functions import BinaryFunction, FunctionPair, read_fu
 from profiler.sass.code_changes import ChangeKind, FunctionRows, quick_change, read_changes
 from profiler.sass.code_words import CodeReader
 from profiler.sass.disassembly import NEUTRAL_SCHEDULE, disassemble_words
-from profiler.sass.opcode_classes import class_keys, load_masks, unscheduled_words
+from profiler.sass.opcode_classes import Words, class_keys, load_masks, unscheduled_words
 from tests.toolchain import needs_sass
 
 _SOURCE = Path(__file__).with_name("planted.cu")
@@ -54,15 +54,39 @@ def test_the_table_of_masks_calls_no_instruction_by_the_name_of_another(
     functions: list[BinaryFunction],
 ) -> None:
     words = np.unique(np.concatenate([unscheduled_words(one.code.code) for one in functions]), axis=0)
-    texts = disassemble_words(
-        functions[0].arch, (words | np.array([0, NEUTRAL_SCHEDULE], np.uint64)).tobytes()
-    )
+    names = _names(functions[0].arch, words)
+    assert [some for some in names.values() if len(some) > 1 or None in some] == []
+    assert len(names) < len(words) / 3
+
+
+@needs_sass
+def test_multiplies_are_called_alike_whatever_their_registers_and_numbers_are(
+    functions: list[BinaryFunction],
+) -> None:
+    draw = random.Random(3)
+    words = np.unique(np.concatenate([unscheduled_words(one.code.code) for one in functions]), axis=0)
+    seen = [(low, high) for low, high in words.tolist() if low & 0xFFF in (0x224, 0x424, 0x824)]
+    changed = []
+    for low, high in draw.choices(seen, k=4000):
+        first, second, third = (draw.choice((255, 63, draw.randrange(255))) for _ in range(3))
+        power = 1 << draw.randrange(32)
+        number = draw.choice((0, 1, power, power - 1, (1 << 32) - power, draw.getrandbits(32)))
+        if low & 0xFFF == 0x224:
+            number = third
+        changed.append((low & 0xFFFF | first << 16 | second << 24 | number << 32, high & ~0xFF | third))
+    names = _names(functions[0].arch, np.array(changed, dtype=np.uint64))
+    assert [some for some in names.values() if len(some) > 1 or None in some] == []
+    assert len({name for some in names.values() for name in some}) > 5
+
+
+def _names(arch: str, words: Words) -> dict[int, set[str | None]]:
+    """By key of instructions what nvdisasm calls them."""
+    texts = disassemble_words(arch, (words | np.array([0, NEUTRAL_SCHEDULE], np.uint64)).tobytes())
     names: dict[int, set[str | None]] = {}
     for key, text in zip(class_keys(words, load_masks()).tolist(), texts, strict=True):
         found = split_instruction(text) if text else None
         names.setdefault(key, set()).add(found.opcode if found else None)
-    assert [some for some in names.values() if len(some) > 1 or None in some] == []
-    assert len(names) < len(words) / 3
+    return names
 
 
 def _with_bit(function: BinaryFunction, instruction: int, bit: int) -> BinaryFunction:
