@@ -87,7 +87,7 @@ def changing_floors() -> Iterator[Line]:
 
 def _print_changed(what: str, floors: list[NoiseFloor], new: Floats) -> float:
     """A row of what floors make of sizes [new] of equal builds; the share called changed, in %."""
-    limits = np.array([(floor.limit_without_growth, floor.limit) for floor in floors])
+    limits = np.array([(floor.changed_limit_without_growth, floor.changed_limit) for floor in floors])
     alike, rows = (100 * float((new > limit[:, None]).mean()) for limit in limits.T)
     power = [100 * float((new + np.log1p(0.03) > limit[:, None]).mean()) for limit in limits.T]
     grown = 100 * float(np.mean([floor.growth > 1 for floor in floors]))

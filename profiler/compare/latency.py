@@ -146,7 +146,7 @@ def _floor(a: Side, b: Side, mode: str, ns: float, noise: NoiseModel) -> NoiseFl
     ]
     known = [floor for floor in floors if floor is not None and floor.judges]
     if len(known) == len(floors):
-        return max(known, key=lambda floor: floor.limit)
+        return max(known, key=lambda floor: floor.changed_limit)
     return next((floor for floor in floors if floor is None or not floor.judges), None)
 
 

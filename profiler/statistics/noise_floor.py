@@ -12,13 +12,14 @@ mode and workload class, by that driver and of kernels of that family.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from profiler.statistics.decision import (
+    MIN_SAMPLES,
     Decision,
     Interval,
     change_text,
@@ -29,14 +30,16 @@ from profiler.statistics.decision import (
 from profiler.statistics.exceedance import (
     COUNTED_PAIRS,
     GROWTH_WINDOWS,
+    HEAVY_TAIL,
     SHAPE_PAIRS,
+    known_tail,
     likely_tail,
     limits,
     newest_alike,
     noise_growth,
     p_values,
 )
-from profiler.statistics.ratios import MAD_TO_SD, MARGIN, pair_ns
+from profiler.statistics.ratios import MAD_TO_SD, MARGIN, pair_ns, tick_error
 from profiler.statistics.verdict import Verdict
 
 STORED_BASELINE = "stored baseline"
@@ -55,6 +58,7 @@ class NoiseFloor:
     sizes: tuple[float, ...]  # absolute log-ratios of all pairs, ascending
     differs_in: str = ""  # whose it is, where those asked for have none: "family softmax"
     growth: float = 1.0  # by what factor the newest pairs may vary more than those before; 1.0: they do not
+    tick: float = 0.0  # the log-ratio that the timer did not resolve in any of the pairs
 
     @property
     def judges(self) -> bool:
@@ -68,12 +72,22 @@ class NoiseFloor:
 
     @property
     def limit(self) -> float:
-        """The log-ratio beyond which something changed, whatever the margin."""
-        return self.growth * self.limit_without_growth
+        """The log-ratio beyond which two runs are no longer taken to be equal, whatever the margin.
+
+        One pair far out shows that the tail is heavy, but not how far it goes: the limit is that of a tail of
+        HEAVY_TAIL at most. A change beyond it is called one from `changed_limit` on, and is unclear before.
+        """
+        tail = np.maximum(known_tail(self._seen, self.pairs), HEAVY_TAIL)
+        return max(self.growth * float(limits(self._seen, CHANGED_P, self.pairs, tail)), self.tick)
 
     @property
-    def limit_without_growth(self) -> float:
-        """As `limit`, if the newest pairs varied no more than those before them."""
+    def changed_limit(self) -> float:
+        """The log-ratio beyond which something changed: above `limit` where few pairs have a heavy tail."""
+        return max(self.growth * self.changed_limit_without_growth, self.tick)
+
+    @property
+    def changed_limit_without_growth(self) -> float:
+        """As `changed_limit`, if the newest pairs varied no more than those before them."""
         return float(limits(self._seen, CHANGED_P, self.pairs))
 
     @property
@@ -96,7 +110,7 @@ class NoiseFloor:
 
     def detectable(self, margin: float = MARGIN) -> float:
         """The smallest change, as a share, that would be found four times in five."""
-        return float(np.expm1(max(self.limit, np.log1p(margin)) + POWER_SD * self.sd))
+        return float(np.expm1(max(self.changed_limit, np.log1p(margin)) + POWER_SD * self.sd))
 
 
 def floor_of_ratios(ratios: NDArray[np.float64], copies: float = 1.0) -> NoiseFloor:
@@ -127,8 +141,9 @@ def floor_of_sessions(pairs: Iterable[tuple[Any, Any]], copies: float = 1.0) -> 
     by one of those, half of all equal pairs would be called different on a server GPU (bench/verdicts.py,
     "alternating").
     """
-    ratios = np.array([_log_ratio(a, b) for a, b in pairs])
-    return floor_of_ratios(ratios, copies)
+    pairs = list(pairs)
+    floor = floor_of_ratios(np.array([_log_ratio(a, b) for a, b in pairs]), copies)
+    return replace(floor, tick=min((_tick(a, b) for a, b in pairs), default=0.0))
 
 
 def typical_ns(ns: Any) -> NDArray[np.float64]:
@@ -156,6 +171,17 @@ def shorter_ns(a_ns: Any, b_ns: Any) -> float:
 def _log_ratio(a_ns: Any, b_ns: Any) -> float:
     of_a, of_b = typical_pair_ns(a_ns, b_ns)
     return float(np.log(of_b / of_a))
+
+
+def _tick(a_ns: Any, b_ns: Any) -> float:
+    """The log-ratio that the timer may have made between two runs that stick to its ticks, else 0.
+
+    Too few samples show no tick.
+    """
+    a, b = (np.asarray(ns, np.float64) for ns in (a_ns, b_ns))
+    if min(len(a), len(b)) < MIN_SAMPLES:
+        return 0.0
+    return float(max(tick_error(a, b), tick_error(b, a)))
 
 
 def judge_stored_baseline(
@@ -192,11 +218,18 @@ def judge_stored_baseline(
         )
         pairs = floor.pairs if floor else 0
         return Decision(Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=pairs)
-    limit, p = max(floor.limit, float(np.log1p(margin))), floor.p(ratio)
-    beyond = abs(ratio) > limit
-    verdict = verdict_of_change(ratio, better) if beyond else Verdict.SAME
-    reason = f"{change_text(effect)}, {'beyond' if beyond else 'within'} {_words(floor, limit)}"
-    if not beyond and abs(ratio) > max(floor.same_limit, float(np.log1p(margin))):
+    least = float(np.log1p(margin))
+    limit, changed_limit = max(floor.limit, least), max(floor.changed_limit, least)
+    size, p = abs(ratio), floor.p(ratio)
+    reason = f"{change_text(effect)}, {'beyond' if size > limit else 'within'} {_words(floor, limit)}"
+    tick = _tick(a_ns, b_ns) * (1 + 1e-9)
+    verdict = Verdict.SAME
+    if size > max(changed_limit, tick):
+        verdict = verdict_of_change(ratio, better)
+    elif size > changed_limit:
+        verdict = Verdict.UNCLEAR
+        reason += f", but no more than a tick of the timer, {share_text(float(np.expm1(tick)))}"
+    elif size > max(floor.same_limit, least):
         verdict = Verdict.UNCLEAR
         reason += f", {_what_would_tell(floor, ratio)}"
     return Decision(
@@ -204,7 +237,7 @@ def judge_stored_baseline(
         reason,
         STORED_BASELINE,
         effect=effect,
-        interval=Interval(float(np.expm1(ratio - limit)), float(np.expm1(ratio + limit))),
+        interval=Interval(float(np.expm1(ratio - changed_limit)), float(np.expm1(ratio + changed_limit))),
         detectable=floor.detectable(margin),
         rounds=floor.pairs,
         p=p,
@@ -214,7 +247,7 @@ def judge_stored_baseline(
 
 def _what_would_tell(floor: NoiseFloor, ratio: float) -> str:
     """Why a change between the limits of a floor is neither noise nor a change; how many pairs tell."""
-    if abs(ratio) > floor.limit_without_growth:
+    if abs(ratio) > floor.changed_limit_without_growth:
         return (
             f"but beyond that of all pairs alike: the newest vary more, and {GROWTH_WINDOWS[0]} to "
             f"{GROWTH_WINDOWS[-1]} new pairs would tell whether they do"

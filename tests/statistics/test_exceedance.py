@@ -62,7 +62,8 @@ def test_of_few_pairs_one_far_out_is_a_tail_until_more_tell() -> None:
     assert known_tail(few) == LEAST_TAIL
     assert known_tail(many) == HEAVY_TAIL
     floor = floor_of_ratios(few)
-    assert floor.same_limit < 0.2 < floor.limit, "between them it is unclear"
+    assert floor.same_limit < 0.2 < floor.changed_limit, "between them it is unclear"
+    assert floor.limit == pytest.approx(0.04 * (1 / 21 / 0.01) ** (1 / HEAVY_TAIL))
     assert known_tail(np.array([*close, 0.0024])) == HEAVY_TAIL, (
         "six medians are within what normal noise does"
     )
@@ -125,7 +126,7 @@ def test_noise_that_may_have_grown_widens_the_limit_until_more_pairs_tell() -> N
         sizes = np.concatenate((rng.normal(0, 0.006, 400), rng.normal(0, 0.012, 20)))
         floor = floor_of_ratios(sizes)
         growth.append(floor.growth)
-        wrong.append((np.abs(rng.normal(0, 0.012, 200)) > floor.limit).mean())
+        wrong.append((np.abs(rng.normal(0, 0.012, 200)) > floor.changed_limit).mean())
     assert np.mean(np.array(growth) > 1.3) > 0.3, "where it is not clear that the older pairs do not count"
     assert np.mean(wrong) < 0.011
     steady = [noise_growth(rng.normal(0, 0.006, 400)) for _ in range(200)]

@@ -113,6 +113,62 @@ def test_a_heavy_tail_of_many_pairs_is_unclear_until_changes_are_counted() -> No
     assert decision.reason.endswith("beyond all of its pairs: 100 would tell noise from a change")
 
 
+@pytest.mark.parametrize("far", [0.04, 0.26])
+def test_one_pair_far_out_bounds_the_limit_and_what_lies_between_is_unclear(far: float) -> None:
+    close = 0.003 * np.random.default_rng(0).normal(size=19)
+    floor = floor_of_ratios(np.r_[close, far])
+    assert far < floor.limit < 2.9 * far
+    assert floor.same_limit <= floor.limit < floor.changed_limit
+    a = run(1.0, 1)
+    within, between = (
+        judge_stored_baseline(a, a * np.exp(size), floor) for size in (0.9 * floor.limit, 1.1 * floor.limit)
+    )
+    assert within.verdict is Verdict.SAME
+    assert between.verdict is Verdict.UNCLEAR
+    assert between.rerun_tells
+    assert not between.fails_gate
+    assert between.p is not None
+    assert between.p > 0.01
+
+
+def test_the_bound_makes_no_change_of_what_was_none() -> None:
+    """Calls that mostly tie: by the bound alone 2 % of equal pairs would be changes."""
+    rng = np.random.default_rng(9)
+
+    def ratios(pairs: int) -> np.ndarray:
+        kinds = rng.choice((0.05, 0.5, 5), pairs, p=(0.8, 0.15, 0.05))
+        drawn: np.ndarray = rng.normal(0, 0.006, pairs) * kinds
+        return drawn
+
+    beyond, changed = [], []
+    for _ in range(300):
+        floor, new = floor_of_ratios(ratios(20)), np.abs(ratios(200))
+        beyond.append((new > floor.limit).mean())
+        changed.append((new > floor.changed_limit).mean())
+    assert np.mean(changed) < 0.01 < np.mean(beyond)
+
+
+def test_a_floor_is_no_finer_than_a_tick_that_all_its_pairs_stick_to() -> None:
+    stuck = np.full(100, 5 * 1024.0)
+    sticking = floor_of_sessions([(stuck, stuck)] * 20)
+    assert sticking.tick == pytest.approx(np.log(6 / 5))
+    assert sticking.limit == sticking.changed_limit == sticking.tick
+    moving = floor_of_sessions([(stuck, stuck)] * 19 + [(run(1.0, 1), run(1.0, 2))])
+    assert moving.tick == 0
+
+
+@pytest.mark.parametrize("ticks", [4, 6])
+def test_two_runs_one_tick_apart_are_unclear_and_two_ticks_are_not(ticks: int) -> None:
+    floor = floor_of_ratios(np.zeros(20))
+    a, b = np.full(100, 5 * 1024.0), np.full(100, ticks * 1024.0)
+    decision = judge_stored_baseline(a, b, floor)
+    assert decision.verdict is Verdict.UNCLEAR
+    assert not decision.fails_gate
+    assert judge_stored_baseline(a, a, floor).verdict is Verdict.SAME
+    assert judge_stored_baseline(a, a + 2 * (b - a), floor).verdict.traits.moved
+    assert judge_stored_baseline(a[:1], b[:1], floor).verdict.traits.moved, "one sample shows no tick"
+
+
 def test_twenty_rows_of_floors_are_judged_together_as_live_pairs_are() -> None:
     """At 1 % each, 20 equal builds would give a false alarm in 18 % of gates."""
     noise = even_floor(100)
