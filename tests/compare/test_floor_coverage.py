@@ -34,7 +34,7 @@ def test_only_what_was_timed_and_has_too_few_pairs_is_missing() -> None:
     timed = {key(): ("fam/v1", "b1")}
     assert missing_floors(floors(MIN_FLOOR_PAIRS), timed) == []
     (few,) = missing_floors(floors(MIN_FLOOR_PAIRS - 1), timed)
-    assert few == MissingFloor("H100", "long", (WARM,), MIN_FLOOR_PAIRS - 1, noise_command("v1", "b1"))
+    assert few == MissingFloor("H100", "long", (WARM,), MIN_FLOOR_PAIRS - 1, noise_command("v1", "b1", WARM))
     assert missing_floors(floors(3, MIN_FLOOR_PAIRS, 5), timed) == [], "any driver's, the one with most"
     (none,) = missing_floors([], timed)
     assert none.pairs == 0
@@ -60,9 +60,9 @@ def test_modes_of_one_place_are_one_line_and_short_calls_come_first() -> None:
         ("H100", "long", (WARM, COLD), 0),
         ("H100", "long", (WARM,), 0),
     ]
-    assert missing[1].command == noise_command("v2", None)
-    assert missing[3].command == noise_command("v1", "b1")
-    assert missing[4].command == noise_command("v9", "b1")
+    assert missing[1].command == noise_command("v2", None, WARM)
+    assert missing[3].command == noise_command("v1", "b1", WARM)
+    assert missing[4].command == noise_command("v9", "b1", WARM)
 
 
 def test_the_timed_calls_of_an_index_are_known_by_place_and_class(tmp_path: Path) -> None:
@@ -88,11 +88,11 @@ def test_calls_without_a_floor_are_named_with_the_version_that_covers_most() -> 
     one = made(("v1", "b1", (long,)), ("v2", "b1", (long,)), ("v2", "b2", (short,)), ("v1", None, (medium,)))
     assert calls_without_floor(one, []) == (
         "no A/A floor for short, long calls here, so this run and another stay unclear: "
-        + noise_command("v2", "b1,b2")
+        + noise_command("v2", "b1,b2", WARM)
     )
     enough = [*floors(MIN_FLOOR_PAIRS), *floors(MIN_FLOOR_PAIRS, level_ns=40 * US)]
     assert calls_without_floor(one, enough) == ""
-    assert calls_without_floor(one, enough[:1]).endswith(noise_command("v2", "b2"))
+    assert calls_without_floor(one, enough[:1]).endswith(noise_command("v2", "b2", WARM))
     assert calls_without_floor(one, floors(MIN_FLOOR_PAIRS - 1)).startswith("no A/A floor for short, long")
     for told in ({"gpu": "L4"}, {"driver": "570"}):
         other = replace(one, provenance={**one.provenance, **told})
