@@ -59,6 +59,7 @@ CALLS = {
     "list workloads": "list workloads",
 }
 LEFT_OUT = {
+    "bisect": "runs a command of the user's in checkouts of a repository",
     "collect": "needs a GPU",
     "collect --noise": "needs a GPU",
     "doctor": "says what is missing here (3)",

@@ -43,7 +43,7 @@ def test_the_name_is_searched_before_the_path() -> None:
 @pytest.mark.parametrize(
     ("kind", "option", "words"),
     [
-        ("family", "{parent}", "no field {parent}; there are {stem}, {folder}"),
+        ("family", "{parent}", "no field {parent}; there are {stem}, {commit}, {folder}"),
         ("family", r"/(\d)/={2}", "no field {2}"),
         ("family", "/(/", "not a regular expression"),
         ("family", "silu*=", "needs a name after the ="),
