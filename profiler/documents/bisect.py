@@ -49,7 +49,7 @@ class BisectDocument(Document):
     step: float  # how much longer a run takes from there on, as a share; negative for faster
     runs: int
     spread: float  # how far runs of one commit lie apart, as a share
-    same_code: int  # commits that have the machine code of the one before, and needed no run
+    same_code: int  # commits without the step, since machine code before and from them on is equal
     has_unit: bool
 
     columns = ("commit", "date", "subject", "runs", "median", "failure")
@@ -73,6 +73,8 @@ class BisectDocument(Document):
         )
 
     def _why(self) -> str:
+        if self.same_code == self.commits - 1:
+            return f"{self.good} and {self.bad} have equal machine code"
         if self.likely is None:
             return (
                 f"{self.good} and {self.bad} differ by {change_text(self.step)}, and their runs by "
@@ -110,7 +112,7 @@ class BisectDocument(Document):
             "possible": [commit.sha for commit in self.possible],
             "most_likely": self.likely.sha if self.likely else None,
             "probability": self.probability,
-            "step": self.step,
+            "step": None if math.isnan(self.step) else self.step,
             "spread": self.spread,
             "runs": self.runs,
             "commits": self.commits,
@@ -135,7 +137,7 @@ class BisectDocument(Document):
         ]
         yield Table(("commit", "date", "runs", "median", ""), rows, right=(2, 3))
         if self.same_code:
-            yield Notes([f"{self.same_code} commits have the machine code of another: they needed no run"])
+            yield Notes([f"{self.same_code} commits are ruled out by equal machine code: they needed no run"])
 
     def _time(self, median: float | None) -> str:
         if median is None:
@@ -220,6 +222,8 @@ class _CommitSearch:
             try:
                 checkout = self.checkouts.of(self.commits[place].sha)
                 if self._is_known_code(place, checkout):
+                    if len(self.search.excluded) == len(self.commits) - 1:
+                        return  # both ends have equal machine code
                     continue
                 time = self._time_run(checkout)
             except BuildFailed as error:

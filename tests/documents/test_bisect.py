@@ -88,6 +88,17 @@ def test_commits_of_equal_machine_code_need_no_run(repository: Repository, tmp_p
     }
 
 
+def test_ends_of_equal_machine_code_are_hardly_run(repository: Repository, tmp_path: Path) -> None:
+    code = tmp_path / "v1.cubin"
+    code.write_bytes(machine_code.cubin("v1"))
+    for number in range(5):
+        repository.commit(speed=f"100 {number}", build=f"cp {code} lib.cubin", **{"run.py": RUN})
+    unknown = bisect(repository, tmp_path, build="sh build", output="lib.cubin")
+    assert (unknown.found, unknown.exit_code, unknown.same_code) == (None, Exit.UNJUDGED, 4)
+    assert unknown.runs <= 1
+    assert unknown.to_dict()["step"] is None  # the other end was not run
+
+
 def test_what_cannot_be_bisected_says_why(repository: Repository, tmp_path: Path) -> None:
     repository.commit(speed="100", **{"run.py": RUN})
     with pytest.raises(CannotJudge, match="one commit"):
